@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Sets of CPU numbers, and the list form of /sys and cpuset(7): "0-3,8,10-11".
+ *
+ * The kernel's own limit (CONFIG_NR_CPUS) is 8192; numbers from CPUSET_CPUS_MAX on are refused.
+ */
+
+#include "refusal.h"
+
+typedef struct CpuSet CpuSet;
+
+#define CPUSET_CPUS_MAX 8192u
+#define CPUSET_LIST_MAX 65536u /* longest list that is looked at, bytes */
+
+struct CpuSet {
+        size_t n_words;
+        uint64_t *words;
+};
+
+#define CPUSET_NULL ((CpuSet){})
+
+void cpuset_done(CpuSet *s);
+
+int cpuset_add(CpuSet *s, unsigned cpu);                      /* -ENOMEM, -ERANGE */
+void cpuset_remove(CpuSet *s, unsigned cpu);
+bool cpuset_has(const CpuSet *s, unsigned cpu);
+bool cpuset_is_empty(const CpuSet *s);
+bool cpuset_equal(const CpuSet *a, const CpuSet *b);
+bool cpuset_intersects(const CpuSet *a, const CpuSet *b);
+bool cpuset_is_subset(const CpuSet *part, const CpuSet *whole);
+unsigned cpuset_count(const CpuSet *s);
+int cpuset_copy(CpuSet *ret, const CpuSet *s);                /* ret is overwritten, not freed */
+int cpuset_intersect(CpuSet *ret, const CpuSet *a, const CpuSet *b); /* likewise */
+
+/* The first member that is at least cpu, -1 when there is none. */
+int cpuset_next(const CpuSet *s, unsigned cpu);
+
+#define CPU_FOREACH(cpu, s)                                                                        \
+        for (int cpu = cpuset_next((s), 0); cpu >= 0; cpu = cpuset_next((s), (unsigned) cpu + 1))
+
+/* Reads a list as /sys writes it; one newline at the end is allowed, an empty list is an empty set.
+ * REFUSAL_INVALID_ARGS names the part that is wrong. */
+int cpuset_parse(CpuSet *ret, const char *list, Refusal *why);
+
+/* Writes the list, ranges joined, no newline; the caller frees it. */
+int cpuset_format(const CpuSet *s, char **ret);

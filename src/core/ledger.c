@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "ledger.h"
+
+static CellWalk ledger_walk(const Ledger *l, const LedgerHold *h) {
+        return (CellWalk){ .table = &l->cells, .scope = &h->scope };
+}
+
+void ledger_init(Ledger *l) {
+        *l = (Ledger){ .next_seq = 1 };
+        TAILQ_INIT(&l->holds);
+}
+
+void ledger_done(Ledger *l) {
+        while (!TAILQ_EMPTY(&l->holds))
+                ledger_remove(l, TAILQ_FIRST(&l->holds));
+        cell_table_done(&l->cells);
+}
+
+/* Looks at the head of a cell's queue after something in the cell has changed. */
+static void ledger_settle_cell(Ledger *l, Cell *cell) {
+        CellEntry *head = TAILQ_FIRST(&cell->waiting);
+        LedgerHold *h;
+
+        if (!head || head->ready == cell_fits(cell, head->hold))
+                return;
+        h = head->hold;
+        if (h->n_ready == h->n_cells)
+                ready_remove(&l->ready, &h->ready);
+        head->ready = !head->ready;
+        h->n_ready += head->ready ? 1 : -1;
+        if (h->n_ready == h->n_cells)
+                ready_insert(&l->ready, &h->ready);
+}
+
+static void ledger_settle(Ledger *l, const LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+
+        CELL_FOREACH(cell, w)
+        ledger_settle_cell(l, cell);
+}
+
+int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters) {
+        LedgerHold *h;
+        int r = cell_table_reserve_pmu(&l->cells, pmu);
+
+        if (r < 0)
+                return r;
+        cell_table_capacity(&l->cells, pmu, counters);
+        TAILQ_FOREACH (h, &l->holds, list)
+                if (h->state == LEDGER_WAITING && scope_find(&h->scope, pmu))
+                        ledger_settle(l, h);
+        return 0;
+}
+
+static void hold_enter(Ledger *l, LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+
+        CELL_FOREACH(cell, w)
+        cell_enter(cell, h);
+        h->state = LEDGER_ACTIVE;
+        l->n_active++;
+        l->n_partial += !ledger_hold_is_full(h);
+}
+
+static void hold_leave(Ledger *l, LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+
+        CELL_FOREACH(cell, w) {
+                cell_leave(cell, h);
+                if (h->extra)
+                        cell->extra -= h->extra[w.part];
+        }
+        l->n_active--;
+        l->n_partial -= !ledger_hold_is_full(h);
+}
+
+static void hold_queue(Ledger *l, LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+        CellEntry *e = h->entries;
+
+        CELL_FOREACH(cell, w) {
+                e->hold = h;
+                cell_queue(cell, e++);
+                ledger_settle_cell(l, cell);
+        }
+        h->state = LEDGER_WAITING;
+        l->n_waiting++;
+}
+
+static void hold_unqueue(Ledger *l, LedgerHold *h) {
+        if (h->n_ready == h->n_cells)
+                ready_remove(&l->ready, &h->ready);
+        for (size_t i = 0; i < h->n_cells; i++)
+                cell_unqueue(&h->entries[i]);
+        free(TAKE_PTR(h->entries));
+        h->n_ready = 0;
+        l->n_waiting--;
+}
+
+/* 0 when it can be active at once, LEDGER_E_WAITS or LEDGER_E_TOO_MANY. */
+static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_cells) {
+        CellWalk w = ledger_walk(l, h);
+        size_t n = 0;
+        int r = 0;
+
+        CELL_FOREACH(cell, w) {
+                if (cell_has_too_few(cell, h))
+                        return LEDGER_E_TOO_MANY;
+                if (!TAILQ_EMPTY(&cell->waiting) || !cell_fits(cell, h))
+                        r = LEDGER_E_WAITS;
+                n++;
+        }
+        *ret_n_cells = n;
+        return r;
+}
+
+int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
+        _cleanup_free_ CellEntry *entries = NULL;
+        _cleanup_free_ unsigned *extra = NULL;
+        size_t n_cells;
+        int k, r;
+
+        r = cell_table_reserve(&l->cells, &h->scope);
+        if (r < 0)
+                return r;
+        k = hold_check(l, h, &n_cells);
+        if (k == LEDGER_E_TOO_MANY)
+                return k;
+        if (k == LEDGER_E_WAITS && !may_wait)
+                return LEDGER_E_WOULD_WAIT;
+
+        if (k == LEDGER_E_WAITS && !(entries = calloc(n_cells, sizeof(*entries))))
+                return -ENOMEM;
+        if (n_cells > 0 && !ledger_hold_is_full(h) &&
+            !(extra = calloc(h->scope.n_parts, sizeof(*extra))))
+                return -ENOMEM;
+
+        h->entries = TAKE_PTR(entries);
+        h->extra = TAKE_PTR(extra);
+        h->n_cells = n_cells;
+        h->n_ready = 0;
+        h->seq = h->ready.seq = l->next_seq++;
+        TAILQ_INSERT_TAIL(&l->holds, h, list);
+        if (k == LEDGER_E_WAITS)
+                hold_queue(l, h);
+        else
+                hold_enter(l, h);
+        return k;
+}
+
+void ledger_remove(Ledger *l, LedgerHold *h) {
+        if (h->state == LEDGER_NONE)
+                return;
+        if (h->state == LEDGER_WAITING)
+                hold_unqueue(l, h);
+        else
+                hold_leave(l, h);
+        h->state = LEDGER_NONE;
+        free(TAKE_PTR(h->extra));
+        TAILQ_REMOVE(&l->holds, h, list);
+        ledger_settle(l, h);
+}
+
+LedgerHold *ledger_next(Ledger *l) {
+        LedgerHold *h;
+
+        if (!l->ready.first)
+                return NULL;
+        h = container_of(l->ready.first, LedgerHold, ready);
+        hold_unqueue(l, h);
+        hold_enter(l, h);
+        ledger_settle(l, h);
+        return h;
+}
+
+size_t ledger_position(const LedgerHold *h) {
+        size_t worst = 0;
+
+        if (h->state != LEDGER_WAITING)
+                return 0;
+        for (size_t i = 0; i < h->n_cells; i++)
+                worst = MAX(worst, cell_position(&h->entries[i]));
+        return worst;
+}
+
+bool ledger_is_first(const Ledger *l, const LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+        size_t itself = h->state == LEDGER_ACTIVE;
+
+        CELL_FOREACH(cell, w)
+        if (cell->n_active > itself)
+                return false;
+        return true;
+}
+
+static bool hold_blocks(const Ledger *l, const LedgerHold *blocker, const LedgerHold *h) {
+        CellWalk w = ledger_walk(l, h);
+
+        if (!scope_overlaps(&blocker->scope, &h->scope))
+                return false;
+        if (blocker->state == LEDGER_WAITING || blocker->exclusive || h->exclusive)
+                return true;
+        if (ledger_hold_is_full(blocker) || ledger_hold_is_full(h))
+                return false;
+        CELL_FOREACH(cell, w)
+        if (!cell_fits(cell, h) &&
+            scope_has(&blocker->scope, h->scope.parts[w.part].pmu, w.cpu - 1))
+                return true;
+        return false;
+}
+
+int ledger_blockers(const Ledger *l, const LedgerHold *h,
+                    int (*f)(void *userdata, LedgerHold *blocker), void *userdata) {
+        LedgerHold *blocker;
+
+        TAILQ_FOREACH (blocker, &l->holds, list) {
+                int r;
+
+                /* whoever came later and overlaps waits behind it */
+                if (blocker == h)
+                        return 0;
+                if (!hold_blocks(l, blocker, h))
+                        continue;
+                r = f(userdata, blocker);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+void ledger_set_extra(Ledger *l, LedgerHold *h, size_t part, unsigned extra) {
+        CellWalk w = { .table = &l->cells, .scope = &h->scope, .part = part };
+
+        if (h->state != LEDGER_ACTIVE || !h->extra || part >= h->scope.n_parts)
+                return;
+        for (Cell *cell; (cell = cell_walk_next(&w)) && w.part == part;) {
+                cell->extra += extra;
+                cell->extra -= h->extra[part];
+        }
+        h->extra[part] = extra;
+}
+
+bool ledger_demands(const Ledger *l, const Scope *scope, CellDemand demand) {
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                const ScopePart *part = &scope->parts[i];
+
+                for (size_t word = 0; word < part->cpus.n_words; word++) {
+                        const CellChunk *chunk = cell_table_chunk(&l->cells, part->pmu, word);
+
+                        if (chunk && (chunk->demand[demand] & part->cpus.words[word]))
+                                return true;
+                }
+        }
+        return false;
+}

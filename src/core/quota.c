@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "quota.h"
+
+#include <inttypes.h>
+#include <search.h>
+
+static const struct {
+        const char *setting;
+        const char *words;
+        uint64_t limit;
+} goods[_QUOTA_GOOD_MAX] = {
+        [QUOTA_HOLDS] = { "HoldsPerUser", "holds", 1024 },
+        [QUOTA_COUNTERS] = { "CountersPerUser", "counters", 4096 },
+        [QUOTA_DESCRIPTORS] = { "DescriptorsPerUser", "perf event descriptors", 16384 },
+        [QUOTA_SAMPLERS] = { "SamplersPerUser", "samplers", 64 },
+        [QUOTA_MONITORS] = { "MonitorsPerUser", "registered monitors", 64 },
+        [QUOTA_BROKERS] = { "BrokersPerUser", "brokers", 64 },
+        [QUOTA_CALLS] = { "PendingCallsPerUser", "calls that wait for an answer", 1024 },
+        [QUOTA_ENDED_HOLDS] = { NULL, "ended holds", 64 },
+};
+
+static int compare_users(const void *a, const void *b) {
+        const QuotaUser *x = a, *y = b;
+
+        return x->uid < y->uid ? -1 : x->uid > y->uid;
+}
+
+void quota_init(Quota *q) {
+        *q = (Quota){};
+        for (int good = 0; good < _QUOTA_GOOD_MAX; good++)
+                q->limits[good] = goods[good].limit;
+}
+
+void quota_done(Quota *q) {
+        tdestroy(q->users, free);
+        q->users = NULL;
+}
+
+static QuotaUser *quota_find(Quota *q, uid_t uid) {
+        QuotaUser key = { .uid = uid };
+        QuotaUser **found = tfind(&key, &q->users, compare_users);
+
+        return found ? *found : NULL;
+}
+
+static QuotaUser *quota_user(Quota *q, uid_t uid) {
+        QuotaUser *user = quota_find(q, uid);
+
+        if (user)
+                return user;
+        user = malloc(sizeof(QuotaUser));
+        if (!user)
+                return NULL;
+        *user = (QuotaUser){ .uid = uid, .quota = q };
+        if (!tsearch(user, &q->users, compare_users)) {
+                free(user);
+                return NULL;
+        }
+        return user;
+}
+
+static void quota_forget(QuotaUser *user) {
+        if (user->n_ref > 0)
+                return;
+        tdelete(user, &user->quota->users, compare_users);
+        free(user);
+}
+
+int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
+                 Refusal *why) {
+        QuotaUser *user = quota_user(q, uid);
+        uint64_t limit = q->limits[good];
+
+        if (!user)
+                return -ENOMEM;
+        if ((uid != 0 || good == QUOTA_ENDED_HOLDS) && (amount > limit || user->used[good] > limit - amount)) {
+                uint64_t used = user->used[good];
+
+                quota_forget(user);
+                return refuse(why, REFUSAL_LIMITS_EXCEEDED,
+                              "user %u has %" PRIu64 " %s and asks for %" PRIu64
+                              " more; the limit is %" PRIu64 " (%s= in perfallocd.conf)",
+                              (unsigned) uid, used, goods[good].words, amount, limit,
+                              goods[good].setting);
+        }
+        user->used[good] += amount;
+        user->n_ref++;
+        *ret = (QuotaCharge){ .user = user, .good = good, .amount = amount };
+        return 0;
+}
+
+void quota_release(QuotaCharge *c) {
+        QuotaUser *user = c->user;
+
+        if (!user)
+                return;
+        user->used[c->good] -= c->amount;
+        user->n_ref--;
+        quota_forget(user);
+        *c = (QuotaCharge){};
+}
+
+const char *quota_setting(QuotaGood good) {
+        return goods[good].setting;
+}
+
+uint64_t quota_used(Quota *q, uid_t uid, QuotaGood good) {
+        const QuotaUser *user = quota_find(q, uid);
+
+        return user ? user->used[good] : 0;
+}

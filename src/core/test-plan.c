@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "plan.h"
+
+#include <glib.h>
+
+#define N_HOLDS    6u
+#define N_MONITORS 12u
+
+typedef struct Stage {
+        Ledger ledger;
+        LedgerHold holds[N_HOLDS];
+        size_t n_holds;
+        PlanMonitor monitors[N_MONITORS];
+        Scope scopes[N_MONITORS];
+        PlanMonitor *sorted[N_MONITORS];
+        size_t n_monitors;
+} Stage;
+
+static void stage_set_up(Stage *s, gconstpointer unused) {
+        *s = (Stage){};
+        ledger_init(&s->ledger);
+}
+
+static void stage_tear_down(Stage *s, gconstpointer unused) {
+        ledger_done(&s->ledger);
+        for (size_t i = 0; i < s->n_holds; i++)
+                scope_done(&s->holds[i].scope);
+        for (size_t i = 0; i < s->n_monitors; i++)
+                scope_done(&s->scopes[i]);
+}
+
+static void scope_extend(Scope *scope, unsigned pmu, const char *list) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+
+        g_assert_cmpint(cpuset_parse(&cpus, list, NULL), ==, 0);
+        g_assert_cmpint(scope_add(scope, pmu, &cpus), ==, 0);
+}
+
+/* An active hold of PMU 0. */
+static LedgerHold *stage_hold(Stage *s, const char *cpus, bool exclusive, unsigned counters) {
+        LedgerHold *h = &s->holds[s->n_holds++];
+
+        *h = (LedgerHold){ .exclusive = exclusive, .counters = counters };
+        scope_extend(&h->scope, 0, cpus);
+        g_assert_cmpint(ledger_admit(&s->ledger, h, false), ==, 0);
+        return h;
+}
+
+/* Added in the plan's order; the age is the place. */
+static PlanMonitor *stage_monitor(Stage *s, const char *cpus, PlanClass klass, uint32_t priority) {
+        PlanMonitor *m = &s->monitors[s->n_monitors];
+
+        *m = (PlanMonitor){ .scope = &s->scopes[s->n_monitors],
+                            .priority = priority,
+                            .klass = klass,
+                            .use = 1,
+                            .seq = s->n_monitors };
+        scope_extend(&s->scopes[s->n_monitors], 0, cpus);
+        s->sorted[s->n_monitors++] = m;
+        return m;
+}
+
+static void stage_plan(Stage *s) {
+        g_assert_cmpint(plan_compute(&s->ledger, s->sorted, s->n_monitors), ==, 0);
+}
+
+static void stage_capacity(Stage *s, uint64_t counters) {
+        g_assert_cmpint(ledger_set_capacity(&s->ledger, 0, counters), ==, 0);
+}
+
+static void test_nobody_yields_to_nobody(Stage *s, gconstpointer unused) {
+        PlanMonitor *m = stage_monitor(s, "0-3", PLAN_ALWAYS, 0);
+
+        m->must = true;
+        stage_plan(s);
+        g_assert_false(m->must);
+}
+
+static void test_all_yield_where_all_is_held(Stage *s, gconstpointer unused) {
+        PlanMonitor *in = stage_monitor(s, "3-4", PLAN_ALWAYS, 9);
+        PlanMonitor *beside = stage_monitor(s, "4", PLAN_ALWAYS, 0);
+
+        stage_capacity(s, 100);
+        stage_hold(s, "0-3", false, 0);
+        stage_plan(s);
+        g_assert_true(in->must);
+        g_assert_false(beside->must);
+}
+
+static void test_class_decides_to_whom(Stage *s, gconstpointer unused) {
+        PlanMonitor *never = stage_monitor(s, "0-1", PLAN_NEVER, 0);
+        PlanMonitor *to_shared = stage_monitor(s, "0", PLAN_EXCLUSIVE, 0);
+        PlanMonitor *to_exclusive = stage_monitor(s, "1", PLAN_EXCLUSIVE, 0);
+
+        stage_hold(s, "0", false, 0);
+        stage_hold(s, "1", true, 0);
+        stage_plan(s);
+        g_assert_false(never->must);
+        g_assert_false(to_shared->must);
+        g_assert_true(to_exclusive->must);
+}
+
+static void test_lowest_priority_yields_first(Stage *s, gconstpointer unused) {
+        PlanMonitor *high = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+        PlanMonitor *older = stage_monitor(s, "0", PLAN_ALWAYS, 1);
+        PlanMonitor *younger = stage_monitor(s, "0", PLAN_ALWAYS, 1);
+
+        stage_capacity(s, 4);
+        stage_hold(s, "0", false, 2);
+        stage_plan(s);
+        g_assert_false(high->must);
+        g_assert_false(older->must);
+        g_assert_true(younger->must);
+}
+
+static void test_smaller_one_stays_beside_a_large_one_that_yields(Stage *s, gconstpointer unused) {
+        PlanMonitor *large = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+        PlanMonitor *small = stage_monitor(s, "0", PLAN_ALWAYS, 1);
+
+        large->use = 4;
+        stage_capacity(s, 4);
+        stage_hold(s, "0", false, 3);
+        stage_plan(s);
+        g_assert_true(large->must);
+        g_assert_false(small->must);
+}
+
+static void test_who_never_yields_counts_first(Stage *s, gconstpointer unused) {
+        PlanMonitor *high = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+        PlanMonitor *never = stage_monitor(s, "0", PLAN_NEVER, 0);
+
+        stage_capacity(s, 4);
+        stage_hold(s, "0", false, 3);
+        stage_plan(s);
+        g_assert_true(high->must);
+        g_assert_false(never->must);
+}
+
+static void test_one_tight_cell_is_enough(Stage *s, gconstpointer unused) {
+        PlanMonitor *wide = stage_monitor(s, "0-100", PLAN_ALWAYS, 5);
+        PlanMonitor *narrow = stage_monitor(s, "0", PLAN_ALWAYS, 1);
+
+        stage_capacity(s, 4);
+        stage_hold(s, "0-99", false, 3);
+        stage_hold(s, "99", false, 1);
+        stage_plan(s);
+        g_assert_true(wide->must);
+        g_assert_false(narrow->must);
+}
+
+static void test_all_yield_where_capacity_is_unknown(Stage *s, gconstpointer unused) {
+        PlanMonitor *m = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+
+        stage_hold(s, "0", false, 1);
+        stage_plan(s);
+        g_assert_true(m->must);
+}
+
+static void test_nobody_yields_where_there_is_no_limit(Stage *s, gconstpointer unused) {
+        PlanMonitor *m = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+
+        stage_capacity(s, CELL_UNLIMITED);
+        stage_hold(s, "0", false, UINT32_MAX);
+        stage_plan(s);
+        g_assert_false(m->must);
+}
+
+static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unused) {
+        PlanMonitor *first = stage_monitor(s, "0", PLAN_ALWAYS, 5);
+        PlanMonitor *second = stage_monitor(s, "0", PLAN_ALWAYS, 1);
+        LedgerHold *h;
+
+        stage_capacity(s, 4);
+        h = stage_hold(s, "0", false, 2);
+        ledger_set_extra(&s->ledger, h, 0, 1);
+        stage_plan(s);
+        g_assert_false(first->must);
+        g_assert_true(second->must);
+        ledger_remove(&s->ledger, h);
+        stage_plan(s);
+        g_assert_false(second->must);
+}
+
+/* Random stages against the rule, read off the holds themselves. */
+
+#define N_PMUS 2u
+#define N_CPUS 4u
+
+static const unsigned cpu_numbers[N_CPUS] = { 0, 63, 64, 65 };
+
+static uint64_t capacity_of(const Stage *s, unsigned pmu) {
+        return pmu < s->ledger.cells.n_pmus ? s->ledger.cells.pmus[pmu].capacity : 0;
+}
+
+static bool cell_is_full(const Stage *s, unsigned pmu, unsigned cpu, bool exclusively) {
+        for (size_t i = 0; i < s->n_holds; i++) {
+                const LedgerHold *h = &s->holds[i];
+
+                if (h->state == LEDGER_ACTIVE && scope_has(&h->scope, pmu, cpu) &&
+                    (h->exclusive || (h->counters == 0 && !exclusively)))
+                        return true;
+        }
+        return false;
+}
+
+static uint64_t cell_demand(const Stage *s, unsigned pmu, unsigned cpu) {
+        uint64_t demand = 0;
+
+        for (size_t i = 0; i < s->n_holds; i++) {
+                const LedgerHold *h = &s->holds[i];
+                const ScopePart *part = scope_find(&h->scope, pmu);
+
+                if (h->state == LEDGER_ACTIVE && !h->exclusive && h->counters > 0 &&
+                    scope_has(&h->scope, pmu, cpu))
+                        demand += h->counters + h->extra[part - h->scope.parts];
+        }
+        return demand;
+}
+
+/* Counters on a cell that those who stay take: of all who stay for sure, and of the others before
+ * m. */
+static uint64_t cell_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
+        uint64_t kept = 0;
+
+        for (size_t i = 0; i < s->n_monitors; i++) {
+                const PlanMonitor *o = s->sorted[i];
+
+                if (!o->must && scope_has(o->scope, pmu, cpu) &&
+                    (o->klass != PLAN_ALWAYS || !m || o->seq < m->seq))
+                        kept += o->use;
+        }
+        return kept;
+}
+
+static bool rule_says_must(const Stage *s, const PlanMonitor *m) {
+        for (unsigned i = 0; i < N_PMUS * N_CPUS && m->klass != PLAN_NEVER; i++) {
+                unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
+                uint64_t demand = cell_demand(s, pmu, cpu);
+
+                if (!scope_has(m->scope, pmu, cpu))
+                        continue;
+                if (cell_is_full(s, pmu, cpu, m->klass == PLAN_EXCLUSIVE))
+                        return true;
+                if (m->klass == PLAN_ALWAYS && demand > 0 &&
+                    cell_kept(s, pmu, cpu, m) + m->use + demand > capacity_of(s, pmu))
+                        return true;
+        }
+        return false;
+}
+
+static void scope_random(Scope *scope) {
+        for (unsigned i = 0; i < N_PMUS * N_CPUS; i++) {
+                g_autofree char *list = g_strdup_printf("%u", cpu_numbers[i % N_CPUS]);
+
+                if (g_test_rand_int_range(0, 3) == 0)
+                        scope_extend(scope, i / N_CPUS, list);
+        }
+}
+
+static void stage_random(Stage *s) {
+        for (unsigned pmu = 0; pmu < N_PMUS; pmu++)
+                g_assert_cmpint(ledger_set_capacity(&s->ledger, pmu,
+                                                    (uint64_t) g_test_rand_int_range(0, 9)),
+                                ==, 0);
+        for (size_t i = 0; i < N_HOLDS; i++) {
+                LedgerHold *h = stage_hold(s, "", g_test_rand_int_range(0, 8) == 0,
+                                           (unsigned) g_test_rand_int_range(0, 5));
+
+                ledger_remove(&s->ledger, h);
+                scope_random(&h->scope);
+                (void) ledger_admit(&s->ledger, h, true); /* some wait: they demand nothing */
+                for (size_t part = 0; part < h->scope.n_parts; part++)
+                        if (g_test_rand_bit())
+                                ledger_set_extra(&s->ledger, h, part,
+                                                 (unsigned) g_test_rand_int_range(0, 3));
+        }
+        for (size_t i = 0; i < N_MONITORS; i++) {
+                PlanMonitor *m = stage_monitor(s, "", PLAN_ALWAYS, N_MONITORS - (uint32_t) i);
+
+                scope_random(&s->scopes[i]);
+                m->use = (unsigned) g_test_rand_int_range(1, 4);
+                if (g_test_rand_int_range(0, 4) == 0)
+                        m->klass = g_test_rand_bit() ? PLAN_EXCLUSIVE : PLAN_NEVER;
+        }
+}
+
+static void run_stages(void (*check)(const Stage *s)) {
+        for (int i = 0; i < 5000; i++) {
+                Stage s;
+
+                stage_set_up(&s, NULL);
+                stage_random(&s);
+                stage_plan(&s);
+                check(&s);
+                for (size_t j = 0; j < s.n_holds; j++) { /* and once more when some have gone */
+                        if (g_test_rand_bit())
+                                ledger_remove(&s.ledger, &s.holds[j]);
+                        while (ledger_next(&s.ledger))
+                                ;
+                }
+                stage_plan(&s);
+                check(&s);
+                stage_tear_down(&s, NULL);
+        }
+}
+
+static void check_rule(const Stage *s) {
+        for (size_t i = 0; i < s->n_monitors; i++)
+                g_assert_true(s->sorted[i]->must == rule_says_must(s, s->sorted[i]));
+}
+
+/* Nobody who could yield stays where more is taken than what the holds leave. */
+static void check_promise(const Stage *s) {
+        for (unsigned i = 0; i < N_PMUS * N_CPUS; i++) {
+                unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
+                uint64_t demand = cell_demand(s, pmu, cpu);
+                bool full = cell_is_full(s, pmu, cpu, false);
+                bool tight =
+                        demand > 0 && cell_kept(s, pmu, cpu, NULL) + demand > capacity_of(s, pmu);
+
+                for (size_t j = 0; j < s->n_monitors; j++)
+                        if (scope_has(s->sorted[j]->scope, pmu, cpu) &&
+                            s->sorted[j]->klass == PLAN_ALWAYS && (full || tight))
+                                g_assert_true(s->sorted[j]->must);
+        }
+}
+
+static void test_agrees_with_the_rule(void) {
+        run_stages(check_rule);
+}
+
+static void test_keeps_each_promise(void) {
+        run_stages(check_promise);
+}
+
+#define ADD(name, function)                                                                        \
+        g_test_add("/plan/" name, Stage, NULL, stage_set_up, function, stage_tear_down)
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        ADD("nobody-yields-to-nobody", test_nobody_yields_to_nobody);
+        ADD("all-yield-where-all-is-held", test_all_yield_where_all_is_held);
+        ADD("class-decides-to-whom", test_class_decides_to_whom);
+        ADD("lowest-priority-yields-first", test_lowest_priority_yields_first);
+        ADD("smaller-one-stays-beside-a-large-one-that-yields",
+            test_smaller_one_stays_beside_a_large_one_that_yields);
+        ADD("who-never-yields-counts-first", test_who_never_yields_counts_first);
+        ADD("one-tight-cell-is-enough", test_one_tight_cell_is_enough);
+        ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
+        ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
+        ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);
+        g_test_add_func("/plan/model/agrees-with-the-rule", test_agrees_with_the_rule);
+        g_test_add_func("/plan/model/keeps-each-promise", test_keeps_each_promise);
+        return g_test_run();
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "timespan.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const struct {
+        const char *name;
+        uint64_t usec;
+} units[] = {
+        { "us", 1 },
+        { "usec", 1 },
+        { "ms", USEC_PER_MSEC },
+        { "msec", USEC_PER_MSEC },
+        { "", USEC_PER_SEC },
+        { "s", USEC_PER_SEC },
+        { "sec", USEC_PER_SEC },
+        { "second", USEC_PER_SEC },
+        { "seconds", USEC_PER_SEC },
+        { "m", 60 * USEC_PER_SEC },
+        { "min", 60 * USEC_PER_SEC },
+        { "minute", 60 * USEC_PER_SEC },
+        { "minutes", 60 * USEC_PER_SEC },
+        { "h", 3600 * USEC_PER_SEC },
+        { "hr", 3600 * USEC_PER_SEC },
+        { "hour", 3600 * USEC_PER_SEC },
+        { "hours", 3600 * USEC_PER_SEC },
+        { "d", 86400 * USEC_PER_SEC },
+        { "day", 86400 * USEC_PER_SEC },
+        { "days", 86400 * USEC_PER_SEC },
+        { "w", 7 * 86400 * USEC_PER_SEC },
+        { "week", 7 * 86400 * USEC_PER_SEC },
+        { "weeks", 7 * 86400 * USEC_PER_SEC },
+};
+
+/* Digits, and digits after a point as a fraction of the unit that follows. */
+typedef struct Number {
+        uint64_t whole;
+        uint64_t fraction, fraction_of;
+} Number;
+
+static int number_read(const char **p, Number *ret) {
+        const char *start = *p;
+
+        *ret = (Number){ .fraction_of = 1 };
+        for (; isdigit((unsigned char) **p); (*p)++)
+                if (__builtin_mul_overflow(ret->whole, 10, &ret->whole) ||
+                    __builtin_add_overflow(ret->whole, (uint64_t) (**p - '0'), &ret->whole))
+                        return -ERANGE;
+        if (**p == '.')
+                for ((*p)++; isdigit((unsigned char) **p); (*p)++)
+                        if (ret->fraction_of < 1000000) {
+                                ret->fraction = ret->fraction * 10 + (uint64_t) (**p - '0');
+                                ret->fraction_of *= 10;
+                        }
+        return *p == start || (*p)[-1] == '.' ? -EINVAL : 0;
+}
+
+static int unit_read(const char **p, uint64_t *ret) {
+        size_t n = 0;
+
+        while (isalpha((unsigned char) (*p)[n]))
+                n++;
+        for (size_t i = 0; i < ELEMENTSOF(units); i++)
+                if (strlen(units[i].name) == n && strncmp(*p, units[i].name, n) == 0) {
+                        *p += n;
+                        *ret = units[i].usec;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static const char *skip_space(const char *p) {
+        return p + strspn(p, " \t");
+}
+
+int timespan_parse(const char *text, uint64_t *ret_usec) {
+        const char *p = skip_space(text);
+        uint64_t sum = 0;
+
+        if (strcmp(p, "infinity") == 0) {
+                *ret_usec = TIMESPAN_INFINITY;
+                return 0;
+        }
+        do {
+                Number number;
+                uint64_t unit, usec;
+                int r = number_read(&p, &number);
+
+                if (r < 0)
+                        return r;
+                p = skip_space(p);
+                r = unit_read(&p, &unit);
+                if (r < 0)
+                        return r;
+                if (__builtin_mul_overflow(number.whole, unit, &usec) ||
+                    __builtin_add_overflow(usec, unit / number.fraction_of * number.fraction +
+                                                         unit % number.fraction_of * number.fraction /
+                                                                 number.fraction_of,
+                                           &usec) ||
+                    __builtin_add_overflow(sum, usec, &sum) || sum == TIMESPAN_INFINITY)
+                        return -ERANGE;
+                p = skip_space(p);
+        } while (*p);
+        *ret_usec = sum;
+        return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Lengths of time as systemd.time(7) writes them: "5s", "2min 30s", "500ms", "1.5h", "infinity". A plain number is
+ * seconds.
+ */
+
+#include "core/util.h"
+
+#define TIMESPAN_INFINITY UINT64_MAX
+
+/* In microseconds. -EINVAL: not a time. -ERANGE: more than fits. */
+int timespan_parse(const char *text, uint64_t *ret_usec);
