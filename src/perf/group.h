@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Events that are counted together: started, stopped, scheduled, yielded and given up as one. A single
+ * event is a group of one.
+ *
+ * A group is open at one or several parts: one per CPU, or one per thread of each target. At every
+ * part the first event leads: the kernel gates all siblings by it, so one ioctl starts or stops them.
+ *
+ * A slot is one event at one part. When its descriptor must go (to free a breakpoint, because its
+ * CPU went offline) what it counted is added to the slot's base, so values and times go on and never
+ * fall back.
+ */
+
+#include "core/reading.h"
+#include "perf/event.h"
+#include "perf/threads.h"
+
+typedef struct Group Group;
+typedef struct GroupPart GroupPart;
+typedef struct GroupSlot GroupSlot;
+typedef struct GroupTarget GroupTarget;
+
+typedef enum GroupScope {
+        GROUP_PROCESS,
+        GROUP_CPU,
+        GROUP_CGROUP,
+        _GROUP_SCOPE_MAX,
+} GroupScope;
+
+struct GroupPart {
+        int cpu;   /* -1: wherever the thread runs */
+        pid_t tid; /* -1: whoever runs on the CPU; a cgroup's parts too */
+        bool ended; /* the thread is gone, or the CPU is offline: nothing to open */
+};
+
+struct GroupSlot {
+        int fd; /* -1 while closed */
+        Reading base;
+};
+
+struct GroupTarget {
+        pid_t pid;
+        int pidfd;
+};
+
+struct Group {
+        GroupScope scope;
+        bool pinned;      /* never multiplexed; the kernel drops it rather than share */
+        bool descendants; /* processes born later inherit; otherwise threads alone do, unless pinned */
+        int cgroup;       /* directory descriptor for GROUP_CGROUP, else -1 */
+
+        size_t n_events;
+        Event *events;
+        size_t n_targets;
+        GroupTarget *targets;
+        size_t n_parts;
+        GroupPart *parts;
+        GroupSlot *slots; /* n_parts * n_events, part by part */
+
+        bool wanted;  /* started by its owner */
+        bool yielded; /* given way: nothing is on the PMU, and no slot is taken where closing frees it */
+        int error;    /* errno of an opening that failed after a yield, 0 when all is well */
+};
+
+/* Takes the events over, on failure too. All of one group must be on PMUs that yield the same way:
+ * REFUSAL_INVALID_EVENT otherwise. */
+int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Refusal *why);
+Group *group_free(Group *g);
+DEFINE_CLEANUP(Group *, group_free)
+
+/* Adds parts; nothing is opened yet. Online CPUs of the set get a part that opens, others one that is
+ * ended until the CPU comes. */
+int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online);
+
+/* Adds a target and a part for each of its threads. pidfd is duplicated. */
+int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads);
+
+/* Opens, disabled, what is not open. On failure all is as before. Refusals are perf_event_open(2)'s. */
+int group_open(Group *g, Refusal *why);
+
+/* Sets what the owner wants; takes effect at once unless the group has yielded. */
+void group_start(Group *g);
+void group_stop(Group *g);
+
+/* Value and times start again from 0. */
+void group_reset(Group *g, size_t event);
+
+/* Whether yielding closes its descriptors: then it need not be opened while it has yielded. */
+bool group_closes_to_yield(const Group *g);
+
+/* Gives way, goes on again. A resume that fails leaves the group closed, with error set: try again. */
+void group_yield(Group *g);
+int group_resume(Group *g, Refusal *why);
+
+/* Sums over all parts; the quality is that of the worst part that was ever enabled. Never fails: a
+ * descriptor that cannot be read makes the whole unmeasured. */
+void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality);
+void group_read_part(const Group *g, size_t event, size_t part, Reading *ret, Quality *ret_quality);
+
+/* Descriptors that a group of so many events holds open with its parts. */
+size_t group_n_descriptors(const Group *g);
+
+const char *group_scope_name(GroupScope scope);

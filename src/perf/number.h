@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Numbers as perf writes them in events: 0x1F or 31. A leading 0 is decimal, as it is for perf.
+ */
+
+#include "core/util.h"
+
+/* The whole text must be the number. -EINVAL, -ERANGE past 64 bits. */
+int number_parse(const char *text, uint64_t *ret);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pfm.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define PFM_LIBRARY "libpfm.so.4" /* the ABI that <perfmon/pfmlib.h> of version 4 describes */
+
+static Pfm loaded;
+
+static const struct {
+        const char *name;
+        size_t offset;
+} symbols[] = {
+        { "pfm_initialize", offsetof(Pfm, initialize) },
+        { "pfm_terminate", offsetof(Pfm, terminate) },
+        { "pfm_strerror", offsetof(Pfm, strerror) },
+        { "pfm_get_pmu_info", offsetof(Pfm, get_pmu_info) },
+        { "pfm_find_event", offsetof(Pfm, find_event) },
+        { "pfm_get_event_next", offsetof(Pfm, get_event_next) },
+        { "pfm_get_event_info", offsetof(Pfm, get_event_info) },
+        { "pfm_get_event_attr_info", offsetof(Pfm, get_event_attr_info) },
+        { "pfm_get_os_event_encoding", offsetof(Pfm, get_os_event_encoding) },
+};
+
+int pfm_load(const Pfm **ret, Refusal *why) {
+        Pfm pfm = {};
+        int r;
+
+        if (loaded.library) {
+                *ret = &loaded;
+                return 0;
+        }
+        pfm.library = dlopen(PFM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        if (!pfm.library)
+                return refuse(
+                        why, REFUSAL_NOT_IMPLEMENTED,
+                        "the names of this CPU's events are not to be had: %s; install libpfm4",
+                        dlerror());
+        for (size_t i = 0; i < ELEMENTSOF(symbols); i++) {
+                void *symbol = dlsym(pfm.library, symbols[i].name);
+
+                if (!symbol) {
+                        dlclose(pfm.library);
+                        return refuse(why, REFUSAL_NOT_IMPLEMENTED, "%s has no %s: install libpfm4",
+                                      PFM_LIBRARY, symbols[i].name);
+                }
+                memcpy((char *) &pfm + symbols[i].offset, &symbol, sizeof(symbol));
+        }
+        r = pfm.initialize();
+        if (r != PFM_SUCCESS) {
+                const char *words = pfm.strerror(r);
+
+                r = r == PFM_ERR_NOMEM ? -ENOMEM
+                                       : refuse(why, REFUSAL_NOT_IMPLEMENTED,
+                                                "libpfm4 does not work on this machine: %s", words);
+                dlclose(pfm.library);
+                return r;
+        }
+        loaded = pfm;
+        *ret = &loaded;
+        return 0;
+}
+
+void pfm_unload(void) {
+        if (!loaded.library)
+                return;
+        loaded.terminate();
+        dlclose(loaded.library);
+        loaded = (Pfm){};
+}

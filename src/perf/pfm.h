@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * libpfm4, loaded on demand. Linked, it would cost every process that never uses it 4 ms at its
+ * start and 1.1 MB of private memory, because all its tables hold addresses.
+ */
+
+#include <linux/perf_event.h>
+#include <perfmon/pfmlib_perf_event.h>
+
+#include "core/refusal.h"
+
+typedef struct Pfm Pfm;
+
+/* The functions of <perfmon/pfmlib.h> that are used here; see there. */
+struct Pfm {
+        void *library;
+        __typeof__(pfm_initialize) *initialize;
+        __typeof__(pfm_terminate) *terminate;
+        __typeof__(pfm_strerror) *strerror;
+        __typeof__(pfm_get_pmu_info) *get_pmu_info;
+        __typeof__(pfm_find_event) *find_event;
+        __typeof__(pfm_get_event_next) *get_event_next;
+        __typeof__(pfm_get_event_info) *get_event_info;
+        __typeof__(pfm_get_event_attr_info) *get_event_attr_info;
+        __typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
+};
+
+/* The library, initialised; loaded if it is not yet. NOT_IMPLEMENTED when that is not possible. */
+int pfm_load(const Pfm **ret, Refusal *why);
+
+/* Gives all back; may be called at any time, loaded or not. */
+void pfm_unload(void);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Measures how many counters of a PMU are free, and harms nobody: it never pins, because a CPU-pinned
+ * event would throw other people's task-pinned ones off the PMU for good.
+ *
+ * breakpoint: opens (disabled) until the kernel says ENOSPC; a slot is reserved from open to close.
+ * Counting PMUs: a successful open proves nothing, so one flexible group of the wanted size is put on
+ * each CPU. running == enabled > 0 at the first look is proof that all of them were free. Otherwise
+ * somebody else is there, flexible events take turns, and the group is watched for up to
+ * PROBE_WATCH_USEC: only if it then is on without a pause for PROBE_QUIET_USEC the others have gone.
+ *
+ * A probe never waits: after probe_begin() the caller calls probe_look() when the time that it gave has
+ * come, until it says something else than PROBE_AGAIN.
+ */
+
+#include "perf/pmu.h"
+
+typedef struct Probe Probe;
+typedef struct ProbeCpu ProbeCpu;
+
+#define PROBE_WATCH_USEC (50 * USEC_PER_MSEC)
+#define PROBE_QUIET_USEC (12 * USEC_PER_MSEC) /* several multiplexing intervals of 4 ms or 1 ms */
+#define PROBE_STEP_USEC  (2 * USEC_PER_MSEC)
+#define PROBE_GROUP_MAX  64u /* larger groups are not tried: such a PMU has no limit that matters */
+
+enum {
+        PROBE_DONE, /* free[] of every CPU is set */
+        PROBE_AGAIN, /* look again at next_usec */
+};
+
+struct ProbeCpu {
+        unsigned cpu;
+        unsigned free; /* at least so many were free; counting PMUs: wanted or 0 */
+        bool settled;
+        int *fds;
+        uint64_t enabled, running; /* at the last look */
+        uint64_t quiet_since;      /* usec; 0: not on the PMU */
+};
+
+struct Probe {
+        const Pmu *pmu;
+        unsigned wanted;
+        uint64_t begun_usec; /* CLOCK_MONOTONIC, as all times here */
+        uint64_t next_usec;
+        size_t n_cpus;
+        ProbeCpu *cpus;
+};
+
+/* How many general events fit on one CPU at once, by growing a group until the kernel refuses a member
+ * (a group is validated against an empty PMU, so nobody is in the way) or, for breakpoints, by opening
+ * until none is left. Sets counters, probed and measured of pmu. 0 when there is nothing to probe it
+ * with. */
+int probe_capacity(Pmu *pmu, const CpuSet *online);
+
+/* Whether probe_begin() can tell anything about it. */
+bool probe_can(const Pmu *pmu);
+
+/* Looks for wanted free counters on each of the CPUs (which must be online). -ENOMEM, -EMFILE. */
+int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec, Probe **ret);
+int probe_look(Probe *p, uint64_t now_usec);
+
+/* Closes what is open; NULL is fine. */
+Probe *probe_free(Probe *p);
+DEFINE_CLEANUP(Probe *, probe_free)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Where in perf_event_attr the value of a term goes: "config:0-7,32-35" of a unit's format
+ * directory (sysfs-bus-event_source-devices-format).
+ */
+
+#include <linux/perf_event.h>
+
+#include "core/util.h"
+
+typedef struct SysfsFormat SysfsFormat;
+
+struct SysfsFormat {
+        size_t offset; /* of the word in perf_event_attr */
+        uint64_t mask; /* the value's lowest bit goes to the lowest bit of these */
+};
+
+/* Reads a format file's text. -EBADMSG; -EOPNOTSUPP for a word that this build does not know. */
+int sysfs_format_parse(const char *text, SysfsFormat *ret);
+
+/* The whole of a word: "config" to "config3". Errors likewise. */
+int sysfs_format_of_word(const char *name, SysfsFormat *ret);
+
+unsigned sysfs_format_width(const SysfsFormat *f); /* bits */
+
+/* Puts a value in place of what was there. -ERANGE when it has too many bits. */
+int sysfs_format_apply(const SysfsFormat *f, uint64_t value, struct perf_event_attr *attr);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The threads of a process, from /proc/PID/task. A list is a snapshot: who must not miss a thread
+ * takes it again afterwards and compares (threads_equal).
+ */
+
+#include <sys/types.h>
+
+#include "core/refusal.h"
+
+typedef struct Threads Threads;
+
+struct Threads {
+        size_t n_tids;
+        pid_t *tids; /* ascending */
+};
+
+#define THREADS_NULL ((Threads){})
+
+/* REFUSAL_NO_SUCH_PROCESS when there is no such process (or /proc hides it from us). */
+int threads_list(pid_t pid, Threads *ret, Refusal *why);
+void threads_done(Threads *t);
+bool threads_equal(const Threads *a, const Threads *b);
+bool threads_has(const Threads *t, pid_t tid);
