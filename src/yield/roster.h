@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * All who give way, and the one place that tells them to: it compares what the plan wants with what is,
+ * yields before it resumes, and asks everybody at once.
+ */
+
+#include "core/ledger.h"
+#include "yield/yielder.h"
+
+struct Roster {
+        const Ledger *ledger;
+        Yielder **yielders; /* in the plan's order: highest priority first, then oldest */
+        PlanMonitor **plans; /* of the same, for plan_compute() */
+        size_t n_yielders;
+        uint64_t next_seq;
+        /* somebody who was asked has given way */
+        void (*acknowledged)(void *userdata);
+        void *userdata;
+};
+
+void roster_init(Roster *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
+                 void *userdata);
+void roster_done(Roster *r);
+
+/* From now on y is told. It starts out yielded (its ops are not called) when the holds that are active now
+ * demand it: *ret_yielded says so, and the caller makes it true. -ENOMEM: nothing changed. */
+int roster_enroll(Roster *r, Yielder *y, bool *ret_yielded);
+
+/* y is told no more; an acknowledgement that was awaited from it is taken as given. */
+void roster_dismiss(Roster *r, Yielder *y);
+
+/* Yields and resumes whoever the ledger's active holds now demand. Those asked have until deadline_usec
+ * (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many were told to yield. -ENOMEM: nothing changed. */
+int roster_apply(Roster *r, uint64_t deadline_usec, size_t *ret_n_told);
+
+/* y, which was asked, has given way. An answer that nobody awaits changes nothing. */
+void yielder_acknowledge(Yielder *y);
+
+/* Calls f (may be NULL) for each who was asked on account of this scope and has not answered: how many those are.
+ * A negative return of f ends the walk and is returned. */
+int roster_asked(const Roster *r, const Scope *scope, int (*f)(void *userdata, const Yielder *y),
+                 void *userdata);
