@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "action.h"
+
+#include <string.h>
+
+#include <perfalloc/dbus.h>
+
+const ActionInfo action_table[] = {
+        { ACTION_HOLD, "org.perfalloc1.hold", "reserving the counters" },
+        { ACTION_HOLD_EXCLUSIVE, "org.perfalloc1.hold-exclusive",
+          "reserving the counters for oneself alone" },
+        { ACTION_HOLD_UNATTENDED, "org.perfalloc1.hold-unattended",
+          "reserving the counters without staying connected" },
+        { ACTION_COUNT_OWN, "org.perfalloc1.count-own", "counting one's own processes" },
+        { ACTION_COUNT_KERNEL, "org.perfalloc1.count-kernel",
+          "counting the kernel's work for one's own processes" },
+        { ACTION_COUNT_OTHER, "org.perfalloc1.count-other",
+          "counting processes that one may not trace" },
+        { ACTION_COUNT_SYSTEM, "org.perfalloc1.count-system",
+          "counting whole CPUs, cgroups or uncore units" },
+        { ACTION_COUNT_RAW, "org.perfalloc1.count-raw",
+          "opening tracepoints and uncommon kinds of events" },
+        { ACTION_PERSIST, "org.perfalloc1.persist", "leaving counters behind" },
+        { ACTION_MONITOR, "org.perfalloc1.monitor", "counting all the time, as a monitor" },
+        { ACTION_MANAGE, "org.perfalloc1.manage", "using what belongs to other users" },
+};
+const size_t n_action_table = ELEMENTSOF(action_table);
+
+#define MANAGER    PERFALLOC_MANAGER_INTERFACE
+#define HOLD       PERFALLOC_HOLD_INTERFACE
+#define COUNTER    PERFALLOC_COUNTER_INTERFACE
+#define SAMPLER    PERFALLOC_SAMPLER_INTERFACE
+#define MONITOR    PERFALLOC_MONITOR_INTERFACE
+#define PMU        PERFALLOC_PMU_INTERFACE
+#define PROPERTIES "org.freedesktop.DBus.Properties"
+#define OBJECTS    "org.freedesktop.DBus.ObjectManager"
+
+/* Whoever is neither owner nor reader of an object may still use it with manage. */
+#define OWNED ACTION_MANAGE
+
+const MethodActions method_table[] = {
+        /* manage: a hold longer than HoldMaxSec, a queue longer than WaitMaxSec */
+        { MANAGER, "Hold", ACTION_HOLD | ACTION_HOLD_EXCLUSIVE | ACTION_MANAGE },
+        { MANAGER, "HoldUnattended", ACTION_HOLD_UNATTENDED | ACTION_MANAGE },
+        { MANAGER, "OpenCounters", ACTIONS_COUNT | ACTION_MONITOR | ACTION_PERSIST },
+        { MANAGER, "ReadCounters", OWNED },
+        { MANAGER, "OpenPersistent", ACTIONS_COUNT | ACTION_MONITOR | ACTION_PERSIST },
+        { MANAGER, "ListPersistent", OWNED },
+        { MANAGER, "OpenEvent", ACTIONS_COUNT },
+        { MANAGER, "CreateSampler", OWNED },
+        { MANAGER, "BlockSamplers", ACTION_NONE },
+        { MANAGER, "UnblockSamplers", ACTION_NONE },
+        { MANAGER, "HasSamplers", ACTION_NONE },
+        { MANAGER, "RegisterMonitor", ACTION_MONITOR },
+        { MANAGER, "Broker", ACTIONS_COUNT },
+        { MANAGER, "ListEvents", ACTION_NONE },
+        { MANAGER, "EncodeEvent", ACTION_NONE },
+        { MANAGER, "ListUsers", ACTION_MANAGE },
+
+        { HOLD, "Wait", OWNED },
+        { HOLD, "Release", OWNED },
+
+        { COUNTER, "Start", OWNED },
+        { COUNTER, "Stop", OWNED },
+        { COUNTER, "Reset", OWNED },
+        { COUNTER, "Read", OWNED },
+        { COUNTER, "ReadEach", OWNED },
+        { COUNTER, "AttachProcess", ACTION_COUNT_OTHER | OWNED },
+        { COUNTER, "DetachProcess", OWNED },
+        { COUNTER, "Persist", ACTION_PERSIST | OWNED },
+        { COUNTER, "Adopt", OWNED },
+        { COUNTER, "GetFds", OWNED },
+        { COUNTER, "Close", OWNED },
+
+        { SAMPLER, "Close", OWNED },
+
+        /* only the connection that registered it may answer, whoever else may do what */
+        { MONITOR, "Yielded", ACTION_NONE },
+
+        { PMU, "Probe", ACTION_COUNT_SYSTEM },
+
+        /* what tells about somebody's program is for its owner and manage */
+        { PROPERTIES, "Get", ACTION_MANAGE },
+        { PROPERTIES, "GetAll", ACTION_MANAGE },
+        { OBJECTS, "GetManagedObjects", ACTION_MANAGE },
+};
+const size_t n_method_table = ELEMENTSOF(method_table);
+
+const ActionInfo *action_info(unsigned action) {
+        for (size_t i = 0; i < n_action_table; i++)
+                if (action_table[i].action == action)
+                        return &action_table[i];
+        return NULL;
+}
+
+const char *action_name(Action action) {
+        const ActionInfo *info = action_info(action);
+
+        return info ? info->name : NULL;
+}
+
+const MethodActions *method_actions(const char *interface, const char *member) {
+        if (!interface || !member)
+                return NULL;
+
+        for (size_t i = 0; i < n_method_table; i++)
+                if (strcmp(method_table[i].member, member) == 0 &&
+                    strcmp(method_table[i].interface, interface) == 0)
+                        return &method_table[i];
+        return NULL;
+}

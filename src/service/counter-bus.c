@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "service/counter.h"
+#include "service/object.h"
+#include "service/reply.h"
+
+/* org.perfalloc1.Counter */
+
+static Event *counter_event(const Counter *c) {
+        return &c->set->group->events[c->event];
+}
+
+static bool counter_is_seen(const Counter *c) {
+        return service_reader_sees(c->set->service, c->set->uid);
+}
+
+static int get_event(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->name : "");
+}
+
+static int get_type(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", counter_event(userdata)->attr.type);
+}
+
+static int get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        uint64_t config = counter_is_seen(c) ? counter_event(c)->attr.config : 0;
+
+        return sd_bus_message_append(reply, "t", config);
+}
+
+static int get_scope(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", group_scope_name(c->set->group->scope));
+}
+
+static int get_targets(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        const Group *g = c->set->group;
+        int r = sd_bus_message_open_container(reply, 'a', "u");
+
+        for (size_t i = 0; r >= 0 && counter_is_seen(c) && i < g->n_targets; i++)
+                r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", c->set->cpus);
+}
+
+static int get_role(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", c->set->monitor ? "monitor" : "foreground");
+}
+
+static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? c->set->name : "");
+}
+
+static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "u", (uint32_t) c->set->uid);
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", counter_state(userdata));
+}
+
+static int get_persistent(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *reply, void *userdata,
+                          sd_bus_error *error) {
+        return sd_bus_message_append(reply, "b", false);
+}
+
+static int get_id(sd_bus *bus, const char *path, const char *interface, const char *property,
+                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", "");
+}
+
+static int get_quality(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        Reading reading;
+        Quality quality;
+
+        group_read(c->set->group, c->event, &reading, &quality);
+        return sd_bus_message_append(reply, "s", quality_name(quality));
+}
+
+/* The common beginning of all methods: 0 go on, 1 or negative: return it. */
+static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
+        Service *s = c->set->service;
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+
+        return r == 0 ? 0 : reply_failure(r, &why, error);
+}
+
+static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_start(c->set->group);
+        counter_set_changed(c->set);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_stop(c->set->group);
+        counter_set_changed(c->set);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_reset(c->set->group, c->event);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Reading reading;
+        Quality quality;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_read(c->set->group, c->event, &reading, &quality);
+        return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
+                                          reading.running, quality_name(quality));
+}
+
+static int append_rows(sd_bus_message *reply, const Counter *c) {
+        const Group *g = c->set->group;
+        int r = sd_bus_message_open_container(reply, 'a', "(iuttts)");
+
+        for (size_t part = 0; part < g->n_parts && r >= 0; part++) {
+                const GroupPart *p = &g->parts[part];
+                Reading reading;
+                Quality quality;
+
+                group_read_part(g, c->event, part, &reading, &quality);
+                r = sd_bus_message_append(reply, "(iuttts)", p->cpu,
+                                          (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
+                                          reading.enabled, reading.running, quality_name(quality));
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append_rows(reply, c);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        counter_close(c);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static const sd_bus_vtable counter_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Event", "s", get_event, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Type", "u", get_type, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Config", "t", get_config, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Scope", "s", get_scope, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Targets", "au", get_targets, 0, 0),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Role", "s", get_role, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Persistent", "b", get_persistent, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Id", "s", get_id, 0, 0),
+        SD_BUS_PROPERTY("Quality", "s", get_quality, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_start,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_stop,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reset,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Read", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec,
+                                              "s", quality),
+                                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
+                                method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int counter_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                            void **ret_found, sd_bus_error *error) {
+        uint64_t id;
+        Counter *c = object_path_number(path, "counter", &id) ? counter_find(userdata, id) : NULL;
+
+        *ret_found = c;
+        return c != NULL;
+}
+
+static int counter_path(const void *object, char **ret) {
+        *ret = strdup(((const Counter *) object)->path);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int counter_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                                 sd_bus_error *error) {
+        return object_enumerate(((Service *) userdata)->counters, counter_path, ret_nodes);
+}
+
+int counter_bus_register(Service *s) {
+        return object_register(s, "counter", PERFALLOC_COUNTER_INTERFACE, counter_vtable,
+                               counter_bus_find, counter_bus_enumerate);
+}

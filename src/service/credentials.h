@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What the bus says of a connection: the answer of org.freedesktop.DBus.GetConnectionCredentials
+ * (D-Bus specification).
+ */
+
+#include <sys/types.h>
+
+#include <systemd/sd-bus.h>
+
+#include "core/util.h"
+
+typedef struct Credentials Credentials;
+
+struct Credentials {
+        uid_t uid;
+        pid_t pid;   /* 0: the bus cannot tell */
+        gid_t *gids; /* primary and supplementary; none where the bus does not tell */
+        size_t n_gids;
+};
+
+/* Fills in c, which is all zero. Without a uid there is nobody to deal with: -ENODATA. -EBADMSG and
+ * the like for what is no such answer, -ENOMEM. */
+int credentials_read(Credentials *c, sd_bus_message *m);
+
+void credentials_done(Credentials *c);

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold-measure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "service/counter.h"
+
+/* ---- cells that granted holds of all counters cover ---- */
+
+void hold_cover(Hold *h, bool granted) {
+        Service *s = h->service;
+
+        if (h->ledger.counters > 0)
+                return;
+        for (size_t i = 0; i < h->request.scope.n_parts; i++) {
+                const ScopePart *part = &h->request.scope.parts[i];
+                Cover *cover = s->cover[part->pmu];
+
+                CPU_FOREACH(cpu, &part->cpus) {
+                        cover[cpu].n_full += granted ? 1 : -1u;
+                        if (h->confirmed)
+                                cover[cpu].n_confirmed += granted ? 1 : -1u;
+                }
+        }
+}
+
+/* ---- who is in the way ---- */
+
+void hold_obstacles_clear(Hold *h) {
+        for (size_t i = 0; i < h->n_obstacles; i++)
+                free(h->obstacles[i].who);
+        free(h->obstacles);
+        h->obstacles = NULL;
+        h->n_obstacles = 0;
+}
+
+/* Best effort: what cannot be remembered is not told. */
+static int obstacle_add(void *userdata, pid_t pid, const char *who) {
+        Hold *h = userdata;
+        HoldObstacle *obstacles;
+        char *copy;
+
+        if (h->n_obstacles >= HOLD_OBSTACLES_MAX)
+                return 0;
+        obstacles = reallocarray(h->obstacles, h->n_obstacles + 1, sizeof(HoldObstacle));
+        if (!obstacles)
+                return 0;
+        h->obstacles = obstacles;
+        copy = strdup(who);
+        if (copy)
+                h->obstacles[h->n_obstacles++] = (HoldObstacle){ pid, copy };
+        return 0;
+}
+
+static int add_asked(void *userdata, const Yielder *y) {
+        char who[128];
+        pid_t pid;
+
+        y->ops->describe(y, &pid, who, sizeof(who));
+        return obstacle_add(userdata, pid, who);
+}
+
+static int add_foreign_counter(void *userdata, const CounterSet *set) {
+        char who[256];
+
+        (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
+                        (unsigned) set->uid, set->group->events[0].pmu->name);
+        return obstacle_add(userdata, set->peer ? set->peer->pid : 0, who);
+}
+
+int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
+                   void *userdata) {
+        for (size_t i = 0; i < h->n_obstacles; i++) {
+                int r = f(userdata, h->obstacles[i].pid, h->obstacles[i].who);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void hold_settle(Hold *h, bool confirmed) {
+        if (confirmed || h->request.best_effort)
+                hold_grant(h, confirmed);
+        else
+                hold_end(h, HOLD_OBSTRUCTED);
+}
+
+static void hold_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
+        Hold *h = userdata;
+        Service *s = h->service;
+
+        h->scan = NULL;
+        for (size_t i = 0; r == 0 && i < n_users; i++) {
+                char who[sizeof(users[i].command) + sizeof(users[i].unit) + 64];
+
+                (void) snprintf(who, sizeof(who), "%s%s%s%s, %u perf events", users[i].command,
+                                users[i].unit[0] ? " (" : "", users[i].unit,
+                                users[i].unit[0] ? ")" : "", users[i].n_descriptors);
+                (void) obstacle_add(h, users[i].pid, who);
+        }
+        if (h->n_obstacles == 0)
+                (void) obstacle_add(h, 0, "the kernel, or a process that cannot be seen");
+        hold_settle(h, false);
+        holds_advance(s);
+}
+
+/* The probe found somebody: the processes that have perf events open are the candidates. */
+static void hold_find_candidates(Hold *h) {
+        if (helper_scan(h->service->helper, hold_scanned, h, &h->scan) < 0)
+                hold_scanned(h, -EIO, NULL, 0, false);
+}
+
+/* ---- the probe ---- */
+
+void hold_measure_stop(Hold *h) {
+        for (size_t i = 0; i < h->n_probes; i++)
+                probe_free(h->probes[i]);
+        free(h->probes);
+        h->probes = NULL;
+        h->n_probes = 0;
+        h->measuring = false;
+        h->scan = helper_job_cancel(h->scan);
+}
+
+/* How many counters of the PMU the hold was promised: N, or all that nobody else was promised. */
+static unsigned hold_promised(const Hold *h, const Pmu *pmu, const ScopePart *part) {
+        const Scope scope = { .n_parts = 1, .parts = (ScopePart *) part };
+        CellWalk walk = { .table = &h->service->ledger.cells, .scope = &scope };
+        uint64_t others = 0;
+
+        if (h->ledger.counters > 0)
+                return h->ledger.counters;
+        CELL_FOREACH(cell, walk)
+                others = MAX(others, cell->sum);
+        return pmu->counters > others ? pmu->counters - (unsigned) others : 0;
+}
+
+/* The online CPUs of a part that nobody has measured yet. What was measured before is taken over. */
+static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
+        const Service *s = h->service;
+        const Cover *cover = s->cover[part->pmu];
+        int r = cpuset_intersect(ret, &part->cpus, &s->pmus.online);
+
+        if (r < 0 || h->ledger.counters > 0)
+                return r;
+        CPU_FOREACH(cpu, &part->cpus) {
+                if (cover[cpu].n_full == 0)
+                        continue;
+                if (cover[cpu].n_confirmed == 0)
+                        h->measured_free = false;
+                cpuset_remove(ret, (unsigned) cpu);
+        }
+        return 0;
+}
+
+static int hold_probe_part(Hold *h, const ScopePart *part) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        const Pmu *pmu = &h->service->pmus.pmus[part->pmu];
+        unsigned promised;
+        int r;
+
+        if (pmu->measured && pmu->counters == 0)
+                return 0; /* never scarce */
+        r = part_to_measure(h, part, &cpus);
+        if (r < 0 || cpuset_is_empty(&cpus))
+                return r;
+        promised = hold_promised(h, pmu, part);
+        if (promised == 0)
+                return 0;
+        if (!pmu->measured || !probe_can(pmu)) {
+                h->measured_free = false; /* nobody can tell */
+                return 0;
+        }
+        r = probe_begin(pmu, &cpus, promised, now_usec(CLOCK_MONOTONIC), &h->probes[h->n_probes]);
+        if (r == 0)
+                h->n_probes++;
+        return r;
+}
+
+static int hold_probe_begin(Hold *h) {
+        const Scope *scope = &h->request.scope;
+
+        h->measuring = true;
+        h->measured_free = true;
+        h->probes = calloc(MAX(scope->n_parts, 1u), sizeof(Probe *));
+        if (!h->probes)
+                return -ENOMEM;
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                int r = hold_probe_part(h, &scope->parts[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool hold_probe_look(Hold *h) {
+        uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
+
+        for (size_t i = 0; i < h->n_probes; i++)
+                if (probe_look(h->probes[i], now) == PROBE_AGAIN)
+                        next = MIN(next, h->probes[i]->next_usec);
+        hold_step_at(h, next);
+        return next == UINT64_MAX;
+}
+
+static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
+        for (size_t part = 0; part < h->request.scope.n_parts; part++)
+                if (h->request.scope.parts[part].pmu == pmu->index)
+                        ledger_set_extra(&h->service->ledger, &h->ledger, part,
+                                         h->ledger.extra[part] + more);
+}
+
+/* What the probes found too little, per PMU: in a partial hold more monitors must go. */
+static bool hold_ask_for_more(Hold *h) {
+        Service *s = h->service;
+        size_t n_yielded = 0;
+
+        if (h->ledger.counters == 0)
+                return false;
+        for (size_t i = 0; i < h->n_probes; i++) {
+                const Probe *p = h->probes[i];
+                unsigned missing = 0;
+
+                for (size_t j = 0; j < p->n_cpus; j++)
+                        if (p->cpus[j].free < p->wanted)
+                                missing = MAX(missing, p->wanted - p->cpus[j].free);
+                /* a counting PMU says only that it was too little: one by one then */
+                if (missing > 0)
+                        hold_add_extra(h, p->pmu, p->pmu->kind == PMU_BREAKPOINT ? missing : 1);
+        }
+        return roster_apply(&s->roster, h->yield_until_usec, &n_yielded) >= 0 && n_yielded > 0;
+}
+
+static bool hold_probes_agree(const Hold *h) {
+        if (!h->measured_free)
+                return false;
+        for (size_t i = 0; i < h->n_probes; i++)
+                for (size_t j = 0; j < h->probes[i]->n_cpus; j++)
+                        if (h->probes[i]->cpus[j].free < h->probes[i]->wanted)
+                                return false;
+        return true;
+}
+
+static void hold_measured(Hold *h) {
+        Service *s = h->service;
+
+        if (hold_probes_agree(h)) {
+                if (h->request.exclusive)
+                        (void) counters_foreign(s, h->uid, &h->request.scope, add_foreign_counter,
+                                                h);
+                hold_settle(h, h->n_obstacles == 0);
+                return;
+        }
+        if (hold_ask_for_more(h)) {
+                hold_measure_stop(h);
+                hold_step_at(h, h->yield_until_usec);
+                return;
+        }
+        hold_measure_stop(h);
+        hold_find_candidates(h);
+}
+
+/* ---- one step further ---- */
+
+/* Whether an earlier hold of the same cells is not granted yet. */
+static bool hold_must_stand_back(const Hold *h) {
+        Hold *earlier;
+
+        TAILQ_FOREACH(earlier, &h->service->pending, list) {
+                if (earlier == h)
+                        return false;
+                if (scope_overlaps(&earlier->request.scope, &h->request.scope))
+                        return true;
+        }
+        return false;
+}
+
+/* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who yields. */
+static bool hold_advance(Hold *h) {
+        Service *s = h->service;
+
+        if (h->scan || hold_must_stand_back(h))
+                return false;
+        if (!h->measuring) {
+                if (roster_asked(&s->roster, &h->request.scope, NULL, NULL) > 0) {
+                        if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
+                                return false;
+                        (void) roster_asked(&s->roster, &h->request.scope, add_asked, h);
+                        hold_settle(h, false);
+                        return true;
+                }
+                if (hold_probe_begin(h) < 0) {
+                        (void) obstacle_add(h, getpid(), "perfallocd is out of memory or descriptors");
+                        hold_settle(h, false);
+                        return true;
+                }
+        }
+        if (!hold_probe_look(h))
+                return false;
+        hold_measured(h);
+        return true;
+}
+
+void holds_advance(Service *s) {
+        Hold *h;
+
+        /* A hold that is settled may let others go on; what it calls comes back here. */
+        s->advance_again = true;
+        if (s->advancing)
+                return;
+        s->advancing = true;
+        while (s->advance_again) {
+                s->advance_again = false;
+                TAILQ_FOREACH(h, &s->pending, list)
+                        if (hold_advance(h)) {
+                                s->advance_again = true;
+                                break;
+                        }
+        }
+        s->advancing = false;
+}
+
+/* Who has an exclusive hold on one of these cells, granted or about to be. */
+static Hold *exclusive_holder(Service *s, unsigned pmu, const CpuSet *cpus) {
+        const Scope scope = { .n_parts = 1, .parts = &(ScopePart){ .pmu = pmu, .cpus = *cpus } };
+        LedgerHold *l;
+
+        if (!ledger_demands(&s->ledger, &scope, CELL_EXCLUSIVE))
+                return NULL;
+        TAILQ_FOREACH(l, &s->ledger.holds, list)
+                if (l->state == LEDGER_ACTIVE && l->exclusive && scope_overlaps(&l->scope, &scope))
+                        return container_of(l, Hold, ledger);
+        return NULL;
+}
+
+int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_events,
+                        const CpuSet *cpus, Refusal *why) {
+        for (size_t i = 0; i < n_events; i++) {
+                const Pmu *pmu = events[i].pmu;
+                const Hold *h = exclusive_holder(s, pmu->index, cpus ?: &pmu->cpus);
+
+                if (h && h->uid != uid)
+                        return refuse(why, REFUSAL_BUSY,
+                                      "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
+                                      "until it ends",
+                                      events[i].name, (int) h->pid, (unsigned) h->uid, pmu->name);
+        }
+        return 0;
+}

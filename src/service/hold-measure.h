@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The middle of a hold's life: from admission by the ledger to the grant. Monitors have given way (or not in
+ * time), the probe measures, whoever is in the way is looked for.
+ *
+ * Holds of one scope are measured one after the other, in the ledger's order: two probes at once would
+ * measure each other.
+ */
+
+#include "service/hold.h"
+
+/* Calls off what is under way. */
+void hold_measure_stop(Hold *h);
+
+void hold_obstacles_clear(Hold *h);
+
+/* Enters a granted hold into, or takes it out of, the cells that it covers: a later shared hold of all counters
+ * takes over what was measured for an earlier one. */
+void hold_cover(Hold *h, bool granted);
+
+/* From hold.c. */
+void hold_grant(Hold *h, bool confirmed);
+void hold_step_at(Hold *h, uint64_t usec); /* CLOCK_MONOTONIC; UINT64_MAX: never */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "service/hold-measure.h"
+#include "service/hold-tell.h"
+
+static int compare_holds(const void *a, const void *b) {
+        const Hold *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+Hold *hold_find(Service *s, uint64_t id) {
+        Hold key = { .id = id };
+        Hold **found = tfind(&key, &s->holds, compare_holds);
+
+        return found ? *found : NULL;
+}
+
+static Hold *hold_of(LedgerHold *l) {
+        return container_of(l, Hold, ledger);
+}
+
+unsigned hold_queue_position(const Hold *h) {
+        return (unsigned) ledger_position(&h->ledger);
+}
+
+static void waiter_free(HoldWaiter *w) {
+        LIST_REMOVE(w, waiters);
+        quota_release(&w->call);
+        peer_unref(w->peer);
+        sd_bus_message_unref(w->m);
+        free(w);
+}
+
+static Hold *hold_free(Hold *h) {
+        HoldWaiter *w;
+
+        if (!h)
+                return NULL;
+        while ((w = LIST_FIRST(&h->waiters)))
+                waiter_free(w);
+        hold_measure_stop(h);
+        ledger_remove(&h->service->ledger, &h->ledger);
+        hold_obstacles_clear(h);
+        sd_event_source_disable_unref(h->lease_source);
+        sd_event_source_disable_unref(h->step);
+        sd_event_source_disable_unref(h->expiry);
+        close_fd(h->lease);
+        quota_release(&h->charge);
+        hold_request_done(&h->request);
+        free(h->path);
+        free(h);
+        return NULL;
+}
+DEFINE_CLEANUP(Hold *, hold_free)
+
+/* Removes an ended hold for good: from now on it is UnknownObject. */
+static void hold_forget(Hold *h) {
+        Service *s = h->service;
+
+        hold_tell_removed(h);
+        TAILQ_REMOVE(&s->ended, h, list);
+        tdelete(h, &s->holds, compare_holds);
+        hold_free(h);
+        service_touch(s);
+}
+
+static int holds_forget_old(sd_event_source *source, uint64_t usec, void *userdata) {
+        Service *s = userdata;
+        Hold *h;
+
+        while ((h = TAILQ_FIRST(&s->ended)) && h->ended_usec + HOLD_READABLE_USEC <= usec)
+                hold_forget(h);
+        if (!h)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void) sd_event_source_set_time(source, h->ended_usec + HOLD_READABLE_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Keeps an ended hold readable for a while. */
+static void hold_retire(Hold *h) {
+        Service *s = h->service;
+        Hold *oldest;
+
+        h->ended_usec = now_usec(CLOCK_MONOTONIC);
+        TAILQ_INSERT_TAIL(&s->ended, h, list);
+        if (TAILQ_FIRST(&s->ended) == h) {
+                (void) sd_event_source_set_time(s->forget, h->ended_usec + HOLD_READABLE_USEC);
+                (void) sd_event_source_set_enabled(s->forget, SD_EVENT_ONESHOT);
+        }
+        quota_release(&h->charge);
+        if (quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL) == 0)
+                return;
+        TAILQ_FOREACH(oldest, &s->ended, list)
+                if (oldest->uid == h->uid)
+                        break;
+        hold_forget(oldest);
+        if (oldest != h)
+                (void) quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL);
+}
+
+static int lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        hold_end(userdata, HOLD_LEASE_CLOSED);
+        return 0;
+}
+
+static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) {
+        hold_end(userdata, HOLD_EXPIRED);
+        return 0;
+}
+
+/* The time of the present step is over: of the wait, of the monitors, or until the probe's next look. */
+static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) {
+        Hold *h = userdata;
+
+        if (h->state == HOLD_QUEUED)
+                hold_end(h, HOLD_TIMED_OUT);
+        else
+                holds_advance(h->service);
+        return 0;
+}
+
+void hold_step_at(Hold *h, uint64_t usec) {
+        if (usec == UINT64_MAX) {
+                (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
+                return;
+        }
+        (void) sd_event_source_set_time(h->step, usec);
+        (void) sd_event_source_set_enabled(h->step, SD_EVENT_ONESHOT);
+}
+
+static int hold_add_timers(Hold *h) {
+        Service *s = h->service;
+        uint64_t lifetime = h->request.lifetime_usec;
+        int r;
+
+        r = sd_event_add_time(s->event, &h->step, CLOCK_MONOTONIC, 0, 1, hold_stepped, h);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
+        if (usec_add(h->requested_usec, lifetime) == UINT64_MAX)
+                return 0;
+        h->expires_usec = h->requested_usec + lifetime;
+        return sd_event_add_time(s->event, &h->expiry, CLOCK_BOOTTIME,
+                                 usec_add(now_usec(CLOCK_BOOTTIME), lifetime), USEC_PER_MSEC,
+                                 hold_expired, h);
+}
+
+/* The client gets the write end: unlike a socket's, it cannot be sent over itself and so kept alive. */
+static int hold_make_lease(Hold *h, int *ret_lease) {
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        h->lease = fds[0];
+        r = sd_event_add_io(h->service->event, &h->lease_source, h->lease, 0, lease_closed, h);
+        if (r < 0) {
+                close_fd(fds[1]);
+                return r;
+        }
+        *ret_lease = fds[1];
+        return 0;
+}
+
+static int hold_enter_ledger(Hold *h, Refusal *why) {
+        Service *s = h->service;
+        int r = ledger_admit(&s->ledger, &h->ledger, h->request.wait_usec > 0);
+
+        if (r == LEDGER_E_WOULD_WAIT)
+                return hold_refuse_busy(h, why);
+        if (r == LEDGER_E_TOO_MANY)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option 'counters': %u is more than a PMU of the scope has",
+                              h->request.counters);
+        return MIN(r, 0);
+}
+
+static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
+        Service *s = h->service;
+        _cleanup_close_ int lease = -1;
+        int r;
+
+        r = quota_charge(&s->quota, h->uid, QUOTA_HOLDS, 1, &h->charge, why);
+        if (r != 0)
+                return r;
+        if (ret_lease) {
+                r = hold_make_lease(h, &lease);
+                if (r < 0)
+                        return r;
+        }
+        r = hold_add_timers(h);
+        if (r < 0)
+                return r;
+        r = hold_enter_ledger(h, why);
+        if (r != 0)
+                return r;
+        h->id = serial_next(&s->serial, SERIAL_HOLD);
+        if (asprintf(&h->path, PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, h->id) < 0 ||
+            !tsearch(h, &s->holds, compare_holds))
+                return -ENOMEM;
+        if (ret_lease)
+                *ret_lease = TAKE_FD(lease);
+        return 0;
+}
+
+int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
+             Refusal *why) {
+        _cleanup_(hold_freep) Hold *h = calloc(1, sizeof(Hold));
+        int r;
+
+        if (!h) {
+                hold_request_done(request);
+                return -ENOMEM;
+        }
+        *h = (Hold){
+                .service = s,
+                .uid = peer->uid,
+                .pid = peer->pid,
+                .request = *request,
+                .requested_usec = now_usec(CLOCK_REALTIME),
+                .admitted_usec = now_usec(CLOCK_MONOTONIC),
+                .lease = -1,
+        };
+        *request = HOLD_REQUEST_NULL;
+        h->ledger.scope = h->request.scope;
+        h->ledger.exclusive = h->request.exclusive;
+        h->ledger.counters = h->request.exclusive ? 0 : h->request.counters;
+        r = hold_build(h, ret_lease, why);
+        if (r != 0)
+                return r;
+        s->n_holds++;
+        service_touch(s);
+        *ret = TAKE_PTR(h);
+        return 0;
+}
+
+/* The ledger has admitted it: monitors are to give way from now on. */
+static void hold_start(Hold *h) {
+        Service *s = h->service;
+
+        h->state = HOLD_YIELDING;
+        TAILQ_INSERT_TAIL(&s->pending, h, list);
+        h->yield_until_usec = usec_add(now_usec(CLOCK_MONOTONIC), h->request.yield_usec);
+        hold_step_at(h, h->yield_until_usec);
+}
+
+static void holds_apply(Service *s, uint64_t deadline_usec) {
+        if (roster_apply(&s->roster, deadline_usec, NULL) < 0)
+                hold_tell_degraded("out of memory while monitors were told to yield or resume");
+}
+
+void hold_begin(Hold *h) {
+        Service *s = h->service;
+
+        if (h->ledger.state != LEDGER_ACTIVE) {
+                hold_step_at(h, usec_add(h->admitted_usec, h->request.wait_usec));
+                return;
+        }
+        hold_start(h);
+        holds_apply(s, h->yield_until_usec);
+        hold_tell_state(h);
+        holds_advance(s);
+}
+
+/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of both. */
+static void hold_leave_ledger(Hold *h) {
+        Service *s = h->service;
+        Hold *first = NULL, *next;
+        uint64_t deadline = 0;
+        LedgerHold *l;
+
+        ledger_remove(&s->ledger, &h->ledger);
+        while ((l = ledger_next(&s->ledger))) {
+                next = hold_of(l);
+                hold_start(next);
+                first = first ?: next;
+                deadline = MAX(deadline, next->yield_until_usec);
+        }
+        holds_apply(s, deadline);
+        for (next = first; next; next = TAILQ_NEXT(next, list))
+                hold_tell_state(next);
+}
+
+static void hold_answer_waiters(Hold *h) {
+        HoldWaiter *w;
+
+        while ((w = LIST_FIRST(&h->waiters))) {
+                hold_tell_waiter(h, w->m);
+                waiter_free(w);
+        }
+}
+
+void hold_grant(Hold *h, bool confirmed) {
+        Service *s = h->service;
+
+        hold_measure_stop(h);
+        TAILQ_REMOVE(&s->pending, h, list);
+        TAILQ_INSERT_TAIL(&s->granted, h, list);
+        h->state = HOLD_GRANTED;
+        h->confirmed = confirmed;
+        h->granted_usec = now_usec(CLOCK_REALTIME);
+        h->latency_usec = now_usec(CLOCK_MONOTONIC) - h->admitted_usec;
+        (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
+        hold_cover(h, true);
+        hold_tell_granted(h);
+        hold_answer_waiters(h);
+        if (TAILQ_FIRST(&s->granted) == h && !TAILQ_NEXT(h, list))
+                hold_tell_yielding(s);
+        hold_log_granted(h);
+}
+
+void hold_end(Hold *h, HoldResult result) {
+        Service *s = h->service;
+        HoldState was = h->state;
+
+        if (was == HOLD_ENDED)
+                return;
+        hold_measure_stop(h);
+        if (was == HOLD_GRANTED) {
+                hold_cover(h, false);
+                TAILQ_REMOVE(&s->granted, h, list);
+        } else if (was == HOLD_YIELDING)
+                TAILQ_REMOVE(&s->pending, h, list);
+        h->state = HOLD_ENDED;
+        h->result = result;
+        h->lease_source = sd_event_source_disable_unref(h->lease_source);
+        h->step = sd_event_source_disable_unref(h->step);
+        h->expiry = sd_event_source_disable_unref(h->expiry);
+        h->lease = close_fd(h->lease);
+        s->n_holds--;
+
+        hold_leave_ledger(h);
+        hold_tell_state(h);
+        hold_answer_waiters(h);
+        hold_tell_ended(h);
+        if (was == HOLD_GRANTED && TAILQ_EMPTY(&s->granted))
+                hold_tell_yielding(s);
+        hold_log_ended(h);
+        hold_retire(h);
+        holds_advance(s);
+}
+
+int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why) {
+        HoldWaiter *w;
+        int r;
+
+        if (h->state == HOLD_GRANTED || h->state == HOLD_ENDED) {
+                hold_tell_waiter(h, m);
+                return 0;
+        }
+        w = calloc(1, sizeof(HoldWaiter));
+        if (!w)
+                return -ENOMEM;
+        r = quota_charge(&h->service->quota, peer->uid, QUOTA_CALLS, 1, &w->call, why);
+        if (r != 0) {
+                free(w);
+                return r;
+        }
+        w->m = sd_bus_message_ref(m);
+        w->peer = peer_ref(peer);
+        LIST_INSERT_HEAD(&h->waiters, w, waiters);
+        return 0;
+}
+
+static void waiters_forget_peer(Hold *h, const Peer *peer) {
+        HoldWaiter *w, *next;
+
+        for (w = LIST_FIRST(&h->waiters); w; w = next) {
+                next = LIST_NEXT(w, waiters);
+                if (w->peer == peer)
+                        waiter_free(w);
+        }
+}
+
+static void forget_peer_in(const void *node, VISIT which, void *peer) {
+        if (which == postorder || which == leaf)
+                waiters_forget_peer(*(Hold *const *) node, peer);
+}
+
+void holds_forget_peer(Service *s, Peer *peer) {
+        /* only a peer that awaits an answer can have waiters */
+        if (quota_used(&s->quota, peer->uid, QUOTA_CALLS) > 0)
+                twalk_r(s->holds, forget_peer_in, peer);
+}
+
+bool holds_grants(Service *s, uid_t uid, const Pmu *pmu) {
+        Hold *h;
+
+        TAILQ_FOREACH(h, &s->granted, list)
+                if (h->uid == uid && scope_find(&h->request.scope, pmu->index))
+                        return true;
+        return false;
+}
+
+int holds_init(Service *s) {
+        int r;
+
+        TAILQ_INIT(&s->pending);
+        TAILQ_INIT(&s->granted);
+        TAILQ_INIT(&s->ended);
+        r = sd_event_add_time(s->event, &s->forget, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
+                              holds_forget_old, s);
+        return r < 0 ? r : sd_event_source_set_enabled(s->forget, SD_EVENT_OFF);
+}
+
+static void hold_done(void *h) {
+        hold_free(h);
+}
+
+void holds_done(Service *s) {
+        tdestroy(s->holds, hold_done);
+        s->holds = NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What an OpenCounters call asks for: its arguments, checked against this machine.
+ */
+
+#include "core/plan.h"
+#include "perf/group.h"
+#include "service/service.h"
+
+typedef struct OpeningRequest OpeningRequest;
+
+struct OpeningRequest {
+        Event *events;
+        size_t n_events;
+        GroupScope scope;
+        bool has_cpus;
+        CpuSet cpus; /* scope cpu and cgroup */
+        uint32_t pid; /* 0: the caller */
+        int pidfd;    /* borrowed, -1: by pid */
+        int cgroup;   /* borrowed, else -1 */
+        bool descendants, group, pinned, monitor, start;
+        uint32_t priority;
+        PlanClass yields_to;
+        const char *name; /* borrowed */
+};
+
+#define OPENING_REQUEST_NULL ((OpeningRequest){ .pidfd = -1, .cgroup = -1 })
+
+/* Everything that can be wrong with the arguments alone is refused here, before anything is done. Borrowed
+ * parts live as long as the message. */
+int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpeningRequest *ret,
+                         Refusal *why);
+void opening_request_done(OpeningRequest *q);
+
+/* The actions (bits) that it needs; untraceable: the target may not be traced by the caller. */
+unsigned opening_request_actions(const OpeningRequest *q, bool untraceable);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * One OpenCounters call on its way: read, target inspected, authorized, opened disabled, target inspected
+ * again, started.
+ */
+
+#include "service/counter.h"
+
+#define OPENING_EVENTS_MAX 1024u /* in one call */
+
+/* The handler of Manager.OpenCounters. */
+int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* The peer has left: its calls under way are undone. */
+void openings_forget_peer(Service *s, Peer *peer);
+void openings_done(Service *s); /* undoes all */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serial.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SERIAL_FILE  "serials"
+#define SERIAL_BLOCK 64u
+
+/* One line per kind, fixed width, so that the file is written by one pwrite() of one length. */
+#define SERIAL_LINE 21
+
+static int serial_store(const Serial *s, const uint64_t *values) {
+        char text[_SERIAL_KIND_MAX * SERIAL_LINE + 1];
+
+        for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
+                (void) snprintf(text + kind * SERIAL_LINE, SERIAL_LINE + 1, "%020" PRIu64 "\n",
+                                values[kind]);
+        if (pwrite(s->fd, text, sizeof(text) - 1, 0) != sizeof(text) - 1)
+                return errno > 0 ? -errno : -EIO;
+        return 0;
+}
+
+static int serial_load(Serial *s) {
+        char text[_SERIAL_KIND_MAX * SERIAL_LINE + 1] = {};
+        ssize_t n = pread(s->fd, text, sizeof(text) - 1, 0);
+
+        if (n < 0)
+                return -errno;
+        if (n == 0)
+                return 0; /* new since boot */
+        if (n != sizeof(text) - 1)
+                return -EBADMSG;
+        for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++) {
+                char *end;
+                uint64_t value = strtoull(text + kind * SERIAL_LINE, &end, 10);
+
+                if (end != text + (kind + 1) * SERIAL_LINE - 1 || *end != '\n' || value == 0)
+                        return -EBADMSG;
+                s->next[kind] = value;
+        }
+        return 0;
+}
+
+static int serial_open_file(Serial *s, const char *directory) {
+        _cleanup_close_ int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (dir < 0)
+                return -errno;
+        s->fd = openat(dir, SERIAL_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        return s->fd < 0 ? -errno : serial_load(s);
+}
+
+/* Without the file nobody knows which numbers were given out since boot: start from the microseconds
+ * since then, which no earlier run can have reached. */
+static void serial_start_from_clock(Serial *s) {
+        struct timespec now;
+
+        s->fd = close_fd(s->fd);
+        (void) clock_gettime(CLOCK_BOOTTIME, &now);
+        for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
+                s->next[kind] = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
+}
+
+int serial_open(Serial *s, const char *directory) {
+        int r = -ENOENT;
+
+        *s = (Serial){ .fd = -1 };
+        for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
+                s->next[kind] = 1;
+        if (directory)
+                r = serial_open_file(s, directory);
+        if (r < 0)
+                serial_start_from_clock(s);
+        memcpy(s->reserved, s->next, sizeof(s->next));
+        return r;
+}
+
+void serial_close(Serial *s) {
+        if (s->fd >= 0)
+                (void) serial_store(s, s->next);
+        s->fd = close_fd(s->fd);
+}
+
+uint64_t serial_next(Serial *s, SerialKind kind) {
+        if (s->fd >= 0 && s->next[kind] >= s->reserved[kind]) {
+                s->reserved[kind] = s->next[kind] + SERIAL_BLOCK;
+                /* Should the file system fail now, numbers stay unique in this run. */
+                (void) serial_store(s, s->reserved);
+        }
+        return s->next[kind]++;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service.h"
+
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "perf/probe.h"
+#include "service/counter.h"
+#include "service/hold.h"
+#include "service/log.h"
+#include "service/manager-bus.h"
+#include "service/opening.h"
+#include "service/pmu-bus.h"
+#include "service/reader.h"
+#include "service/users-call.h"
+
+uint64_t now_usec(clockid_t clock) {
+        struct timespec t;
+
+        (void) clock_gettime(clock, &t);
+        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
+}
+
+bool service_reader_sees(Service *s, uid_t uid) {
+        sd_bus_message *m = s->broadcasting ? NULL : sd_bus_get_current_message(s->bus);
+        const Peer *peer = m ? peers_sender(s->peers, m) : NULL;
+
+        return peer && (peer->uid == 0 || peer->uid == uid || reader_manages(s, m));
+}
+
+int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
+                        Refusal *why) {
+        Refusal denied;
+        int r;
+
+        if (peer->uid == 0 || peer->uid == uid)
+                return peer->gone ? -ESTALE : 0;
+        r = bouncer_check(s->bouncer, peer, m, ACTION_MANAGE, NULL, &denied);
+        if (r <= 0)
+                return r;
+        if (r == REFUSAL_INTERACTION_REQUIRED) {
+                *why = denied;
+                return r;
+        }
+        return refuse(why, REFUSAL_NOT_OWNER, "%s belongs to uid %u, and: %.600s", what,
+                      (unsigned) uid, denied.text);
+}
+
+static void peer_gone(void *userdata, Peer *peer) {
+        Service *s = userdata;
+
+        bouncer_forget_peer(s->bouncer, peer);
+        openings_forget_peer(s, peer);
+        users_calls_forget_peer(s, peer);
+        holds_forget_peer(s, peer);
+        counters_forget_peer(s, peer);
+}
+
+static void helper_died(void *userdata) {
+        Service *s = userdata;
+
+        log_event(LOG_ERR, LOG_ID_DEGRADED,
+                  "The helper process has died; the service starts anew to get another one.", NULL);
+        (void) sd_event_exit(s->event, EXIT_FAILURE);
+}
+
+static void yielder_acknowledged(void *userdata) {
+        holds_advance(userdata);
+}
+
+/* ---- idle exit ---- */
+
+static bool service_is_idle(const Service *s) {
+        return s->n_holds == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
+               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->users_calls);
+}
+
+void service_touch(Service *s) {
+        if (!s->idle || s->leaving)
+                return;
+        if (!service_is_idle(s)) {
+                (void) sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
+                return;
+        }
+        (void) sd_event_source_set_time_relative(s->idle, s->config.idle_exit_usec);
+        (void) sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT);
+}
+
+/* The name is gone; whatever was sent to it before that is in our queue by now, and is answered first. */
+static int name_released(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+
+        (void) sd_event_source_set_time_relative(s->idle, 0);
+        (void) sd_event_source_set_priority(s->idle, SD_EVENT_PRIORITY_IDLE);
+        return MIN(sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT), 0);
+}
+
+static int service_idled(sd_event_source *source, uint64_t usec, void *userdata) {
+        Service *s = userdata;
+        int r;
+
+        if (s->leaving) {
+                if (service_is_idle(s) && bouncer_n_waiting(s->bouncer) == 0)
+                        return sd_event_exit(s->event, EXIT_SUCCESS);
+                /* Somebody was faster: answer him, and stay without the name until he is done. */
+                (void) sd_event_source_set_time_relative(source, USEC_PER_SEC / 10);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        if (!service_is_idle(s) || bouncer_n_waiting(s->bouncer) > 0) {
+                (void) sd_event_source_set_time_relative(source, s->config.idle_exit_usec);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        log_plain(LOG_DEBUG, "Nothing to do; leaving.");
+        (void) sd_notify(false, "STOPPING=1");
+        s->leaving = true;
+        r = sd_bus_release_name_async(s->bus, NULL, PERFALLOC_BUS_NAME, name_released, s);
+        return r < 0 ? sd_event_exit(s->event, EXIT_FAILURE) : 0;
+}
+
+/* ---- start and end ---- */
+
+static int service_measure_pmus(Service *s) {
+        int r = pmu_table_load(&s->pmus, "/sys");
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
+                Pmu *pmu = &s->pmus.pmus[i];
+                uint64_t capacity;
+
+                r = probe_capacity(pmu, &s->pmus.online);
+                if (r < 0)
+                        return r;
+                capacity = !pmu->measured         ? CELL_UNKNOWN
+                           : pmu->counters == 0 ? CELL_UNLIMITED
+                                                : pmu->counters;
+                r = ledger_set_capacity(&s->ledger, pmu->index, capacity);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int service_make_cover(Service *s) {
+        size_t n_cpus = 0;
+
+        CPU_FOREACH(cpu, &s->pmus.possible)
+                n_cpus = (size_t) cpu + 1;
+        s->cover = calloc(s->pmus.n_pmus + 1, sizeof(Cover *));
+        if (!s->cover)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
+                s->cover[i] = calloc(n_cpus, sizeof(Cover));
+                if (!s->cover[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int service_open_bus(Service *s) {
+        int r;
+
+        r = sd_bus_open_system(&s->bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(s->bus, s->event, 0);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_exit_on_disconnect(s->bus, true);
+        if (r < 0)
+                return r;
+        r = reader_init(s); /* before the peers: the filter added last runs first */
+        if (r >= 0)
+                r = peers_new(s->bus, peer_gone, s, &s->peers);
+        if (r >= 0)
+                r = bouncer_new(s->bus, &s->bouncer);
+        if (r >= 0)
+                r = manager_bus_register(s);
+        if (r >= 0)
+                r = hold_bus_register(s);
+        if (r >= 0)
+                r = counter_bus_register(s);
+        if (r >= 0)
+                r = pmu_bus_register(s);
+        return r;
+}
+
+static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Service *s = userdata;
+
+        (void) sd_notify(false, "STOPPING=1");
+        return sd_event_exit(s->event, EXIT_SUCCESS);
+}
+
+static int service_make_loop(Service *s) {
+        int r;
+
+        r = sd_event_new(&s->event);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(s->event, NULL, SIGTERM, stop, s);
+        if (r >= 0)
+                r = sd_event_add_signal(s->event, NULL, SIGINT, stop, s);
+        if (r >= 0)
+                r = sd_event_set_watchdog(s->event, true);
+        if (r >= 0)
+                r = sd_event_add_time_relative(s->event, &s->idle, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
+                                               service_idled, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
+        if (r >= 0)
+                r = helper_attach_event(s->helper, s->event, helper_died, s);
+        return r;
+}
+
+int service_new(Helper *helper, const Config *config, Service **ret) {
+        _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
+        int r;
+
+        if (!s) {
+                helper_free(helper);
+                return -ENOMEM;
+        }
+        s->helper = helper;
+        s->config = *config;
+        LIST_INIT(&s->openings);
+        LIST_INIT(&s->users_calls);
+        quota_init(&s->quota);
+        memcpy(s->quota.limits, config->limits, sizeof(config->limits));
+        ledger_init(&s->ledger);
+        roster_init(&s->roster, &s->ledger, yielder_acknowledged, s);
+        r = serial_open(&s->serial, getenv("RUNTIME_DIRECTORY"));
+        if (r < 0)
+                log_plain(LOG_WARNING, "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
+                                       "numbers start from the clock.",
+                          strerror(-r));
+        r = service_make_loop(s);
+        if (r >= 0)
+                r = counters_init(s);
+        if (r >= 0)
+                r = holds_init(s);
+        if (r >= 0)
+                r = service_measure_pmus(s);
+        if (r >= 0)
+                r = service_make_cover(s);
+        if (r >= 0)
+                r = service_open_bus(s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int service_run(Service *s) {
+        int r;
+
+        r = sd_bus_request_name(s->bus, PERFALLOC_BUS_NAME, 0);
+        if (r < 0) {
+                log_plain(LOG_ERR, "Cannot own the bus name %s: %s", PERFALLOC_BUS_NAME,
+                          strerror(-r));
+                return r;
+        }
+        (void) sd_notify(false, "READY=1");
+        service_touch(s);
+        r = sd_event_loop(s->event);
+        (void) sd_bus_flush(s->bus);
+        return r;
+}
+
+Service *service_free(Service *s) {
+        if (!s)
+                return NULL;
+        openings_done(s);
+        users_calls_done(s);
+        holds_done(s);
+        counters_done(s);
+        bouncer_free(s->bouncer);
+        peers_free(s->peers);
+        helper_free(s->helper);
+        sd_bus_flush_close_unref(s->bus);
+        sd_event_source_disable_unref(s->forget);
+        sd_event_source_disable_unref(s->announce);
+        sd_event_source_disable_unref(s->retry);
+        sd_event_source_disable_unref(s->idle);
+        sd_event_unref(s->event);
+        roster_done(&s->roster);
+        ledger_done(&s->ledger);
+        for (size_t i = 0; s->cover && i < s->pmus.n_pmus; i++)
+                free(s->cover[i]);
+        free(s->cover);
+        pmu_table_done(&s->pmus);
+        quota_done(&s->quota);
+        serial_close(&s->serial);
+        free(s);
+        return NULL;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Everything that the running service has, and its life from start to idle exit.
+ */
+
+#include <perfalloc/dbus.h>
+#include <sys/queue.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "core/ledger.h"
+#include "core/quota.h"
+#include "perf/pmu.h"
+#include "service/bouncer.h"
+#include "service/config.h"
+#include "service/helper.h"
+#include "service/peer.h"
+#include "service/serial.h"
+#include "yield/roster.h"
+
+typedef struct Service Service;
+typedef struct Hold Hold;
+typedef struct Counter Counter;
+typedef struct Opening Opening;
+typedef struct UsersCall UsersCall;
+
+/* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
+TAILQ_HEAD(HoldList, Hold);
+TAILQ_HEAD(CounterList, Counter);
+LIST_HEAD(CounterSetList, CounterSet);
+LIST_HEAD(OpeningList, Opening);
+LIST_HEAD(UsersCallList, UsersCall);
+
+/* Granted holds that have all counters of a cell, and those of them whose measurement found them free. */
+typedef struct Cover {
+        uint32_t n_full, n_confirmed;
+} Cover;
+
+struct Service {
+        Config config;
+        sd_event *event;
+        sd_bus *bus;
+        Peers *peers;
+        Bouncer *bouncer;
+        Helper *helper;
+        PmuTable pmus;
+        Ledger ledger;
+        Roster roster;
+        Quota quota;
+        Serial serial;
+
+        void *holds;             /* tree of Hold by id, ended ones that can still be read too */
+        struct HoldList pending; /* active, not granted yet, in the ledger's order */
+        struct HoldList granted;
+        struct HoldList ended; /* oldest first */
+        size_t n_holds;        /* not ended */
+        Cover **cover;         /* by PMU and CPU: what granted holds of all counters cover */
+        bool advancing, advance_again;
+        sd_event_source *forget; /* when the oldest ended hold goes */
+
+        void *counters; /* tree of Counter by id */
+        struct CounterSetList sets;
+        struct OpeningList openings;      /* OpenCounters calls under way */
+        struct UsersCallList users_calls; /* ListUsers calls under way */
+        struct CounterList changed;       /* State to be signalled when there is time */
+        sd_event_source *announce;
+        sd_event_source *retry;           /* counters that could not be opened again */
+
+        const sd_bus_message *manager_message; /* being answered; its sender may read what is others' */
+        bool broadcasting; /* properties are being read for everybody, not for the current message's sender */
+        bool leaving;      /* the name is given back; exit when nothing more arrives */
+        sd_event_source *idle;
+};
+
+/* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over. */
+int service_new(Helper *helper, const Config *config, Service **ret);
+Service *service_free(Service *s);
+DEFINE_CLEANUP(Service *, service_free)
+
+/* Runs the loop until idle exit, SIGTERM or SIGINT. */
+int service_run(Service *s);
+
+/* Something was added or has gone: the time of idleness starts anew, or not at all. */
+void service_touch(Service *s);
+
+/* Whether the one who reads properties now may see what tells about uid's program: the owner, root and
+ * whoever polkit allows manage; nobody while a signal to everybody is put together. */
+bool service_reader_sees(Service *s, uid_t uid);
+
+/* Whether the peer may use an object of uid: 0, BOUNCER_PENDING, -ESTALE or REFUSAL_NOT_OWNER. what names
+ * the object in the refusal. */
+int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
+                        Refusal *why);
+
+uint64_t now_usec(clockid_t clock);
+
+/* a + b, at most UINT64_MAX: durations come from clients. */
+static inline uint64_t usec_add(uint64_t a, uint64_t b) {
+        return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Manager.ListUsers: the scan is done by the helper, the call answered when it is there.
+ */
+
+#include "service/service.h"
+
+int users_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* The peer has left: its calls are forgotten. */
+void users_calls_forget_peer(Service *s, Peer *peer);
+void users_calls_done(Service *s);
