@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The command line of perfalloc(1): PCP's -D, -d, -f, -h, -v, and what else can be asked of a hold.
+ *
+ * Options stop at the first word that is not one, so that COMMAND keeps its own.
+ */
+
+#include "core/refusal.h"
+
+typedef struct Options Options;
+
+struct Options {
+        /* asked of the service; NULL, 0: its default */
+        bool exclusive;
+        bool best_effort;
+        uint32_t counters;
+        const char *cpus;
+        char **pmus; /* NULL-terminated */
+        size_t n_pmus;
+        uint64_t wait_usec; /* TIMESPAN_INFINITY: for ever */
+        const char *reason;
+
+        /* what to do with it */
+        bool background;
+        const char *lock_file;
+        bool quiet;
+        bool help;
+        bool version;
+        char **command; /* NULL-terminated, NULL without one */
+};
+
+#define OPTIONS_NULL ((Options){})
+
+/* Texts are those of argv, which has to outlive ret. REFUSAL_INVALID_ARGS: names the option. */
+int options_parse(Options *ret, int argc, char **argv, Refusal *why);
+void options_done(Options *o);
+
+/* What --help prints. */
+void options_print_help(void);
