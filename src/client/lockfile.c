@@ -10,8 +10,9 @@ static struct flock first_byte(void) {
 }
 
 static int refuse_open(const char *path, int error, Refusal *why) {
-        return refuse(why, error == EACCES || error == EPERM ? REFUSAL_NOT_PERMITTED
-                                                             : REFUSAL_INVALID_ARGS,
+        return refuse(why,
+                      error == EACCES || error == EPERM ? REFUSAL_NOT_PERMITTED
+                                                        : REFUSAL_INVALID_ARGS,
                       "cannot open the lock file %s: %s", path, strerror(error));
 }
 

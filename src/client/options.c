@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/timespan.h"
+#include "core/timespan.h"
 
 typedef enum OptionKind {
         OPTION_SET,    /* bool, becomes true */
@@ -84,8 +84,6 @@ static int pmus_add(Options *o, char *name) {
 
 static int option_apply(Options *o, const struct OptionRow *row, char *argument, Refusal *why) {
         void *field = (char *) o + row->offset;
-        Refusal inner;
-        int r;
 
         switch (row->kind) {
         case OPTION_SET:
@@ -98,8 +96,9 @@ static int option_apply(Options *o, const struct OptionRow *row, char *argument,
         case OPTION_NUMBER:
                 return number_parse(row, argument, field, why);
         case OPTION_TIME:
-                r = timespan_parse(argument, field, &inner);
-                return r == 0 ? 0 : refuse(why, r, "--%s: %s", row->name, inner.text);
+                if (timespan_parse(argument, field) < 0)
+                        return refuse_value(row, argument, "no time like 5s, 2min, infinity", why);
+                return 0;
         case OPTION_PMUS:
                 return pmus_add(o, argument);
         }
@@ -112,7 +111,8 @@ typedef struct GetoptTables {
 } GetoptTables;
 
 static void getopt_tables_fill(GetoptTables *t) {
-        /* '+': stop at the first word that is no option; ':': tell a missing argument from an unknown option */
+        /* '+': stop at the first word that is no option; ':': tell a missing argument from an
+         * unknown option */
         char *letter = stpcpy(t->letters, "+:");
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -193,8 +193,8 @@ void options_print_help(void) {
                 (void) snprintf(name, sizeof(name), "--%s%s%s", rows[i].name,
                                 rows[i].argument ? "=" : "",
                                 rows[i].argument ? rows[i].argument : "");
-                printf("  %c%c%c %-19s %s\n", rows[i].letter ? '-' : ' ',
-                       rows[i].letter ?: ' ', rows[i].letter ? ',' : ' ', name, rows[i].help);
+                printf("  %c%c%c %-19s %s\n", rows[i].letter ? '-' : ' ', rows[i].letter ?: ' ',
+                       rows[i].letter ? ',' : ' ', name, rows[i].help);
         }
         printf("\n"
                "The exit status is that of COMMAND, 126 or 127 when it cannot be run, and 1 when\n"

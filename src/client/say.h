@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What the commands tell their user: one line each, "perfalloc: TEXT", on stderr. After a daemon has let go of its
- * terminal, in the system's log.
+ * What the commands tell their user: one line each, "perfalloc: TEXT", on stderr. After a daemon
+ * has let go of its terminal, in the system's log.
  *
- * Other people's words are in these lines (reasons, names of programs), so control characters never get
- * through to the terminal. Texts longer than REFUSAL_TEXT_MAX are cut.
+ * Other people's words are in these lines (reasons, names of programs), so control characters never
+ * get through to the terminal. Texts longer than REFUSAL_TEXT_MAX are cut.
  */
 
 #include "core/util.h"

@@ -36,7 +36,8 @@ static void in_child(void (*f)(void)) {
 static void see_read_lock_of_parent(void) {
         struct flock lock = look(file);
 
-        if (lock.l_type != F_RDLCK || lock.l_pid != getppid() || lock.l_start != 0 || lock.l_len != 1)
+        if (lock.l_type != F_RDLCK || lock.l_pid != getppid() || lock.l_start != 0 ||
+            lock.l_len != 1)
                 _exit(1);
 }
 

@@ -3,9 +3,10 @@
 
 #include <glib.h>
 
-#include "client/timespan.h"
+#include "core/timespan.h"
 
-/* The words after "perfalloc", as the shell would give them. The vector lives until the next call. */
+/* The words after "perfalloc", as the shell would give them. The vector lives until the next call.
+ */
 static int parse(Options *ret, Refusal *why, const char *line) {
         static char **argv;
         char *whole = g_strconcat("perfalloc ", line, NULL);
@@ -130,7 +131,10 @@ static void bad_values_are_named(void) {
         assert_refused("--counters=99999999999999999999999999", "--counters");
         assert_refused("--counters=0x2", "--counters");
         assert_refused("--counters=two", "'two'");
-        assert_refused("--wait=soon", "--wait: 'soon'");
+        assert_refused("--wait=soon", "--wait");
+        assert_refused("--wait=", "--wait");
+        assert_refused("--wait=-5", "--wait");
+        assert_refused("--wait=99999999999999999999y", "--wait");
 }
 
 int main(int argc, char **argv) {

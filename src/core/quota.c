@@ -66,26 +66,51 @@ static void quota_forget(QuotaUser *user) {
         free(user);
 }
 
+static bool quota_is_free(const Quota *q, uid_t uid, QuotaGood good, uint64_t used,
+                          uint64_t amount) {
+        if (uid == 0 && good != QUOTA_ENDED_HOLDS)
+                return true;
+        return amount <= q->limits[good] && used <= q->limits[good] - amount;
+}
+
+static int quota_refuse(const Quota *q, uid_t uid, QuotaGood good, uint64_t used, uint64_t amount,
+                        Refusal *why) {
+        const char *setting = goods[good].setting;
+
+        return refuse(why, REFUSAL_LIMITS_EXCEEDED,
+                      "user %u has %" PRIu64 " %s and asks for %" PRIu64
+                      " more; the limit is %" PRIu64 "%s%s%s",
+                      (unsigned) uid, used, goods[good].words, amount, q->limits[good],
+                      setting ? " (" : "", setting ?: "", setting ? "= in perfallocd.conf)" : "");
+}
+
 int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
                  Refusal *why) {
         QuotaUser *user = quota_user(q, uid);
-        uint64_t limit = q->limits[good];
 
         if (!user)
                 return -ENOMEM;
-        if ((uid != 0 || good == QUOTA_ENDED_HOLDS) && (amount > limit || user->used[good] > limit - amount)) {
-                uint64_t used = user->used[good];
+        if (!quota_is_free(q, uid, good, user->used[good], amount)) {
+                int r = quota_refuse(q, uid, good, user->used[good], amount, why);
 
                 quota_forget(user);
-                return refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                              "user %u has %" PRIu64 " %s and asks for %" PRIu64
-                              " more; the limit is %" PRIu64 " (%s= in perfallocd.conf)",
-                              (unsigned) uid, used, goods[good].words, amount, limit,
-                              goods[good].setting);
+                return r;
         }
         user->used[good] += amount;
         user->n_ref++;
         *ret = (QuotaCharge){ .user = user, .good = good, .amount = amount };
+        return 0;
+}
+
+int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why) {
+        QuotaUser *user = c->user;
+        uint64_t used = user->used[c->good];
+
+        if (amount > c->amount &&
+            !quota_is_free(user->quota, user->uid, c->good, used, amount - c->amount))
+                return quota_refuse(user->quota, user->uid, c->good, used, amount - c->amount, why);
+        user->used[c->good] += amount - c->amount;
+        c->amount = amount;
         return 0;
 }
 

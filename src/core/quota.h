@@ -4,8 +4,8 @@
 /*
  * What each user has of the service's goods, and how much he may have.
  *
- * Whatever a client can make is charged to its uid when it is made, before anything else is done for
- * it, and given back when it goes. Root is counted, never limited.
+ * Whatever a client can make is charged to its uid when it is made, before anything else is done
+ * for it, and given back when it goes. Root is counted, never limited (but for ended holds).
  */
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ typedef enum QuotaGood {
         QUOTA_SAMPLERS,
         QUOTA_MONITORS,
         QUOTA_BROKERS,
-        QUOTA_CALLS, /* calls that wait for an answer of ours */
+        QUOTA_CALLS,       /* calls that wait for an answer of ours */
         QUOTA_ENDED_HOLDS, /* that can still be read; no setting */
         _QUOTA_GOOD_MAX,
 } QuotaGood;
@@ -55,6 +55,9 @@ void quota_done(Quota *q); /* nothing may be charged any more */
 int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
                  Refusal *why);
 void quota_release(QuotaCharge *c);
+
+/* What was charged becomes another amount; less of it is never refused. */
+int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why);
 
 /* The setting in perfallocd.conf: "HoldsPerUser". */
 const char *quota_setting(QuotaGood good);

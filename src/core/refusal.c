@@ -62,6 +62,30 @@ int refusal_from_errno(int error) {
         return 0;
 }
 
+/* How many bytes at p are one character in UTF-8 as D-Bus wants it; 0: none, or a control character. */
+static size_t utf8_length(const char *p) {
+        unsigned char c = (unsigned char) *p;
+        size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+
+        if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xc2) || n == 0)
+                return 0;
+        for (size_t i = 1; i < n; i++)
+                if (((unsigned char) p[i] & 0xc0) != 0x80)
+                        return 0;
+        return n;
+}
+
+/* Clients' words may be cut in the middle of a character, and the bus takes no such text. */
+static void text_clean(char *text) {
+        for (char *p = text; *p;) {
+                size_t n = utf8_length(p);
+
+                if (n == 0)
+                        *p = '?';
+                p += MAX(n, 1u);
+        }
+}
+
 int refuse(Refusal *why, int code, const char *format, ...) {
         va_list ap;
 
@@ -73,8 +97,6 @@ int refuse(Refusal *why, int code, const char *format, ...) {
         (void) vsnprintf(why->text, sizeof(why->text), format, ap);
         va_end(ap);
 
-        for (char *p = why->text; *p; p++)
-                if ((unsigned char) *p < 0x20 || *p == 0x7f)
-                        *p = '?';
+        text_clean(why->text);
         return code;
 }

@@ -48,7 +48,7 @@ static void scope_extend(Scope *s, unsigned pmu, const char *list) {
         g_assert_cmpint(scope_add(s, pmu, &cpus), ==, 0);
 }
 
-/* A hold that asks for PMU 0 on these CPUs. */
+/* Asks for PMU 0 on these CPUs. */
 static LedgerHold *desk_hold(Desk *d, const char *cpus, bool exclusive, unsigned counters) {
         LedgerHold *h = &d->holds[d->n_holds++];
 
@@ -76,7 +76,6 @@ static void test_shared_live_side_by_side(Desk *d, gconstpointer unused) {
         assert_admitted(d, desk_shared(d, "0-3"));
         assert_admitted(d, desk_shared(d, "2-5"));
         assert_admitted(d, desk_hold(d, "0-5", false, 4));
-        g_assert_cmpuint(d->ledger.n_active, ==, 3);
 }
 
 static void test_exclusive_overlaps_nobody(Desk *d, gconstpointer unused) {
@@ -139,8 +138,6 @@ static void test_empty_scope_is_admitted(Desk *d, gconstpointer unused) {
         assert_admitted(d, desk_exclusive(d, "0"));
         assert_admitted(d, empty);
         g_assert_true(ledger_is_first(&d->ledger, empty));
-        ledger_remove(&d->ledger, empty);
-        assert_nobody_next(d);
 }
 
 static void test_waiting_exclusive_is_not_overtaken(Desk *d, gconstpointer unused) {

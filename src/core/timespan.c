@@ -53,7 +53,7 @@ static int number_read(const char **p, Number *ret) {
                                 ret->fraction = ret->fraction * 10 + (uint64_t) (**p - '0');
                                 ret->fraction_of *= 10;
                         }
-        return *p == start || (*p)[-1] == '.' ? -EINVAL : 0;
+        return *p == start || (*p)[-1] == '.' || **p == '.' ? -EINVAL : 0;
 }
 
 static int unit_read(const char **p, uint64_t *ret) {
@@ -78,7 +78,7 @@ int timespan_parse(const char *text, uint64_t *ret_usec) {
         const char *p = skip_space(text);
         uint64_t sum = 0;
 
-        if (strcmp(p, "infinity") == 0) {
+        if (strncmp(p, "infinity", 8) == 0 && !*skip_space(p + 8)) {
                 *ret_usec = TIMESPAN_INFINITY;
                 return 0;
         }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Lengths of time as systemd.time(7) writes them: "5s", "2min 30s", "500ms", "1.5h", "infinity". A plain number is
- * seconds.
+ * Lengths of time as systemd.time(7) writes them, up to weeks: "5s", "2min 30s", "500ms", "1.5h",
+ * "infinity". A plain number is seconds.
  */
 
 #include "core/util.h"

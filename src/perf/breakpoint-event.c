@@ -49,8 +49,8 @@ static int parse_place(const char *event, char *place, struct perf_event_attr *a
         r = number_parse(place, &address);
         if (r < 0)
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "event '%s': '%.64s' is not an address%s: write mem:0x1000/4:rw", event,
-                              place, r == -ERANGE ? " of 64 bits" : "");
+                              "event '%s': '%.64s' is not an address%s: write mem:0x1000/4:rw",
+                              event, place, r == -ERANGE ? " of 64 bits" : "");
         n = attr->bp_type & HW_BREAKPOINT_X ? sizeof(long) : HW_BREAKPOINT_LEN_4;
         if (length &&
             (number_parse(length, &n) < 0 || n < HW_BREAKPOINT_LEN_1 || n > HW_BREAKPOINT_LEN_8))
@@ -104,11 +104,11 @@ int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Ref
         if (r != 0)
                 return r;
         if (attr->exclude_kernel && !breakpoint_event_is_user(attr))
-                return refuse(
-                        why, REFUSAL_BAD_ADDRESS,
-                        "event '%s': it reaches into the kernel's half, and only user space would be "
-                        "counted: leave ':u' out, or add 'k'",
-                        string);
+                return refuse(why, REFUSAL_BAD_ADDRESS,
+                              "event '%s': it reaches into the kernel's half, and only user space "
+                              "would be "
+                              "counted: leave ':u' out, or add 'k'",
+                              string);
         return 0;
 }
 

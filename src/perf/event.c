@@ -100,6 +100,23 @@ int event_copy(Event *ret, const Event *e) {
         return 0;
 }
 
+Event *events_free(Event *events, size_t n) {
+        for (size_t i = 0; events && i < n; i++)
+                event_done(&events[i]);
+        free(events);
+        return NULL;
+}
+
+int events_copy(const Event *events, size_t n, Event **ret) {
+        Event *copies = calloc(n, sizeof(Event));
+
+        for (size_t i = 0; copies && i < n; i++)
+                if (event_copy(&copies[i], &events[i]) < 0)
+                        copies = events_free(copies, i);
+        *ret = copies;
+        return copies ? 0 : -ENOMEM;
+}
+
 bool event_is_user_only(const Event *e) {
         if (e->attr.exclude_kernel && e->attr.exclude_hv)
                 return true;

@@ -18,8 +18,8 @@ typedef struct Event Event;
 
 struct Event {
         char *name; /* as the client wrote it */
-        struct perf_event_attr
-                attr; /* type, config*, bp_*, exclude_*; size is set; disabled is not */
+        /* type, config*, bp_*, exclude_*, precise_ip; size is set, disabled is not */
+        struct perf_event_attr attr;
         Pmu *pmu;     /* who counts it, borrowed from the table */
         double scale; /* from sysfs' .scale, else 1 */
         char *unit;   /* from sysfs' .unit, else "" */
@@ -33,6 +33,9 @@ struct Event {
 int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *why);
 void event_done(Event *e);
 int event_copy(Event *ret, const Event *e); /* ret is overwritten, not freed */
+
+int events_copy(const Event *events, size_t n, Event **ret);
+Event *events_free(Event *events, size_t n); /* returns NULL */
 
 /* Whether it counts in user space alone (exclude_kernel and exclude_hv set, or a breakpoint on a
  * user address): an event without a privilege modifier counts user and kernel, as everywhere. */

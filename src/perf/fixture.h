@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * For tests: directories that stand in for /sys, from the descriptions in tests/sysfs (README.md there).
+ * For tests: directories that stand in for /sys, from the descriptions in tests/sysfs (README.md
+ * there).
  */
 
 /* Makes the tree NAME.tree; returns its path, which fixture_done() removes and frees. */

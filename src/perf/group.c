@@ -2,15 +2,15 @@
 #include "group.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include "perf/explain.h"
+#include "perf/group-part.h"
 
-static GroupSlot *group_slot(const Group *g, size_t part, size_t event) {
-        return &g->slots[part * g->n_events + event];
-}
+#define REOPEN_ROUNDS 8 /* tries to open on all threads while none is born */
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -25,12 +25,6 @@ bool group_closes_to_yield(const Group *g) {
         return g->events[0].pmu->closes_to_yield;
 }
 
-static void events_free(Event *events, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                event_done(&events[i]);
-        free(events);
-}
-
 int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Refusal *why) {
         _cleanup_(group_freep) Group *g = calloc(1, sizeof(Group));
 
@@ -39,6 +33,9 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
                 return -ENOMEM;
         }
         *g = (Group){ .scope = scope, .cgroup = -1, .n_events = n_events, .events = events };
+        g->past = calloc(n_events, sizeof(Reading));
+        if (!g->past)
+                return -ENOMEM;
         for (size_t i = 1; i < n_events; i++)
                 if (events[i].pmu->closes_to_yield != events[0].pmu->closes_to_yield)
                         return refuse(why, REFUSAL_INVALID_EVENT,
@@ -50,7 +47,7 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
         return 0;
 }
 
-static void group_close_part(Group *g, size_t part) {
+void group_close_part(Group *g, size_t part) {
         /* siblings first: closing a leader would set them free to count on their own */
         for (size_t event = g->n_events; event-- > 0;)
                 close_fdp(&group_slot(g, part, event)->fd);
@@ -66,14 +63,15 @@ Group *group_free(Group *g) {
         close_fd(g->cgroup);
         events_free(g->events, g->n_events);
         free(g->targets);
+        free(g->past);
         free(g->parts);
         free(g->slots);
         free(g);
         return NULL;
 }
 
-static int group_grow(Group *g, size_t n_more) {
-        size_t n = g->n_parts + n_more;
+int group_grow(Group *g, size_t n_more) {
+        size_t n = MAX(g->n_parts + n_more, 1u); /* a size of 0 would free them */
         GroupPart *parts = reallocarray(g->parts, n, sizeof(GroupPart));
         GroupSlot *slots;
 
@@ -87,8 +85,8 @@ static int group_grow(Group *g, size_t n_more) {
         return 0;
 }
 
-static void group_add_part(Group *g, int cpu, pid_t tid, bool ended) {
-        g->parts[g->n_parts] = (GroupPart){ .cpu = cpu, .tid = tid, .ended = ended };
+void group_add_part(Group *g, GroupPart part) {
+        g->parts[g->n_parts] = part;
         for (size_t event = 0; event < g->n_events; event++)
                 *group_slot(g, g->n_parts, event) = (GroupSlot){ .fd = -1 };
         g->n_parts++;
@@ -99,27 +97,10 @@ int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online) {
 
         if (r < 0)
                 return r;
-        CPU_FOREACH(cpu, cpus)
-                group_add_part(g, cpu, -1, !cpuset_has(online, (unsigned) cpu));
-        return 0;
-}
-
-int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads) {
-        GroupTarget *targets = reallocarray(g->targets, g->n_targets + 1, sizeof(GroupTarget));
-        int fd, r;
-
-        if (!targets)
-                return -ENOMEM;
-        g->targets = targets;
-        r = group_grow(g, threads->n_tids);
-        if (r < 0)
-                return r;
-        fd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
-        if (fd < 0)
-                return -errno;
-        g->targets[g->n_targets++] = (GroupTarget){ .pid = pid, .pidfd = fd };
-        for (size_t i = 0; i < threads->n_tids; i++)
-                group_add_part(g, -1, threads->tids[i], false);
+        CPU_FOREACH (cpu, cpus)
+                group_add_part(g, (GroupPart){ .cpu = cpu,
+                                               .tid = -1,
+                                               .ended = !cpuset_has(online, (unsigned) cpu) });
         return 0;
 }
 
@@ -138,7 +119,7 @@ static int group_open_slot(const Group *g, size_t part, size_t event, int leader
                 /* A pinned event must not be inherited: the kernel starves the children and leaves
                  * the parent at running == enabled. */
                 attr.inherit = !g->pinned;
-                attr.inherit_thread = !g->pinned && !g->descendants;
+                attr.inherit_thread = !g->pinned && !g->targets[p->target].descendants;
         }
         if (g->scope == GROUP_CGROUP) {
                 flags |= PERF_FLAG_PID_CGROUP;
@@ -161,10 +142,6 @@ static int group_open_part(Group *g, size_t part, Refusal *why) {
                 group_slot(g, part, event)->fd = fd;
         }
         return 0;
-}
-
-static bool group_part_is_open(const Group *g, size_t part) {
-        return group_slot(g, part, 0)->fd >= 0;
 }
 
 int group_open(Group *g, Refusal *why) {
@@ -194,25 +171,31 @@ int group_open(Group *g, Refusal *why) {
         return 0;
 }
 
-static void group_ioctl(const Group *g, unsigned long request) {
+static void group_enable(const Group *g) {
         for (size_t part = 0; part < g->n_parts; part++)
-                if (group_part_is_open(g, part))
-                        (void) ioctl(group_slot(g, part, 0)->fd, request, 0);
+                if (!group_part_is_pending(g, part))
+                        group_part_ioctl(g, part, PERF_EVENT_IOC_ENABLE);
+}
+
+static void group_disable(const Group *g) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
 }
 
 void group_start(Group *g) {
         g->wanted = true;
         if (!g->yielded)
-                group_ioctl(g, PERF_EVENT_IOC_ENABLE);
+                group_enable(g);
 }
 
 void group_stop(Group *g) {
         g->wanted = false;
         if (!g->yielded)
-                group_ioctl(g, PERF_EVENT_IOC_DISABLE);
+                group_disable(g);
 }
 
-/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped. */
+/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped.
+ */
 static bool slot_read(const GroupSlot *s, Reading *ret) {
         struct {
                 uint64_t value, enabled, running;
@@ -226,6 +209,7 @@ static bool slot_read(const GroupSlot *s, Reading *ret) {
 }
 
 void group_reset(Group *g, size_t event) {
+        g->past[event] = READING_NULL;
         for (size_t part = 0; part < g->n_parts; part++) {
                 GroupSlot *s = group_slot(g, part, event);
                 Reading now;
@@ -236,18 +220,21 @@ void group_reset(Group *g, size_t event) {
         }
 }
 
-/* What the descriptors have counted moves to the bases, and they are closed. */
-static void group_close(Group *g) {
-        for (size_t part = 0; part < g->n_parts; part++) {
-                for (size_t event = 0; event < g->n_events; event++) {
-                        GroupSlot *s = group_slot(g, part, event);
-                        Reading now;
+/* What the part's descriptors have counted moves to the bases, and they are closed. */
+void group_fold_part(Group *g, size_t part) {
+        for (size_t event = 0; event < g->n_events; event++) {
+                GroupSlot *s = group_slot(g, part, event);
+                Reading now;
 
-                        if (slot_read(s, &now))
-                                reading_add(&s->base, &now);
-                }
-                group_close_part(g, part);
+                if (slot_read(s, &now))
+                        reading_add(&s->base, &now);
         }
+        group_close_part(g, part);
+}
+
+static void group_close(Group *g) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                group_fold_part(g, part);
 }
 
 void group_yield(Group *g) {
@@ -255,31 +242,96 @@ void group_yield(Group *g) {
         if (g->yielded)
                 return;
         if (g->wanted)
-                group_ioctl(g, PERF_EVENT_IOC_DISABLE);
+                group_disable(g);
         if (group_closes_to_yield(g))
                 group_close(g);
         g->yielded = true;
 }
 
-/* Threads that were born while the group was closed inherited nothing. */
-static int group_add_new_threads(Group *g, const GroupTarget *target) {
-        _cleanup_(threads_done) Threads now = THREADS_NULL;
-        int r = threads_list(target->pid, &now, NULL);
+/* Those of the target's threads that live, none when it has ended: then its number may be
+ * another's. */
+static int target_threads(const GroupTarget *target, Threads *ret) {
+        struct pollfd exited = { .fd = target->pidfd, .events = POLLIN };
+        int r = threads_list(target->pid, ret, NULL);
 
-        if (r != 0)
-                return MIN(r, 0);
-        r = group_grow(g, now.n_tids);
+        if (r == 0 && poll(&exited, 1, 0) != 0)
+                threads_done(ret);
+        return MIN(r, 0);
+}
+
+/* Before opening: parts end or come back as their threads do, for a number that has ended may be
+ * somebody else's now; threads that were born while the group was closed inherited nothing and get
+ * parts. Pinned events are not inherited, so they never count who is born later. */
+static int group_follow(Group *g, size_t target) {
+        _cleanup_(threads_done) Threads now = THREADS_NULL;
+        _cleanup_free_ bool *known = NULL;
+        int r = target_threads(&g->targets[target], &now);
+
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < now.n_tids; i++) {
-                bool known = false;
+        known = calloc(MAX(now.n_tids, 1u), sizeof(bool));
+        if (!known || group_grow(g, now.n_tids) < 0)
+                return -ENOMEM;
+        for (size_t part = 0; part < g->n_parts; part++) {
+                GroupPart *p = &g->parts[part];
+                const pid_t *place = threads_find(&now, p->tid);
 
-                for (size_t part = 0; part < g->n_parts && !known; part++)
-                        known = g->parts[part].tid == now.tids[i] && !g->parts[part].ended;
-                if (!known)
-                        group_add_part(g, -1, now.tids[i], false);
+                if (p->target != target)
+                        continue;
+                p->ended = !place;
+                if (place)
+                        known[place - now.tids] = true;
         }
+        for (size_t i = 0; i < now.n_tids && !g->pinned; i++)
+                if (!known[i])
+                        group_add_part(g, (GroupPart){ -1, now.tids[i], target, false });
         return 0;
+}
+
+/* After opening: whether the target's threads are still those that have parts. */
+static int group_is_current(const Group *g, size_t target, bool *ret) {
+        _cleanup_(threads_done) Threads now = THREADS_NULL;
+        int r = target_threads(&g->targets[target], &now);
+        size_t n_known = 0;
+
+        *ret = true;
+        for (size_t part = 0; part < g->n_parts; part++) {
+                if (g->parts[part].target != target)
+                        continue;
+                if (threads_has(&now, g->parts[part].tid))
+                        n_known++;
+                else if (group_part_is_open(g, part))
+                        *ret = false;
+        }
+        if (!g->pinned && n_known != now.n_tids)
+                *ret = false;
+        return r;
+}
+
+/* A thread that is born between the look and the opening may have inherited the event or not, and
+ * one that ends may leave its number to another process: it counts only if neither has happened. */
+static int group_reopen(Group *g, Refusal *why) {
+        bool current = false;
+        int r = 0;
+
+        for (int round = 0; round < REOPEN_ROUNDS && r == 0; round++) {
+                for (size_t i = 0; i < g->n_targets && r == 0; i++)
+                        r = group_follow(g, i);
+                if (r == 0)
+                        r = group_open(g, why);
+                current = r == 0;
+                for (size_t i = 0; i < g->n_targets && current; i++) {
+                        r = group_is_current(g, i, &current);
+                        current &= r == 0;
+                }
+                if (current)
+                        return 0;
+                group_close(g);
+        }
+        return r != 0 ? r
+                      : refuse(why, REFUSAL_BUSY,
+                               "'%s': the target makes threads faster than they can be counted",
+                               g->events[0].name);
 }
 
 int group_resume(Group *g, Refusal *why) {
@@ -288,10 +340,9 @@ int group_resume(Group *g, Refusal *why) {
         if (!g->yielded)
                 return 0;
         if (group_closes_to_yield(g)) {
-                for (size_t i = 0; i < g->n_targets && r == 0; i++)
-                        r = group_add_new_threads(g, &g->targets[i]);
-                if (r == 0)
-                        r = group_open(g, why);
+                for (size_t i = 0; i < g->n_targets; i++)
+                        g->targets[i].pending |= g->targets[i].guarded;
+                r = group_reopen(g, why);
                 if (r != 0) {
                         g->error = r > 0 ? refusal_errno(r) : -r;
                         return r;
@@ -300,33 +351,72 @@ int group_resume(Group *g, Refusal *why) {
         g->error = 0;
         g->yielded = false;
         if (g->wanted)
-                group_ioctl(g, PERF_EVENT_IOC_ENABLE);
+                group_enable(g);
         return 0;
+}
+
+/* Base and descriptor together. False when what a descriptor should have counted cannot be had. */
+static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
+        const GroupSlot *s = group_slot(g, part, event);
+        bool complete = slot_read(s, ret) || g->parts[part].ended;
+
+        reading_add(ret, &s->base);
+        return complete;
+}
+
+int group_mend(Group *g, Refusal *why) {
+        int r;
+
+        if (g->yielded)
+                return group_resume(g, why);
+        r = group_open(g, why);
+        g->error = r > 0 ? refusal_errno(r) : -r;
+        if (r == 0 && g->wanted)
+                group_enable(g);
+        return r;
+}
+
+void group_cpu_leave(Group *g, unsigned cpu) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].cpu == (int) cpu && !g->parts[part].ended) {
+                        group_fold_part(g, part);
+                        g->parts[part].ended = true;
+                }
+}
+
+int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
+        bool joins = false;
+
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].cpu == (int) cpu && g->parts[part].ended) {
+                        g->parts[part].ended = false;
+                        joins = true;
+                }
+        if (!joins || (g->yielded && group_closes_to_yield(g)))
+                return 0;
+        return g->yielded ? group_open(g, why) : group_mend(g, why);
 }
 
 void group_read_part(const Group *g, size_t event, size_t part, Reading *ret,
                      Quality *ret_quality) {
-        const GroupSlot *s = group_slot(g, part, event);
-        Reading now;
-        bool read_ok = slot_read(s, &now) || g->parts[part].ended;
+        bool complete = group_read_slot(g, part, event, ret);
 
-        *ret = s->base;
-        reading_add(ret, &now);
-        *ret_quality = !read_ok || g->yielded ? QUALITY_UNMEASURED : reading_quality(ret);
+        *ret_quality = complete && !g->yielded ? reading_quality(ret) : QUALITY_UNMEASURED;
 }
 
 void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality) {
         Quality worst = QUALITY_EXACT;
 
-        *ret = READING_NULL;
+        *ret = g->past[event];
+        if (ret->enabled > 0)
+                worst = reading_quality(ret);
         for (size_t part = 0; part < g->n_parts; part++) {
                 Reading reading;
-                Quality quality;
 
-                group_read_part(g, event, part, &reading, &quality);
-                /* a thread that has not run since the start has nothing to measure */
-                if (reading.enabled > 0 || !group_part_is_open(g, part))
-                        worst = MAX(worst, quality);
+                if (!group_read_slot(g, part, event, &reading))
+                        worst = QUALITY_UNMEASURED;
+                else if (reading.enabled > 0) /* else: a thread that has not run since the start */
+                        worst = MAX(worst, reading_quality(&reading));
                 reading_add(ret, &reading);
         }
         *ret_quality = ret->enabled == 0 || g->yielded ? QUALITY_UNMEASURED : worst;

@@ -18,9 +18,8 @@ Near near_to(const char *wanted) {
 }
 
 /* How many letters must be put in, taken out, changed or swapped with their neighbour to get from a
- * to b
- * ("optimal string alignment"); both are shorter than NEAR_NAME_MAX. Given up past limit: there are
- * thousands of names, and most differ from their first letters on. */
+ * to b ("optimal string alignment"); both are shorter than NEAR_NAME_MAX. Given up past limit:
+ * there are thousands of names, and most differ from their first letters on. */
 static unsigned edit_distance(const char *a, const char *b, unsigned limit) {
         unsigned rows[3][NEAR_NAME_MAX], *before = rows[0], *last = rows[1], *row = rows[2];
         size_t width = strlen(b);

@@ -18,13 +18,14 @@ typedef struct Parts {
 } Parts;
 
 static Parts parts_of(const char *string) {
-        const char *colons = strstr(string, "::"), *event = colons ? colons + 2 : string;
-        Parts p = { .string = string };
+        const char *colons = strstr(string, "::");
+        size_t start = colons ? (size_t) (colons - string) + 2 : 0;
+        size_t length = strcspn(string + start, ":");
+        Parts p = { .string = string, .base = start + length };
 
         if (colons)
                 (void) snprintf(p.pmu, sizeof(p.pmu), "%.*s", (int) (colons - string), string);
-        (void) snprintf(p.event, sizeof(p.event), "%.*s", (int) strcspn(event, ":"), event);
-        p.base = (size_t) (event - string) + strcspn(event, ":");
+        (void) snprintf(p.event, sizeof(p.event), "%.*s", (int) length, string + start);
         return p;
 }
 
@@ -75,10 +76,10 @@ static int explain_event(const Pfm *pfm, const Parts *p, Refusal *why) {
         for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++)
                 if (get_pmu(pfm, id, &pmu) && pmu.is_present)
                         offer_events(pfm, &pmu, &near);
-        return refuse(
-                why, REFUSAL_NO_SUCH_EVENT,
-                "event '%s': '%.64s' is neither one of the kernel's own nor one of this CPU's, %s%s",
-                p->string, p->event, describe_cpu(pfm, cpu), near_text(&near, text));
+        return refuse(why, REFUSAL_NO_SUCH_EVENT,
+                      "event '%s': '%.64s' is neither one of the kernel's own nor one of this "
+                      "CPU's, %s%s",
+                      p->string, p->event, describe_cpu(pfm, cpu), near_text(&near, text));
 }
 
 /* "pmu::EVENT", where libpfm4 knows the PMU. */
@@ -163,14 +164,14 @@ static int explain_part(const Pfm *pfm, const Parts *p, int error, Refusal *why)
 
         find_part(pfm, p, error, part);
         if (error != PFM_ERR_ATTR)
-                return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': '%.64s': %s", p->string, part,
-                              pfm->strerror(error));
+                return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': '%.64s': %s", p->string,
+                              part, pfm->strerror(error));
         (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(part, "="), part);
         near = near_to(name);
         offer_parts(pfm, p, &near, NULL, 0);
         return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                      "event '%s': '%.64s' has no unit mask or modifier '%.64s'%s", p->string, p->event,
-                      name, near_text(&near, text));
+                      "event '%s': '%.64s' has no unit mask or modifier '%.64s'%s", p->string,
+                      p->event, name, near_text(&near, text));
 }
 
 int pfm_explain(const Pfm *pfm, const char *string, int error, Refusal *why) {

@@ -128,10 +128,47 @@ static void probe_cpu_close(const Probe *p, ProbeCpu *c) {
         c->fds = NULL;
 }
 
+/* A group of n is on the PMU at the first look. */
+static bool group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n) {
+        uint64_t data[3] = {};
+        int fds[PROBE_GROUP_MAX], opened;
+        bool on;
+
+        opened = probe_fill(event, true, cpu, fds, n);
+        on = opened == (int) n && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0) == 0 &&
+             read(fds[0], data, sizeof(data)) == sizeof(data) && data[1] > 0 && data[2] == data[1];
+        fds_close(fds, (unsigned) MAX(opened, 0));
+        return on;
+}
+
+int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
+        struct perf_event_attr event;
+        const char *name;
+        int fds[PROBE_GROUP_MAX], n;
+
+        max = MIN(max, PROBE_GROUP_MAX);
+        if (!probe_event(pmu, &event, &name))
+                return -EOPNOTSUPP;
+        if (pmu->kind == PMU_BREAKPOINT) {
+                n = probe_fill(&event, false, cpu, fds, max);
+                fds_close(fds, (unsigned) MAX(n, 0));
+                return n;
+        }
+        for (n = (int) max; n > 0; n--)
+                if (group_is_on(&event, cpu, (unsigned) n))
+                        break;
+        return n;
+}
+
 static void probe_cpu_settle(const Probe *p, ProbeCpu *c, unsigned n_free) {
         c->free = n_free;
         c->settled = true;
         probe_cpu_close(p, c);
+}
+
+/* Not all are free: how many then. */
+static unsigned probe_free_below(const Probe *p, unsigned cpu) {
+        return (unsigned) MAX(probe_free_now(p->pmu, cpu, p->wanted - 1), 0);
 }
 
 /* Looks at the group of one CPU. */
@@ -159,8 +196,10 @@ static void probe_cpu_look(const Probe *p, ProbeCpu *c, bool first, uint64_t now
         else if (now - c->quiet_since >= PROBE_QUIET_USEC)
                 probe_cpu_settle(p, c, p->wanted);
 
-        if (!c->settled && now - p->begun_usec >= PROBE_WATCH_USEC)
-                probe_cpu_settle(p, c, 0);
+        if (!c->settled && now - p->begun_usec >= PROBE_WATCH_USEC) {
+                probe_cpu_close(p, c);
+                probe_cpu_settle(p, c, probe_free_below(p, c->cpu));
+        }
 }
 
 static int probe_cpu_begin(const Probe *p, ProbeCpu *c, const struct perf_event_attr *event) {

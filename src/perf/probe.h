@@ -32,7 +32,7 @@ enum {
 
 struct ProbeCpu {
         unsigned cpu;
-        unsigned free; /* at least so many were free; counting PMUs: wanted or 0 */
+        unsigned free; /* so many were free, as far as wanted */
         bool settled;
         int *fds;
         uint64_t enabled, running; /* at the last look */
@@ -60,6 +60,11 @@ bool probe_can(const Pmu *pmu);
 /* Looks for wanted free counters on each of the CPUs (which must be online). -ENOMEM, -EMFILE. */
 int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec, Probe **ret);
 int probe_look(Probe *p, uint64_t now_usec);
+
+/* How many are free on one CPU at this moment, at one look: the largest flexible group that is on the PMU as
+ * soon as it is enabled (strangers' flexible events are scheduled before it), or for breakpoints what can
+ * be opened. -EOPNOTSUPP when the PMU cannot be probed, -ENODEV when the CPU is offline. */
+int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max);
 
 /* Closes what is open; NULL is fine. */
 Probe *probe_free(Probe *p);

@@ -97,9 +97,16 @@ static int offer_name(void *userdata, int directory, const char *name) {
 /* No such term: says which ones there are. */
 static int refuse_term(Encoding *c, const char *name) {
         static const char *const directories[] = { "events", "format" };
+        _cleanup_free_ char *event = NULL;
         Near near = near_to(name);
         char text[NEAR_TEXT_MAX];
 
+        if (!is_property(name) && read_file(c->directory, "events", name, "", &event) == 0)
+                return refuse(
+                        c->why, REFUSAL_INVALID_EVENT,
+                        "event '%s': '%.64s' is an event itself: it takes no value and stands in "
+                        "no other one",
+                        c->string, name);
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
                 _cleanup_close_ int fd = sysfs_open(c->directory, directories[i]);
 
@@ -107,8 +114,8 @@ static int refuse_term(Encoding *c, const char *name) {
                         (void) sysfs_visit(fd, offer_name, &near);
         }
         return refuse(c->why, REFUSAL_NO_SUCH_EVENT,
-                      "event '%s': PMU '%s' has no event or term '%.64s'%s", c->string, c->pmu->name,
-                      name, near_text(&near, text));
+                      "event '%s': PMU '%s' has no event or term '%.64s'%s", c->string,
+                      c->pmu->name, name, near_text(&near, text));
 }
 
 /* Where a term goes. */
@@ -141,17 +148,17 @@ static int apply_term(Encoding *c, const Term *term) {
                 return r;
         r = term->value ? number_parse(term->value, &value) : 0;
         if (r == -EINVAL)
-                return refuse(
-                        c->why, REFUSAL_INVALID_EVENT,
-                        "event '%s': the value '%.64s' of term '%.64s' is not a number like 60 or 0x3c",
-                        c->string, term->value, term->name);
+                return refuse(c->why, REFUSAL_INVALID_EVENT,
+                              "event '%s': the value '%.64s' of term '%.64s' is not a number like "
+                              "60 or 0x3c",
+                              c->string, term->value, term->name);
         if (r == 0)
                 r = sysfs_format_apply(&format, value, &c->event->attr);
         if (r == -ERANGE)
-                return refuse(
-                        c->why, REFUSAL_INVALID_EVENT,
-                        "event '%s': the value '%.64s' does not fit into term '%.64s', which has %u bits",
-                        c->string, term->value, term->name, sysfs_format_width(&format));
+                return refuse(c->why, REFUSAL_INVALID_EVENT,
+                              "event '%s': the value '%.64s' does not fit into term '%.64s', which "
+                              "is %u bits wide",
+                              c->string, term->value, term->name, sysfs_format_width(&format));
         return r;
 }
 
@@ -205,7 +212,8 @@ static int apply_alias(Encoding *c) {
 
                 if (open && !term_is_given(c, terms[i].name))
                         return refuse(c->why, REFUSAL_INVALID_EVENT,
-                                      "event '%s': '%.64s' needs a value for '%.64s': write %.64s,%.64s=NUMBER",
+                                      "event '%s': '%.64s' needs a value for '%.64s': write "
+                                      "%.64s,%.64s=NUMBER",
                                       c->string, c->alias, terms[i].name, c->alias, terms[i].name);
                 r = open ? 0 : apply_term(c, &terms[i]);
                 if (r != 0)
@@ -214,17 +222,33 @@ static int apply_alias(Encoding *c) {
         return read_scale(c);
 }
 
-/* Looks for the name of an event among the terms; it is taken out of them. */
-static int find_alias(Encoding *c) {
+/* Whether a term is the name of an event, as perf tells them from terms with a place of their own.
+ */
+static int find_event(const Encoding *c, const Term *term, char **ret_text) {
+        _cleanup_free_ char *format = NULL;
+        SysfsFormat word;
+        uint64_t value;
+        int r;
+
+        if (term->value && (number_parse(term->value, &value) < 0 || value != 1))
+                return 1;
+        if (is_property(term->name) || sysfs_format_of_word(term->name, &word) == 0)
+                return 1;
+        r = read_file(c->directory, "format", term->name, "", &format);
+        if (r <= 0)
+                return r < 0 ? r : 1;
+        return read_file(c->directory, "events", term->name, "", ret_text);
+}
+
+/* Takes the name of an event out of the terms. */
+static int take_alias(Encoding *c) {
         size_t n = 0;
 
         for (size_t i = 0; i < c->n_terms; i++) {
                 const Term *term = &c->terms[i];
                 _cleanup_free_ char *text = NULL;
-                int r = 1;
+                int r = find_event(c, term, &text);
 
-                if (!term->value && !is_property(term->name))
-                        r = read_file(c->directory, "events", term->name, "", &text);
                 if (r < 0)
                         return r;
                 if (r > 0) {
@@ -248,7 +272,7 @@ static int encode_terms(Encoding *c, char *terms) {
         if (!split_terms(terms, c->terms, &c->n_terms))
                 return refuse(c->why, REFUSAL_INVALID_EVENT, "event '%s' has more than %u terms",
                               c->string, TERMS_MAX);
-        r = find_alias(c);
+        r = take_alias(c);
         if (r == 0 && c->alias)
                 r = apply_alias(c);
         for (size_t i = 0; r == 0 && i < c->n_terms; i++)

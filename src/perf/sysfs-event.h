@@ -4,11 +4,11 @@
 /*
  * "PMU/TERM,TERM=VALUE/MODIFIERS": events in the kernel's own form, by what a unit's directories
  * format and events in sysfs say (sysfs-bus-event_source-devices-format, -events). A term is, in
- * this order,
+ * perf's order,
  *
- *   - without a value, the name of an event: a file in events, itself a list of terms;
  *   - config, config1, config2, config3: the whole word;
- *   - a file in format, which says the bits that the value goes to; without a value it is 1.
+ *   - a file in format, which says the bits that the value goes to; without a value it is 1;
+ *   - without a value, or with 1, the name of an event: a file in events, itself a list of terms.
  *
  * What is given beside the name of an event takes the place of the event's own; of a term that is
  * given twice the last one counts.

@@ -59,9 +59,15 @@ void threads_done(Threads *t) {
 }
 
 bool threads_equal(const Threads *a, const Threads *b) {
-        return a->n_tids == b->n_tids && memcmp(a->tids, b->tids, a->n_tids * sizeof(pid_t)) == 0;
+        return a->n_tids == b->n_tids &&
+               (a->n_tids == 0 || memcmp(a->tids, b->tids, a->n_tids * sizeof(pid_t)) == 0);
+}
+
+const pid_t *threads_find(const Threads *t, pid_t tid) {
+        return t->n_tids == 0 ? NULL
+                              : bsearch(&tid, t->tids, t->n_tids, sizeof(pid_t), compare_tids);
 }
 
 bool threads_has(const Threads *t, pid_t tid) {
-        return t->n_tids > 0 && bsearch(&tid, t->tids, t->n_tids, sizeof(pid_t), compare_tids);
+        return threads_find(t, tid);
 }

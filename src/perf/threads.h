@@ -23,4 +23,5 @@ struct Threads {
 int threads_list(pid_t pid, Threads *ret, Refusal *why);
 void threads_done(Threads *t);
 bool threads_equal(const Threads *a, const Threads *b);
+const pid_t *threads_find(const Threads *t, pid_t tid); /* its place in tids, or NULL */
 bool threads_has(const Threads *t, pid_t tid);

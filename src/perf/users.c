@@ -127,23 +127,20 @@ static void find_unit(const char *path, char *ret, size_t size) {
 }
 
 /* The line of cgroups(7) version 2, "0::/PATH", or of systemd's own version 1 hierarchy. */
-static void read_unit(pid_t pid, User *u) {
-        _cleanup_free_ char *text = NULL;
-        const char *line;
+void user_unit(const char *cgroup, char *ret, size_t size) {
+        const char *line = strstr(cgroup, ":name=systemd:");
 
-        if (procfs_read(pid, "cgroup", &text, NULL) < 0)
-                return;
-        line = strstr(text, ":name=systemd:");
+        ret[0] = '\0';
         if (line)
-                find_unit(line + strlen(":name=systemd:"), u->unit, sizeof(u->unit));
-        line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-        if (line && !u->unit[0])
-                find_unit(strstr(line, "::") + 2, u->unit, sizeof(u->unit));
+                find_unit(line + strlen(":name=systemd:"), ret, size);
+        line = strncmp(cgroup, "0::", 3) == 0 ? cgroup : strstr(cgroup, "\n0::");
+        if (line && !ret[0])
+                find_unit(strstr(line, "::") + 2, ret, size);
 }
 
 /* False: it has ended meanwhile. */
 static bool user_read(pid_t pid, uint32_t n_descriptors, User *ret) {
-        _cleanup_free_ char *status = NULL, *stat = NULL;
+        _cleanup_free_ char *status = NULL, *stat = NULL, *cgroup = NULL;
         const char *ids;
         unsigned uid;
 
@@ -157,7 +154,8 @@ static bool user_read(pid_t pid, uint32_t n_descriptors, User *ret) {
         ret->pid = pid;
         ret->uid = uid;
         ret->n_descriptors = n_descriptors;
-        read_unit(pid, ret);
+        if (procfs_read(pid, "cgroup", &cgroup, NULL) == 0)
+                user_unit(cgroup, ret->unit, sizeof(ret->unit));
         return true;
 }
 

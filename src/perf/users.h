@@ -34,3 +34,6 @@ struct User {
  * skip are left out. 0, -ENOMEM, or why /proc cannot be read. */
 int users_scan(const pid_t *skip, size_t n_skip,
                int (*found)(void *userdata, const User *user), void *userdata);
+
+/* The unit that a text of /proc/PID/cgroup tells of. */
+void user_unit(const char *cgroup, char *ret, size_t size);

@@ -30,7 +30,7 @@ struct Check {
 static uint64_t checks_now(const Checks *c) {
         uint64_t now = 0;
 
-        (void)sd_event_now(sd_bus_get_event(c->bus), CLOCK_MONOTONIC, &now);
+        (void) sd_event_now(sd_bus_get_event(c->bus), CLOCK_MONOTONIC, &now);
         return now;
 }
 
@@ -67,7 +67,7 @@ static int check_send(Check *check) {
         if (now >= check->deadline) /* the bus has refused it all the time */
                 return -ETIMEDOUT;
 
-        (void)snprintf(check->id, sizeof(check->id), "perfalloc-%" PRIu64, ++c->last_id);
+        (void) snprintf(check->id, sizeof(check->id), "perfalloc-%" PRIu64, ++c->last_id);
         r = polkit_check_new(c->bus, check->name, action_name(check->action), check->details,
                              check->prompt, check->id, &m);
         if (r < 0)
@@ -103,7 +103,7 @@ static void checks_pause(Checks *c) {
 
 static void checks_resume(Checks *c) {
         c->paused = false;
-        (void)sd_event_source_set_enabled(c->retry, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(c->retry, SD_EVENT_OFF);
         checks_pump(c);
 }
 
@@ -170,7 +170,7 @@ static void checks_reap(Checks *c) {
         while ((check = TAILQ_FIRST(&c->cancelled)) && check->deadline <= now)
                 check_free(check);
         if (check && sd_event_source_set_time(c->reaper, check->deadline) >= 0)
-                (void)sd_event_source_set_enabled(c->reaper, SD_EVENT_ONESHOT);
+                (void) sd_event_source_set_enabled(c->reaper, SD_EVENT_ONESHOT);
 }
 
 static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -190,7 +190,7 @@ Check *check_cancel(Check *check) {
         /* polkit has to let go of it first, or whoever comes and goes could have any number under
          * way. */
         c = check->checks;
-        (void)polkit_cancel(c->bus, check->id);
+        (void) polkit_cancel(c->bus, check->id);
         check->name = NULL;
         check->details = NULL;
         check->deadline = checks_now(c) + CANCEL_USEC;

@@ -14,7 +14,7 @@ struct Consent {
 static uint64_t consents_now(const Consents *c) {
         uint64_t now = 0;
 
-        (void)sd_event_now(sd_event_source_get_event(c->timer), CLOCK_MONOTONIC, &now);
+        (void) sd_event_now(sd_event_source_get_event(c->timer), CLOCK_MONOTONIC, &now);
         return now;
 }
 
@@ -34,9 +34,9 @@ static void consents_expire(Consents *c) {
                 consent_drop(c, first);
 
         if (first && sd_event_source_set_time(c->timer, first->until) >= 0)
-                (void)sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+                (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
         else
-                (void)sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+                (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {

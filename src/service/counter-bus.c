@@ -197,6 +197,15 @@ static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
         if (r != 0)
                 return r;
+        if (c->set->configured) {
+                Refusal why;
+
+                r = refuse(&why, REFUSAL_NOT_PERMITTED,
+                           "%s is a configured monitor: take %s.conf out of monitors.d and reload "
+                           "perfallocd.service",
+                           c->path, c->set->name);
+                return reply_failure(r, &why, error);
+        }
         counter_close(c);
         return sd_bus_reply_method_return(m, NULL);
 }

@@ -84,14 +84,23 @@ static void counter_set_yield_changed(void *userdata) {
         counter_set_changed(userdata);
 }
 
-/* Monitors that could not be opened again when they should: somebody outside the service was faster. */
+/* False: it is still in error. */
+static bool counter_set_retry(CounterSet *set) {
+        if (set->monitor)
+                return own_monitor_retry(set->monitor);
+        if (set->group->error != 0 && group_mend(set->group, NULL) == 0)
+                counter_set_changed(set);
+        return set->group->error == 0;
+}
+
+/* What could not be opened again when it should: somebody outside the service was faster. */
 static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         Service *s = userdata;
         bool again = false;
         CounterSet *set;
 
         LIST_FOREACH(set, &s->sets, sets)
-                if (set->monitor && !own_monitor_retry(set->monitor))
+                if (!counter_set_retry(set))
                         again = true;
         if (!again)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
@@ -169,7 +178,8 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                 group_free(group);
                 return -ENOMEM;
         }
-        *set = (CounterSet){ .service = s, .group = group, .uid = o->uid, .peer = peer_ref(o->peer) };
+        *set = (CounterSet){ .service = s, .group = group, .uid = o->uid, .configured = o->configured,
+                             .peer = o->peer ? peer_ref(o->peer) : NULL };
         LIST_INSERT_HEAD(&s->sets, set, sets);
         set->name = strdup(o->name ?: "");
         if (!set->name)
@@ -266,6 +276,21 @@ void counter_close(Counter *c) {
         if (LIST_EMPTY(&set->members))
                 counter_set_free(set);
         service_touch(s);
+}
+
+void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
+        CounterSet *set;
+
+        LIST_FOREACH(set, &s->sets, sets) {
+                int error = set->group->error;
+
+                if (online)
+                        (void) group_cpu_join(set->group, cpu, NULL);
+                else
+                        group_cpu_leave(set->group, cpu);
+                if (set->group->error != error)
+                        counter_set_changed(set);
+        }
 }
 
 void counters_forget_peer(Service *s, Peer *peer) {

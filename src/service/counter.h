@@ -24,7 +24,8 @@ struct CounterSet {
         Group *group;                 /* the monitor's, when there is one */
         OwnMonitor *monitor; /* role monitor, else NULL */
         uid_t uid;
-        Peer *peer; /* whose leaving ends it */
+        Peer *peer; /* whose leaving ends it, NULL: nobody's */
+        bool configured; /* from monitors.d: not to be closed by anybody */
         char *name;
         char *cpus; /* as asked for, "" for a process */
         Scope scope; /* the cells that it may take counters of */
@@ -47,7 +48,7 @@ struct CounterSetOptions {
         Peer *peer;
         const char *name;
         const CpuSet *cpus; /* NULL: process scope */
-        bool monitor;
+        bool monitor, configured;
         uint32_t priority;   /* of a monitor */
         PlanClass yields_to; /* likewise */
 };
@@ -72,6 +73,9 @@ void counter_set_changed(CounterSet *set);
 
 /* The peer has left: what belongs to it goes. */
 void counters_forget_peer(Service *s, Peer *peer);
+
+/* A CPU has come online or gone offline. */
+void counters_cpu_changed(Service *s, unsigned cpu, bool online);
 
 /* Other people's foreground counters in the scope, for the obstacles of an exclusive hold: calls f for each
  * set; stops when f returns non-zero. */

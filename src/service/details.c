@@ -29,16 +29,16 @@ static bool is_printable(uint32_t c) {
 /* The length of the UTF-8 character at s in bytes, its code point in ret; 0 when it is none. */
 static size_t utf8_decode(const char *s, uint32_t *ret) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        unsigned char lead = (unsigned char)*s;
+        unsigned char lead = (unsigned char) *s;
         size_t length = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
         uint32_t c = length == 1 ? lead : lead & (0x7f >> length);
 
         if (length == 0 || lead >= 0xf8)
                 return 0;
         for (size_t i = 1; i < length; i++) {
-                if (((unsigned char)s[i] & 0xc0) != 0x80)
+                if (((unsigned char) s[i] & 0xc0) != 0x80)
                         return 0;
-                c = c << 6 | ((unsigned char)s[i] & 0x3f);
+                c = c << 6 | ((unsigned char) s[i] & 0x3f);
         }
         if (c < least[length] || c > 0x10ffff)
                 return 0;
@@ -75,7 +75,7 @@ static void quote_program(char *buf, pid_t pid) {
         (void) stpcpy(buf, DETAILS_UNKNOWN);
         if (pid <= 0)
                 return;
-        (void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+        (void) snprintf(path, sizeof(path), "/proc/%ld/comm", (long) pid);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return;
@@ -113,7 +113,7 @@ int details_append(const Details *d, sd_bus_message *m) {
         };
         int r;
 
-        (void)snprintf(uid, sizeof(uid), "%lu", (unsigned long)d->uid);
+        (void) snprintf(uid, sizeof(uid), "%lu", (unsigned long) d->uid);
 
         r = sd_bus_message_open_container(m, 'a', "{ss}");
         for (size_t i = 0; i < ELEMENTSOF(pairs) && r >= 0; i++)

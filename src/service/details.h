@@ -22,8 +22,8 @@ typedef struct Details Details;
 
 struct Details {
         uid_t uid;
-        char program[32];               
-        char reason[DETAILS_TEXT_SIZE]; 
+        char program[32];
+        char reason[DETAILS_TEXT_SIZE];
 };
 
 /* pid 0 and reason NULL are fine. The program's name is the process's own word (comm, proc(5)), and

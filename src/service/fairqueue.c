@@ -4,7 +4,7 @@
 #include <search.h>
 
 static int user_compare(const void *a, const void *b) {
-        uid_t x = ((const FairUser *)a)->uid, y = ((const FairUser *)b)->uid;
+        uid_t x = ((const FairUser *) a)->uid, y = ((const FairUser *) b)->uid;
 
         return (x > y) - (x < y);
 }
@@ -40,7 +40,7 @@ static FairUser *user_get(FairQueue *q, uid_t uid) {
 static void user_forget(FairQueue *q, FairUser *user) {
         if (user->n_waiting > 0 || user->n_running > 0)
                 return;
-        (void)tdelete(user, &q->users, user_compare);
+        (void) tdelete(user, &q->users, user_compare);
         free(user);
 }
 

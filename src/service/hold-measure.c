@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "service/counter.h"
+#include "service/hold-tell.h"
 
 /* ---- cells that granted holds of all counters cover ---- */
 
@@ -227,9 +228,8 @@ static bool hold_ask_for_more(Hold *h) {
                 for (size_t j = 0; j < p->n_cpus; j++)
                         if (p->cpus[j].free < p->wanted)
                                 missing = MAX(missing, p->wanted - p->cpus[j].free);
-                /* a counting PMU says only that it was too little: one by one then */
                 if (missing > 0)
-                        hold_add_extra(h, p->pmu, p->pmu->kind == PMU_BREAKPOINT ? missing : 1);
+                        hold_add_extra(h, p->pmu, missing);
         }
         return roster_apply(&s->roster, h->yield_until_usec, &n_yielded) >= 0 && n_yielded > 0;
 }
@@ -261,6 +261,54 @@ static void hold_measured(Hold *h) {
         }
         hold_measure_stop(h);
         hold_find_candidates(h);
+}
+
+/* ---- CPUs that come online in a hold ---- */
+
+static void hold_set_confirmed(Hold *h, bool confirmed) {
+        hold_cover(h, false);
+        h->confirmed = confirmed;
+        hold_cover(h, true);
+        hold_tell_confirmed(h);
+}
+
+void holds_cpu_joined(Service *s, unsigned cpu) {
+        Hold *h;
+
+        TAILQ_FOREACH(h, &s->granted, list)
+                for (size_t i = 0; i < h->request.scope.n_parts; i++) {
+                        const ScopePart *part = &h->request.scope.parts[i];
+
+                        /* who was never confirmed does not become so by one CPU more */
+                        if (!cpuset_has(&part->cpus, cpu) ||
+                            !(h->confirmed || !cpuset_is_empty(&h->joined)))
+                                continue;
+                        if (h->confirmed)
+                                hold_set_confirmed(h, false);
+                        if (cpuset_add(&h->joined, cpu) == 0)
+                                hold_step_at(h, now_usec(CLOCK_MONOTONIC));
+                        break;
+                }
+}
+
+void hold_measure_joined(Hold *h) {
+        const Service *s = h->service;
+        bool all_free = true;
+
+        CPU_FOREACH(cpu, &h->joined)
+                for (size_t i = 0; i < h->request.scope.n_parts; i++) {
+                        const ScopePart *part = &h->request.scope.parts[i];
+                        const Pmu *pmu = &s->pmus.pmus[part->pmu];
+                        unsigned promised = hold_promised(h, pmu, part);
+
+                        if (cpuset_has(&part->cpus, (unsigned) cpu) && promised > 0 &&
+                            cpuset_has(&s->pmus.online, (unsigned) cpu) &&
+                            probe_free_now(pmu, (unsigned) cpu, promised) < (int) promised)
+                                all_free = false;
+                }
+        cpuset_done(&h->joined);
+        if (all_free)
+                hold_set_confirmed(h, true);
 }
 
 /* ---- one step further ---- */

@@ -20,6 +20,9 @@ void hold_obstacles_clear(Hold *h);
  * takes over what was measured for an earlier one. */
 void hold_cover(Hold *h, bool granted);
 
+/* Measures the CPUs that came online in a granted hold. */
+void hold_measure_joined(Hold *h);
+
 /* From hold.c. */
 void hold_grant(Hold *h, bool confirmed);
 void hold_step_at(Hold *h, uint64_t usec); /* CLOCK_MONOTONIC; UINT64_MAX: never */

@@ -69,6 +69,11 @@ void hold_tell_granted(const Hold *h) {
                                   h->latency_usec);
 }
 
+void hold_tell_confirmed(const Hold *h) {
+        (void) sd_bus_emit_properties_changed(h->service->bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                                              "Confirmed", NULL);
+}
+
 void hold_tell_ended(const Hold *h) {
         (void) sd_bus_emit_signal(h->service->bus, PERFALLOC_OBJECT_PATH,
                                   PERFALLOC_MANAGER_INTERFACE, "HoldEnded", "os", h->path,

@@ -56,6 +56,7 @@ static Hold *hold_free(Hold *h) {
         close_fd(h->lease);
         quota_release(&h->charge);
         hold_request_done(&h->request);
+        cpuset_done(&h->joined);
         free(h->path);
         free(h);
         return NULL;
@@ -123,6 +124,8 @@ static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) 
 
         if (h->state == HOLD_QUEUED)
                 hold_end(h, HOLD_TIMED_OUT);
+        else if (h->state == HOLD_GRANTED)
+                hold_measure_joined(h);
         else
                 holds_advance(h->service);
         return 0;

@@ -80,6 +80,7 @@ struct Hold {
         Probe **probes; /* one per part of the scope that is being measured */
         size_t n_probes;
         bool measuring, measured_free;
+        CpuSet joined; /* CPUs that came online since the grant and were not measured yet */
         HelperJob *scan; /* for who may be in the way */
         HoldObstacle *obstacles;
         size_t n_obstacles;
@@ -115,6 +116,9 @@ const char *hold_result_name(HoldResult result);
 
 /* Somebody who was asked to yield has answered, or left. */
 void holds_advance(Service *s);
+
+/* A CPU has come online: holds that cover it are not confirmed any more until it is measured. */
+void holds_cpu_joined(Service *s, unsigned cpu);
 
 /* The peer has left: its calls of Wait are forgotten. Its holds have their leases. */
 void holds_forget_peer(Service *s, Peer *peer);

@@ -23,11 +23,7 @@ static int usage(FILE *f) {
 static int run(const char *config_path) {
         _cleanup_(service_freep) Service *service = NULL;
         Helper *helper;
-        Config config;
         int r;
-
-        config_default(&config);
-        config_load(&config, config_path);
 
         r = privilege_trim();
         if (r < 0) {
@@ -45,7 +41,7 @@ static int run(const char *config_path) {
                 log_plain(LOG_ERR, "Cannot drop capabilities: %s", strerror(-r));
                 return r;
         }
-        r = service_new(helper, &config, &service);
+        r = service_new(helper, config_path, &service);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot start: %s", strerror(-r));
                 return r;
@@ -88,8 +84,9 @@ int main(int argc, char *argv[]) {
         (void) sigemptyset(&signals);
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);
+        (void) sigaddset(&signals, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &signals, NULL);
         (void) signal(SIGPIPE, SIG_IGN);
 
-        return run(config_path) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return run(config_path) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -41,8 +41,6 @@ static int hold_authorize(Service *s, Peer *peer, sd_bus_message *m, HoldRequest
                           : q->exclusive ? ACTION_HOLD_EXCLUSIVE
                                          : ACTION_HOLD;
 
-        if (q->unattended && q->exclusive)
-                action |= ACTION_HOLD_EXCLUSIVE;
         return bouncer_check(s->bouncer, peer, m, action, q->reason, why);
 }
 

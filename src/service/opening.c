@@ -151,23 +151,6 @@ static int opening_add_parts(Opening *o, Group *g, Threads *threads, Refusal *wh
         return group_add_target(g, o->pid, o->pidfd, threads);
 }
 
-/* The events of one set, copied: a round may have to be done again. */
-static int opening_events(const Opening *o, size_t first, size_t n, Event **ret) {
-        Event *events = calloc(n, sizeof(Event));
-
-        if (!events)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                if (event_copy(&events[i], &o->request.events[first + i]) < 0) {
-                        while (i > 0)
-                                event_done(&events[--i]);
-                        free(events);
-                        return -ENOMEM;
-                }
-        *ret = events;
-        return 0;
-}
-
 static bool opening_is_pinned(const Opening *o, const Group *g) {
         const OpeningRequest *q = &o->request;
 
@@ -194,7 +177,7 @@ static int opening_open_set(Opening *o, size_t first, size_t n, Threads *threads
         Event *events;
         int r;
 
-        r = opening_events(o, first, n, &events);
+        r = events_copy(&o->request.events[first], n, &events);
         if (r == 0)
                 r = group_new(q->scope, events, n, &g, why);
         if (r != 0)

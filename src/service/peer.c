@@ -10,11 +10,6 @@
 #define DBUS_NAME "org.freedesktop.DBus"
 #define DBUS_PATH "/org/freedesktop/DBus"
 
-/* arg2 is the new owner: of a unique name there is one only when it appears. */
-#define LEAVING                                                                                    \
-        "type='signal',sender='" DBUS_NAME "',path='" DBUS_PATH "',interface='" DBUS_NAME          \
-        "',member='NameOwnerChanged',arg2=''"
-
 struct PeerKept {
         STAILQ_ENTRY(PeerKept) entry;
         sd_bus_message *m;
@@ -30,22 +25,20 @@ struct Peers {
         size_t n_kept;
         struct PeerList idle; /* longest idle first */
         size_t n_idle;
-        size_t n_matches; /* peers with a match of their own */
-        size_t n_covered; /* peers without */
-        Peer *current;    /* the sender of the message that is being handled, referenced */
+        NameWatches watches;
+        Peer *current; /* the sender of the message that is being handled, referenced */
         sd_bus_slot *filter;
-        sd_bus_slot *match_all;
 };
 
 static int peer_compare(const void *a, const void *b) {
-        return strcmp(((const Peer *)a)->name, ((const Peer *)b)->name);
+        return strcmp(((const Peer *) a)->name, ((const Peer *) b)->name);
 }
 
 static Peer *peers_find(Peers *p, const char *name) {
         Peer **found;
 
         /* only ever compared, never written */
-        found = tfind(&(Peer){ .name = (char *)(uintptr_t)name }, &p->by_name, peer_compare);
+        found = tfind(&(Peer){ .name = (char *) (uintptr_t) name }, &p->by_name, peer_compare);
         return found ? *found : NULL;
 }
 
@@ -70,20 +63,6 @@ static sd_bus_message *peer_take_kept(Peer *peer) {
         return m;
 }
 
-static void peer_unwatch(Peer *peer) {
-        Peers *p = peer->peers;
-
-        if (peer->match) {
-                peer->match = sd_bus_slot_unref(peer->match);
-                p->n_matches--;
-        }
-        if (peer->covered) {
-                peer->covered = false;
-                if (--p->n_covered == 0)
-                        p->match_all = sd_bus_slot_unref(p->match_all);
-        }
-}
-
 /* Takes it out of everything here; what others hold references to stays as it is. */
 static void peer_forget(Peer *peer) {
         Peers *p = peer->peers;
@@ -97,8 +76,8 @@ static void peer_forget(Peer *peer) {
                 peer->idle = false;
         }
         peer->question = sd_bus_slot_unref(peer->question);
-        peer_unwatch(peer);
-        (void)tdelete(peer, &p->by_name, peer_compare);
+        namewatch_stop(&peer->watch);
+        (void) tdelete(peer, &p->by_name, peer_compare);
         peer->peers = NULL;
         peer->n_ref -= peer->n_due; /* what is in the queue will not find it any more */
         peer->n_due = 0;
@@ -120,96 +99,21 @@ static void peer_leave(Peer *peer) {
         peer_unref(peer);
 }
 
-/* The unique name that m says has left the bus, NULL if it does not.
- *
- * Anybody can send us a signal of this name, and libsystemd cannot tell whether its sender owns the
- * well-known name of the match. The bus itself has no unique name. */
-static const char *name_that_left(sd_bus_message *m) {
-        const char *sender = sd_bus_message_get_sender(m), *name, *old, *new;
-
-        if (!sender || strcmp(sender, DBUS_NAME) != 0)
-                return NULL;
-        if (sd_bus_message_read(m, "sss", &name, &old, &new) < 0 || new[0])
-                return NULL;
-        return name;
-}
-
-static int on_left(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Peer *peer = userdata;
-        const char *name = name_that_left(m);
-
-        if (name && strcmp(name, peer->name) == 0)
-                peer_leave(peer);
-        return 0;
-}
-
-static int on_somebody_left(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        const char *name = name_that_left(m);
-        Peer *peer = name ? peers_find(userdata, name) : NULL;
+static void on_left(void *userdata, const char *name) {
+        Peer *peer = peers_find(userdata, name);
 
         if (peer)
                 peer_leave(peer);
-        return 0;
 }
-
-/* A bus that has no place for even this one match is no bus to live on: libsystemd then ends the
- * connection. */
-static int peer_watch_with_all(Peer *peer) {
-        Peers *p = peer->peers;
-        int r;
-
-        if (!p->match_all) {
-                r = sd_bus_add_match_async(p->bus, &p->match_all, LEAVING, on_somebody_left, NULL,
-                                           p);
-                if (r < 0)
-                        return r;
-        }
-        peer->covered = true;
-        p->n_covered++;
-        return 0;
-}
-
-static int peer_ask(Peer *peer);
 
 static void peer_refuse(Peer *peer, const char *name, const char *text) {
         sd_bus_message *m;
 
         while ((m = peer_take_kept(peer))) {
-                (void)sd_bus_reply_method_errorf(m, name, "%s", text);
+                (void) sd_bus_reply_method_errorf(m, name, "%s", text);
                 sd_bus_message_unref(m);
         }
         peer_leave(peer);
-}
-
-static int on_watched(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Peer *peer = userdata;
-
-        if (!sd_bus_message_is_method_error(m, NULL))
-                return 1;
-
-        /* The bus has no place for more matches. The one for all will do, but the peer may leave
-         * before it is there: so ask anew, after it. */
-        peer_unwatch(peer);
-        if (peer_watch_with_all(peer) < 0 || peer_ask(peer) < 0)
-                peer_refuse(peer, SD_BUS_ERROR_NO_MEMORY, "the service is out of memory");
-        return 1;
-}
-
-static int peer_watch(Peer *peer) {
-        static const char format[] = LEAVING ",arg0='%s'";
-        char match[sizeof(format) + 256]; /* a bus name has at most 255 bytes */
-        Peers *p = peer->peers;
-        int r;
-
-        if (p->n_matches >= PEERS_MATCHES_MAX)
-                return peer_watch_with_all(peer);
-
-        (void)snprintf(match, sizeof(match), format, peer->name);
-        r = sd_bus_add_match_async(p->bus, &peer->match, match, on_left, on_watched, peer);
-        if (r < 0)
-                return r;
-        p->n_matches++;
-        return 0;
 }
 
 static void peer_rest(Peer *peer) {
@@ -232,7 +136,7 @@ static void peer_release_kept(Peer *peer) {
         while ((m = peer_take_kept(peer))) {
                 r = sd_bus_enqueue_for_read(peer->peers->bus, m);
                 if (r < 0)
-                        (void)sd_bus_reply_method_errno(m, r, NULL);
+                        (void) sd_bus_reply_method_errno(m, r, NULL);
                 else {
                         peer->n_due++;
                         peer_ref(peer);
@@ -274,7 +178,6 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
 }
 
 static int peer_ask(Peer *peer) {
-        peer->question = sd_bus_slot_unref(peer->question);
         return sd_bus_call_method_async(peer->peers->bus, &peer->question, DBUS_NAME, DBUS_PATH,
                                         DBUS_NAME, "GetConnectionCredentials", on_credentials, peer,
                                         "s", peer->name);
@@ -294,7 +197,7 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
                 peer_free(peer);
                 return -ENOMEM;
         }
-        r = peer_watch(peer);
+        r = namewatch_start(&p->watches, peer->name, &peer->watch);
         if (r >= 0)
                 r = peer_ask(peer);
         if (r < 0) {
@@ -374,6 +277,11 @@ int peers_new(sd_bus *bus, PeerGone gone, void *userdata, Peers **ret) {
         p->userdata = userdata;
         TAILQ_INIT(&p->idle);
         p->bus = sd_bus_ref(bus);
+        p->watches = (NameWatches){
+                .bus = bus,
+                .left = on_left,
+                .userdata = p,
+        };
         r = sd_bus_add_filter(bus, &p->filter, on_message, p);
         if (r < 0) {
                 peers_free(p);
@@ -391,7 +299,7 @@ Peers *peers_free(Peers *p) {
         if (p->current)
                 peer_unref(p->current);
         while (p->by_name) /* the root of the tree, whichever that is; it goes with peer_forget() */
-                peer_forget(*(Peer **)p->by_name);
+                peer_forget(*(Peer **) p->by_name);
         sd_bus_unref(p->bus);
         free(p);
         return NULL;

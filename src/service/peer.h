@@ -20,19 +20,15 @@
 #include <systemd/sd-bus.h>
 
 #include "core/util.h"
+#include "service/namewatch.h"
 
 typedef struct Peer Peer;
 typedef struct Peers Peers;
 typedef struct PeerKept PeerKept;
 
-#define PEER_KEPT_MAX                                                                              \
-        128 /* messages of one sender, as many as the bus lets it await replies to                 \
-             */
+#define PEER_KEPT_MAX  128   /* messages of one sender: the bus lets it await 128 replies */
 #define PEERS_KEPT_MAX 16384 /* of all senders together */
 #define PEERS_IDLE_MAX 64
-#define PEERS_MATCHES_MAX                                                                          \
-        64 /* the bus allows 512 a connection; from there on one match for all                     \
-            */
 
 STAILQ_HEAD(PeerKeptList, PeerKept);
 
@@ -42,8 +38,7 @@ struct Peer {
         char *name; /* unique name, ":1.23" */
         uid_t uid;
         pid_t pid;   /* 0 where the bus cannot tell: another pid namespace */
-        gid_t *gids; /* primary and supplementary, as the bus saw them when the connection was made
-                      */
+        gid_t *gids; /* primary and supplementary, as of when the connection was made */
         size_t n_gids;
         bool gone; /* it has left the bus */
 
@@ -53,8 +48,7 @@ struct Peer {
         struct PeerKeptList kept; /* until it is known */
         unsigned n_kept;
         unsigned n_due; /* put into the queue again, each with a reference, and not handled yet */
-        sd_bus_slot *match; /* its own, or: */
-        bool covered;       /* by the one match for all */
+        NameWatch watch;
         sd_bus_slot *question;
         TAILQ_ENTRY(Peer) idle_entry;
 };
@@ -77,8 +71,9 @@ Peer *peers_sender(Peers *p, sd_bus_message *m);
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret);
 
 Peer *peer_ref(Peer *p);
-Peer *peer_unref(
-        Peer *p); /* returns NULL; a peer that owns nothing and awaits nothing is forgotten */
+
+/* Returns NULL. A peer that owns nothing and awaits nothing is forgotten, sooner or later. */
+Peer *peer_unref(Peer *p);
 
 static inline void peer_unrefp(Peer **p) {
         if (*p)

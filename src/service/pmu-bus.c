@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "service/options.h"
+#include "service/probe-call.h"
+#include "service/reply.h"
 
 #define PMU_PATH PERFALLOC_OBJECT_PATH "/pmu"
 
@@ -41,6 +43,16 @@ static int get_probed(sd_bus *bus, const char *path, const char *interface, cons
         return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->probed ?: "");
 }
 
+/* The objects are the table's own; who serves them comes with the slot. */
+static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const Pmu *pmu = userdata;
+        Service *s = sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(m)));
+        Refusal why = REFUSAL_NULL;
+        int r = probe_call_begin(s, pmu, m, &why);
+
+        return r == 0 ? 1 : reply_failure(r, &why, error);
+}
+
 /* Counters and Probed are no constants: breakpoint slots can be taken by others while they are counted, and
  * are then counted again. */
 static const sd_bus_vtable pmu_vtable[] = {
@@ -51,6 +63,8 @@ static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),
         SD_BUS_PROPERTY("Probed", "s", get_probed, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(uu)", free),
+                                method_probe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

@@ -70,7 +70,7 @@ int polkit_cancel(sd_bus *bus, const char *id) {
         r = sd_bus_message_append(m, "s", id);
         if (r < 0)
                 return r;
-        (void)sd_bus_message_set_auto_start(m, false);
+        (void) sd_bus_message_set_auto_start(m, false);
         return sd_bus_send(bus, m, NULL);
 }
 

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "perf/hotplug.h"
 #include "perf/probe.h"
+#include "service/configured.h"
 #include "service/counter.h"
 #include "service/hold.h"
 #include "service/log.h"
 #include "service/manager-bus.h"
 #include "service/opening.h"
 #include "service/pmu-bus.h"
+#include "service/probe-call.h"
 #include "service/reader.h"
 #include "service/users-call.h"
 
@@ -53,6 +59,7 @@ static void peer_gone(void *userdata, Peer *peer) {
         bouncer_forget_peer(s->bouncer, peer);
         openings_forget_peer(s, peer);
         users_calls_forget_peer(s, peer);
+        probe_calls_forget_peer(s, peer);
         holds_forget_peer(s, peer);
         counters_forget_peer(s, peer);
 }
@@ -73,7 +80,8 @@ static void yielder_acknowledged(void *userdata) {
 
 static bool service_is_idle(const Service *s) {
         return s->n_holds == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
-               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->users_calls);
+               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->users_calls) &&
+               LIST_EMPTY(&s->probe_calls);
 }
 
 void service_touch(Service *s) {
@@ -176,6 +184,8 @@ static int service_open_bus(Service *s) {
         if (r >= 0)
                 r = bouncer_new(s->bus, &s->bouncer);
         if (r >= 0)
+                bouncer_set_waiting_max(s->bouncer, (unsigned) s->config.limits[QUOTA_CALLS]);
+        if (r >= 0)
                 r = manager_bus_register(s);
         if (r >= 0)
                 r = hold_bus_register(s);
@@ -193,6 +203,69 @@ static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void
         return sd_event_exit(s->event, EXIT_SUCCESS);
 }
 
+/* Some CPU came or went: which ones, the kernel's list says. */
+static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Service *s = userdata;
+        _cleanup_(cpuset_done) CpuSet before = CPUSET_NULL;
+
+        if (!hotplug_read(fd) || cpuset_copy(&before, &s->pmus.online) < 0 ||
+            pmu_table_refresh_online(&s->pmus) < 0)
+                return 0;
+        CPU_FOREACH(cpu, &s->pmus.possible) {
+                bool was = cpuset_has(&before, (unsigned) cpu);
+                bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
+
+                if (was == is)
+                        continue;
+                counters_cpu_changed(s, (unsigned) cpu, is);
+                if (is)
+                        holds_cpu_joined(s, (unsigned) cpu);
+        }
+        return 0;
+}
+
+static int service_watch_cpus(Service *s) {
+        int fd = hotplug_open(), r;
+
+        if (fd < 0) {
+                log_plain(LOG_WARNING,
+                          "CPUs that go offline or come online will not be noticed: %s",
+                          strerror(-fd));
+                return 0;
+        }
+        r = sd_event_add_io(s->event, &s->hotplug, fd, EPOLLIN, cpus_changed, s);
+        if (r < 0) {
+                close_fd(fd);
+                return r;
+        }
+        return sd_event_source_set_io_fd_own(s->hotplug, true);
+}
+
+/* Limits hold for what is made from now on. */
+static void service_load_config(Service *s) {
+        config_default(&s->config);
+        config_load(&s->config, s->config_path);
+        memcpy(s->quota.limits, s->config.limits, sizeof(s->config.limits));
+        if (s->bouncer)
+                bouncer_set_waiting_max(s->bouncer, (unsigned) s->config.limits[QUOTA_CALLS]);
+}
+
+static int reload(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Service *s = userdata;
+        int r;
+
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
+        service_load_config(s);
+        r = configured_load(s, s->monitors_directory);
+        if (r < 0)
+                log_plain(LOG_ERR, "Configured monitors could not all be read again: %s",
+                          strerror(-r));
+        log_plain(LOG_INFO, "Configuration read again.");
+        (void) sd_notify(false, "READY=1");
+        service_touch(s);
+        return 0;
+}
+
 static int service_make_loop(Service *s) {
         int r;
 
@@ -203,6 +276,8 @@ static int service_make_loop(Service *s) {
         if (r >= 0)
                 r = sd_event_add_signal(s->event, NULL, SIGINT, stop, s);
         if (r >= 0)
+                r = sd_event_add_signal(s->event, NULL, SIGHUP, reload, s);
+        if (r >= 0)
                 r = sd_event_set_watchdog(s->event, true);
         if (r >= 0)
                 r = sd_event_add_time_relative(s->event, &s->idle, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
@@ -211,10 +286,24 @@ static int service_make_loop(Service *s) {
                 r = sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
         if (r >= 0)
                 r = helper_attach_event(s->helper, s->event, helper_died, s);
+        if (r >= 0)
+                r = service_watch_cpus(s);
         return r;
 }
 
-int service_new(Helper *helper, const Config *config, Service **ret) {
+/* monitors.d stands beside the configuration file. */
+static int service_set_paths(Service *s, const char *config_path) {
+        const char *slash = strrchr(config_path, '/');
+
+        s->config_path = strdup(config_path);
+        if (!s->config_path ||
+            asprintf(&s->monitors_directory, "%.*s/monitors.d",
+                     slash ? (int) (slash - config_path) : 1, slash ? config_path : ".") < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+int service_new(Helper *helper, const char *config_path, Service **ret) {
         _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
         int r;
 
@@ -223,11 +312,10 @@ int service_new(Helper *helper, const Config *config, Service **ret) {
                 return -ENOMEM;
         }
         s->helper = helper;
-        s->config = *config;
         LIST_INIT(&s->openings);
         LIST_INIT(&s->users_calls);
+        LIST_INIT(&s->probe_calls);
         quota_init(&s->quota);
-        memcpy(s->quota.limits, config->limits, sizeof(config->limits));
         ledger_init(&s->ledger);
         roster_init(&s->roster, &s->ledger, yielder_acknowledged, s);
         r = serial_open(&s->serial, getenv("RUNTIME_DIRECTORY"));
@@ -235,6 +323,10 @@ int service_new(Helper *helper, const Config *config, Service **ret) {
                 log_plain(LOG_WARNING, "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
                                        "numbers start from the clock.",
                           strerror(-r));
+        r = service_set_paths(s, config_path);
+        if (r < 0)
+                return r;
+        service_load_config(s);
         r = service_make_loop(s);
         if (r >= 0)
                 r = counters_init(s);
@@ -261,6 +353,9 @@ int service_run(Service *s) {
                           strerror(-r));
                 return r;
         }
+        r = configured_load(s, s->monitors_directory);
+        if (r < 0)
+                return r;
         (void) sd_notify(false, "READY=1");
         service_touch(s);
         r = sd_event_loop(s->event);
@@ -273,7 +368,9 @@ Service *service_free(Service *s) {
                 return NULL;
         openings_done(s);
         users_calls_done(s);
+        probe_calls_done(s);
         holds_done(s);
+        configured_done(s);
         counters_done(s);
         bouncer_free(s->bouncer);
         peers_free(s->peers);
@@ -283,6 +380,7 @@ Service *service_free(Service *s) {
         sd_event_source_disable_unref(s->announce);
         sd_event_source_disable_unref(s->retry);
         sd_event_source_disable_unref(s->idle);
+        sd_event_source_disable_unref(s->hotplug);
         sd_event_unref(s->event);
         roster_done(&s->roster);
         ledger_done(&s->ledger);
@@ -292,6 +390,8 @@ Service *service_free(Service *s) {
         pmu_table_done(&s->pmus);
         quota_done(&s->quota);
         serial_close(&s->serial);
+        free(s->config_path);
+        free(s->monitors_directory);
         free(s);
         return NULL;
 }

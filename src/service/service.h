@@ -24,13 +24,17 @@ typedef struct Service Service;
 typedef struct Hold Hold;
 typedef struct Counter Counter;
 typedef struct Opening Opening;
+typedef struct Configured Configured;
+typedef struct ProbeCall ProbeCall;
 typedef struct UsersCall UsersCall;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
 TAILQ_HEAD(HoldList, Hold);
 TAILQ_HEAD(CounterList, Counter);
+LIST_HEAD(ConfiguredList, Configured);
 LIST_HEAD(CounterSetList, CounterSet);
 LIST_HEAD(OpeningList, Opening);
+LIST_HEAD(ProbeCallList, ProbeCall);
 LIST_HEAD(UsersCallList, UsersCall);
 
 /* Granted holds that have all counters of a cell, and those of them whose measurement found them free. */
@@ -40,6 +44,7 @@ typedef struct Cover {
 
 struct Service {
         Config config;
+        char *config_path, *monitors_directory;
         sd_event *event;
         sd_bus *bus;
         Peers *peers;
@@ -60,10 +65,13 @@ struct Service {
         bool advancing, advance_again;
         sd_event_source *forget; /* when the oldest ended hold goes */
 
+        struct ConfiguredList configured; /* monitors of monitors.d */
         void *counters; /* tree of Counter by id */
         struct CounterSetList sets;
         struct OpeningList openings;      /* OpenCounters calls under way */
         struct UsersCallList users_calls; /* ListUsers calls under way */
+        struct ProbeCallList probe_calls; /* Probe calls under way */
+        uint64_t probe_paid_usec;         /* CLOCK_MONOTONIC, for their pace */
         struct CounterList changed;       /* State to be signalled when there is time */
         sd_event_source *announce;
         sd_event_source *retry;           /* counters that could not be opened again */
@@ -72,10 +80,12 @@ struct Service {
         bool broadcasting; /* properties are being read for everybody, not for the current message's sender */
         bool leaving;      /* the name is given back; exit when nothing more arrives */
         sd_event_source *idle;
+        sd_event_source *hotplug;
 };
 
-/* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over. */
-int service_new(Helper *helper, const Config *config, Service **ret);
+/* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over. Configured monitors
+ * are in monitors.d beside the configuration file. */
+int service_new(Helper *helper, const char *config_path, Service **ret);
 Service *service_free(Service *s);
 DEFINE_CLEANUP(Service *, service_free)
 

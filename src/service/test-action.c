@@ -162,8 +162,8 @@ static void test_policy_file_says_what_the_contract_says(void) {
         for (size_t i = 0; i < ELEMENTSOF(defaults); i++)
                 g_string_append_printf(
                         expected,
-                        "%s%s %s %s %s org.freedesktop.policykit.owner=unix-user:perfalloc\n", PREFIX,
-                        defaults[i].action, defaults[i].any, defaults[i].inactive,
+                        "%s%s %s %s %s org.freedesktop.policykit.owner=unix-user:perfalloc\n",
+                        PREFIX, defaults[i].action, defaults[i].any, defaults[i].inactive,
                         defaults[i].active);
         g_assert_true(g_file_get_contents(path, &xml, &length, NULL));
         context = g_markup_parse_context_new(&parser, G_MARKUP_DEFAULT_FLAGS, &p, NULL);
@@ -184,7 +184,8 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/action/every-method-of-the-interfaces-is-in-the-table",
                         test_every_method_of_the_interfaces_is_in_the_table);
-        g_test_add_func("/action/every-row-of-hold-is-a-method", test_every_row_of_hold_is_a_method);
+        g_test_add_func("/action/every-row-of-hold-is-a-method",
+                        test_every_row_of_hold_is_a_method);
         g_test_add_func("/action/no-method-has-two-rows", test_no_method_has_two_rows);
         g_test_add_func("/action/unknown-is-unknown", test_unknown_is_unknown);
         g_test_add_func("/action/every-action-has-one-row", test_every_action_has_one_row);

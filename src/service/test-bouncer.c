@@ -5,6 +5,7 @@
  */
 
 #include <grp.h>
+#include <poll.h>
 
 #include "service/consent.h"
 #include "service/polkit.h"
@@ -33,8 +34,8 @@ static bool has_owner(sd_bus *bus, const char *name) {
         int yes;
 
         g_assert_cmpint(sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                           "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s",
-                                           name),
+                                           "org.freedesktop.DBus", "NameHasOwner", NULL, &reply,
+                                           "s", name),
                         >=, 0);
         g_assert_cmpint(sd_bus_message_read(reply, "b", &yes), >=, 0);
         return yes;
@@ -75,7 +76,8 @@ typedef struct Asked {
         uint32_t flags;
 } Asked;
 
-/* gt_dbus_queue_try_pop_message() of 0.1.1 never pops anything, and the other one waits without our loop. */
+/* gt_dbus_queue_try_pop_message() of 0.1.1 never pops anything, and the other one waits without our
+ * loop. */
 static bool try_pop(Fixture *f, GDBusMethodInvocation **ret) {
         return gt_dbus_queue_get_n_messages(f->queue) > 0 &&
                gt_dbus_queue_pop_message(f->queue, ret);
@@ -242,6 +244,31 @@ static void test_handler_may_check_twice(Fixture *f, gconstpointer userdata) {
         g_assert_cmpuint(f->d.n_runs, ==, 3);
 }
 
+/* Descriptors among them: a lease that lived on here would never hang up. */
+static void test_answered_message_is_let_go_of(Fixture *f, gconstpointer userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        TestCall call = {};
+        struct pollfd hangup;
+        int fds[2];
+
+        g_assert_cmpint(pipe2(fds, O_CLOEXEC), ==, 0);
+        hangup = (struct pollfd){ .fd = fds[0] };
+        g_assert_cmpint(sd_bus_message_new_method_call(f->client, &m, f->d.name,
+                                                       PERFALLOC_OBJECT_PATH,
+                                                       PERFALLOC_MANAGER_INTERFACE, "Broker"),
+                        >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "ush", ACTION_COUNT_RAW, "", fds[1]), >=, 0);
+        close_fd(fds[1]);
+        g_assert_cmpint(sd_bus_call_async(f->client, &call.slot, m, test_call_done, &call, 0), >=,
+                        0);
+        m = sd_bus_message_unref(m);
+        answer(f, "org.perfalloc1.count-raw", 0, true, false, NULL);
+        expect(f, &call, NULL, NULL);
+        WAIT_UNTIL(f->d.event, poll(&hangup, 1, 0) == 1);
+        g_assert_cmpint(hangup.revents, ==, POLLHUP);
+        close_fd(fds[0]);
+}
+
 static void test_what_the_table_does_not_have_is_refused(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
@@ -375,8 +402,8 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
         g_assert_cmpuint(f->d.n_runs, ==, 3);
 }
 
-/* Who comes and goes has no more checks under way than who stays; and a polkitd that does not let go of
- * cancelled ones does not shut the user out for ever. */
+/* Who comes and goes has no more checks under way than who stays; and a polkitd that does not let
+ * go of cancelled ones does not shut the user out for ever. */
 static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gconstpointer userdata) {
         GDBusMethodInvocation *cancel;
         Asked asked[8], next;
@@ -390,8 +417,8 @@ static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gcons
                 cancel = next_call(f, "CancelCheckAuthorization");
                 g_dbus_method_invocation_return_value(cancel, NULL);
                 g_object_unref(cancel);
-                f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event,
-                                         geteuid());
+                f->client =
+                        test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
         }
         desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
         desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
@@ -469,8 +496,8 @@ static int ask_may_manage(Fixture *f, const char *answer_key, bool yes, bool cha
         int result = -1;
 
         g_assert_cmpint(sd_bus_call_method_async(f->client, &slot, f->d.name, PERFALLOC_OBJECT_PATH,
-                                                 PERFALLOC_MANAGER_INTERFACE, "ListUsers", read_bool,
-                                                 &result, NULL),
+                                                 PERFALLOC_MANAGER_INTERFACE, "ListUsers",
+                                                 read_bool, &result, NULL),
                         >=, 0);
         answer(f, "org.perfalloc1.manage", 0, yes, challenge, answer_key);
         WAIT_UNTIL(f->d.event, result >= 0);
@@ -533,12 +560,13 @@ static void test_password_is_never_kept(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
         g_assert_true(is_asked(f, ACTION_COUNT_KERNEL, "", "polkit.temporary_authorization_id"));
-        g_assert_true(
-                is_asked(f, ACTION_COUNT_KERNEL, "", "polkit.retains_authorization_after_challenge"));
+        g_assert_true(is_asked(f, ACTION_COUNT_KERNEL, "",
+                               "polkit.retains_authorization_after_challenge"));
 
         /* a yes after a prompt looks like a plain one: so it is asked for without a prompt first */
         for (int i = 0; i < 2; i++) {
-                desk_call_full(&f->d, f->client, "OpenCounters", ACTION_COUNT_KERNEL, "", true, &call);
+                desk_call_full(&f->d, f->client, "OpenCounters", ACTION_COUNT_KERNEL, "", true,
+                               &call);
                 answer(f, "org.perfalloc1.count-kernel", 0, false, true, NULL);
                 answer(f, "org.perfalloc1.count-kernel", 1, true, false, NULL);
                 expect(f, &call, NULL, NULL);
@@ -633,6 +661,7 @@ int main(int argc, char *argv[]) {
         TEST("interactive-call-may-prompt", test_interactive_call_may_prompt);
         TEST("several-actions-one-after-another", test_several_actions_are_asked_one_after_another);
         TEST("handler-may-check-twice", test_handler_may_check_twice);
+        TEST("answered-message-is-let-go-of", test_answered_message_is_let_go_of);
         TEST("what-the-table-lacks-is-refused", test_what_the_table_does_not_have_is_refused);
         TEST("nothing-asked-where-nothing-needed", test_nothing_is_asked_where_nothing_is_needed);
         TEST("error-is-a-no-in-polkits-words", test_error_is_a_no_in_polkits_words);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For the tests: a bus of their own, clients of several uids in one process and one loop, and waiting for
- * conditions.
+ * For the tests: a bus of their own, clients of several uids in one process and one loop, and
+ * waiting for conditions.
  */
 
 #include <fcntl.h>
@@ -40,7 +40,8 @@ struct TestCall {
         sd_bus_slot *slot;
 };
 
-/* As the system bus: anybody may connect, own and send, replies and matches have the system bus' limits. */
+/* As the system bus: anybody may connect, own and send, replies and matches have the system bus'
+ * limits. */
 static const char test_bus_config[] =
         "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\""
         " \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">"
@@ -57,7 +58,8 @@ static inline void test_bus_child(gpointer userdata) {
 }
 
 static inline void test_bus_up(TestBus *bus) {
-        g_autofree char *template = g_build_filename(g_get_tmp_dir(), "perfalloc-test-XXXXXX", NULL);
+        g_autofree char *template =
+                g_build_filename(g_get_tmp_dir(), "perfalloc-test-XXXXXX", NULL);
         g_autofree char *config = NULL, *file = NULL, *option = NULL;
         g_autoptr(GError) error = NULL;
         char ready[512];
@@ -75,8 +77,9 @@ static inline void test_bus_up(TestBus *bus) {
         char *argv[] = { (char *) "dbus-daemon", option, (char *) "--nofork",
                          (char *) "--print-address", NULL };
         g_spawn_async_with_pipes(NULL, argv, NULL,
-                                 G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, test_bus_child, NULL,
-                                 &bus->pid, NULL, &out, NULL, &error);
+                                 G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD |
+                                         G_SPAWN_STDERR_TO_DEV_NULL,
+                                 test_bus_child, NULL, &bus->pid, NULL, &out, NULL, &error);
         g_assert_no_error(error);
         g_assert_cmpint(read(out, ready, sizeof(ready)), >, 0);
         close_fd(out);
@@ -143,7 +146,8 @@ static inline int test_call_done(sd_bus_message *m, void *userdata, sd_bus_error
         return 1;
 }
 
-/* A way to see that everything sent before has reached the bus and come back: a call to the bus itself. */
+/* A way to see that everything sent before has reached the bus and come back: a call to the bus
+ * itself. */
 static inline void test_sync(sd_event *event, sd_bus *bus) {
         TestCall call = {};
 

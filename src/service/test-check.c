@@ -4,6 +4,8 @@
  * Many checks of many users, at a polkitd that answers when the test says so.
  */
 
+#include <pwd.h>
+
 #include "service/check.h"
 #include "service/test-desk.h"
 
@@ -31,8 +33,8 @@ static int on_check(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Crowd *c = userdata;
         uint32_t flags;
 
-        g_assert_cmpint(sd_bus_message_read(m, "(sa{sv})s", &kind, 1, &key, "s", &name, &action), >=,
-                        0);
+        g_assert_cmpint(sd_bus_message_read(m, "(sa{sv})s", &kind, 1, &key, "s", &name, &action),
+                        >=, 0);
         g_assert_cmpint(sd_bus_message_skip(m, "a{ss}"), >=, 0);
         g_assert_cmpint(sd_bus_message_read(m, "us", &flags, &id), >=, 0);
         (void) g_strlcpy(p.name, name, sizeof(p.name));
@@ -98,6 +100,21 @@ static sd_bus *client_new(Crowd *c, uid_t uid) {
         return test_connect(c->bus.address, c->d.event, uid);
 }
 
+/* The n-th user of this machine that is not root: the bus wants to know him. */
+static uid_t user(size_t n) {
+        static uid_t uids[32];
+        static size_t n_uids;
+        struct passwd *pw;
+
+        while (n_uids == 0 && (pw = getpwent()))
+                for (; pw && n_uids < ELEMENTSOF(uids); pw = getpwent())
+                        if (pw->pw_uid != 0)
+                                uids[n_uids++] = pw->pw_uid;
+        endpwent();
+        g_assert_cmpuint(n, <, n_uids);
+        return uids[n];
+}
+
 static bool is_asked_for(Crowd *c, sd_bus *client) {
         for (size_t i = 0; i < c->pending->len; i++)
                 if (strcmp(g_array_index(c->pending, Pending, i).name, test_name(client)) == 0)
@@ -122,8 +139,8 @@ static void answer_all(Crowd *c, TestCall *calls, size_t n) {
 static void test_prompts_of_one_user_delay_no_other(Crowd *c, gconstpointer userdata) {
         enum { N = 200 };
         static TestCall calls[N];
-        sd_bus *clients[2] = { client_new(c, 1000), client_new(c, 1000) };
-        sd_bus *other = client_new(c, 1001);
+        sd_bus *clients[2] = { client_new(c, user(0)), client_new(c, user(0)) };
+        sd_bus *other = client_new(c, user(1));
         TestCall call;
 
         for (size_t i = 0; i < N; i++)
@@ -151,12 +168,12 @@ static void test_prompts_of_one_user_delay_no_other(Crowd *c, gconstpointer user
 }
 
 static void test_96_of_all_users_together(Crowd *c, gconstpointer userdata) {
-        enum { USERS = 20, EACH = 10 };
+        enum { USERS = 14, EACH = 10 };
         static TestCall calls[USERS * EACH];
         sd_bus *clients[USERS];
 
         for (size_t u = 0; u < USERS; u++) {
-                clients[u] = client_new(c, (uid_t) (1000 + u));
+                clients[u] = client_new(c, user(u));
                 for (size_t i = 0; i < EACH; i++)
                         desk_call_full(&c->d, clients[u], "Hold", ACTION_HOLD, "", true,
                                        &calls[u * EACH + i]);
@@ -168,7 +185,7 @@ static void test_96_of_all_users_together(Crowd *c, gconstpointer userdata) {
         g_assert_cmpuint(c->most, ==, CHECKS_TOTAL_MAX);
 
         /* a newcomer has the next place that comes free */
-        sd_bus *late = client_new(c, 999);
+        sd_bus *late = client_new(c, user(USERS));
         TestCall call;
         desk_call(&c->d, late, "Hold", ACTION_HOLD, &call);
         WAIT_UNTIL(c->d.event, bouncer_n_waiting(c->d.bouncer) == USERS * EACH + 1);
@@ -206,14 +223,14 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
         enum { N = 8, OTHERS = 125 };
         GPtrArray *silent = g_ptr_array_new();
         sd_bus *silence = client_new(c, geteuid());
-        sd_bus *client = client_new(c, 1000);
+        sd_bus *client = client_new(c, user(0));
         TestCall calls[N];
 
         g_assert_cmpint(sd_bus_add_filter(silence, NULL, on_silence, silent), >=, 0);
         for (size_t i = 0; i < OTHERS; i++)
                 g_assert_cmpint(sd_bus_call_method_async(c->d.bus, NULL, test_name(silence), "/",
-                                                         "org.example.Silence", "Wait", on_ignored, NULL,
-                                                         NULL),
+                                                         "org.example.Silence", "Wait", on_ignored,
+                                                         NULL, NULL),
                                 >=, 0);
         WAIT_UNTIL(c->d.event, silent->len == OTHERS);
 
@@ -233,8 +250,8 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
         desk_assert_ok(&c->d, client, "ListEvents", ACTION_NONE);
         for (size_t i = 0; i < 128 - OTHERS; i++)
                 g_assert_cmpint(sd_bus_call_method_async(c->d.bus, NULL, test_name(silence), "/",
-                                                         "org.example.Silence", "Wait", on_ignored, NULL,
-                                                         NULL),
+                                                         "org.example.Silence", "Wait", on_ignored,
+                                                         NULL, NULL),
                                 >=, 0);
         WAIT_UNTIL(c->d.event, silent->len == 128);
         for (size_t i = 0; i < N; i++)
@@ -254,7 +271,8 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
         sd_bus_flush_close_unref(client);
 }
 
-/* Whoever stays is answered, once; whoever leaves makes no trouble; the limits hold all the time. */
+/* Whoever stays is answered, once; whoever leaves makes no trouble; the limits hold all the time.
+ */
 static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
         enum { CLIENTS = 40, EACH = 12, USERS = 5 };
         static TestCall calls[CLIENTS][EACH];
@@ -263,7 +281,7 @@ static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
         unsigned n_left = 0;
 
         for (size_t k = 0; k < CLIENTS; k++) {
-                clients[k] = client_new(c, (uid_t) (1000 + k % USERS));
+                clients[k] = client_new(c, user(k % USERS));
                 for (size_t i = 0; i < EACH; i++)
                         desk_call_full(&c->d, clients[k], "Hold", ACTION_HOLD, "",
                                        g_rand_boolean(random), &calls[k][i]);
@@ -273,9 +291,9 @@ static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
 
                 g_assert_cmpint(sd_event_run(c->d.event, 1000), >=, 0);
                 if (c->pending->len > 0 && g_rand_boolean(random))
-                        pending_answer(c, (size_t) g_rand_int_range(random, 0,
-                                                                    (gint32) c->pending->len),
-                                       true);
+                        pending_answer(
+                                c, (size_t) g_rand_int_range(random, 0, (gint32) c->pending->len),
+                                true);
                 if (clients[k] && g_rand_int_range(random, 0, 10) == 0) {
                         for (size_t i = 0; i < EACH; i++)
                                 test_call_clear(&calls[k][i]);

@@ -4,8 +4,9 @@
 /*
  * For the tests: a service with peers and bouncer and methods that do nothing but ask.
  *
- * Its methods have the names of real ones, so that the real table is behind them: Hold, OpenCounters, ListUsers,
- * and Unlisted, which is in no table. Each takes the actions to be asked for and a reason.
+ * Its methods have the names of real ones, so that the real table is behind them: Hold,
+ * OpenCounters, ListUsers, and Unlisted, which is in no table. Each takes the actions to be asked
+ * for and a reason.
  */
 
 #include <perfalloc/dbus.h>
@@ -88,6 +89,7 @@ static const sd_bus_vtable desk_vtable[] = {
         SD_BUS_METHOD("Hold", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("OpenCounters", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListEvents", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Broker", "ush", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Unlisted", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListUsers", NULL, "b", desk_list, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,

@@ -195,7 +195,8 @@ static void test_a_cancelled_job_says_nothing(Fixture *f, const void *userdata) 
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
-                g_assert_cmpint(helper_inspect(f->helper, fd, on_inspected, &a[i], &jobs[i]), ==, 0);
+                g_assert_cmpint(helper_inspect(f->helper, fd, on_inspected, &a[i], &jobs[i]), ==,
+                                0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
                 g_assert_null(helper_job_cancel(jobs[i]));
         g_assert_null(helper_job_cancel(NULL));
@@ -236,9 +237,9 @@ static void test_many_share_a_scan(Fixture *f, const void *userdata) {
         /* after the first has begun: whom it may have missed the others must find */
         pid = child_start(open_event, NULL);
         for (int i = 1; i < N; i++)
-                g_assert_cmpint(helper_scan(f->helper, on_scanned, &a[i],
-                                            i == N / 2 ? &cancelled : NULL),
-                                ==, 0);
+                g_assert_cmpint(
+                        helper_scan(f->helper, on_scanned, &a[i], i == N / 2 ? &cancelled : NULL),
+                        ==, 0);
         helper_job_cancel(cancelled);
         run_until(f, &a[N - 1].n_calls, 1);
         g_test_message("%d scans took %" G_GINT64_FORMAT " us", N, g_get_monotonic_time() - begun);
@@ -442,9 +443,11 @@ static char state_of(pid_t pid) {
 
 static void fork_sleepers(void *userdata) {
         for (int i = 0; i < 3; i++)
-                if (fork() == 0)
+                if (fork() == 0) {
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                         for (;;)
                                 pause();
+                }
 }
 
 static const SeizeRule any = { .any = true };
@@ -455,7 +458,8 @@ static void test_a_tree_stands_until_it_is_released(Fixture *f, const void *user
         Seizing s = { .f = f, .keep_usec = 20000 };
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(helper_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==, 0);
+        g_assert_cmpint(helper_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==,
+                        0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.a.r, ==, 0);
         g_assert_cmpuint(s.a.n_processes, ==, 4);
@@ -472,8 +476,9 @@ static void test_a_tree_that_is_kept_too_long_is_let_go(Fixture *f, const void *
         Seizing s = { .f = f, .keep_usec = 300000 };
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(helper_seize(f->helper, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job),
-                        ==, 0);
+        g_assert_cmpint(
+                helper_seize(f->helper, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job), ==,
+                0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.a.r, ==, 0);
         g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
@@ -501,8 +506,9 @@ static void test_the_death_of_the_tracer_is_noticed(Fixture *f, const void *user
         Seizing s = { .f = f };
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(helper_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job),
-                        ==, 0);
+        g_assert_cmpint(
+                helper_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job), ==,
+                0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
         g_assert_cmpuint(f->n_died, ==, 0);
@@ -519,9 +525,9 @@ static void test_a_cancelled_seizure_lets_go(Fixture *f, const void *userdata) {
         for (int i = 0; i < 20; i++) {
                 Seizing s = { .f = f };
 
-                g_assert_cmpint(helper_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized, &s,
-                                             &s.job),
-                                ==, 0);
+                g_assert_cmpint(
+                        helper_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized, &s, &s.job),
+                        ==, 0);
                 helper_job_cancel(s.job);
         }
         do {
@@ -536,13 +542,14 @@ static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
         pid_t pid = child_start(NULL, NULL);
         _cleanup_close_ int fd = -1;
         Seizing ours = { .f = f }, foreign = { .f = f };
-        const SeizeRule nobody = { .uid = 65534, .gids = (gid_t[]){ 65534 }, .n_gids = 1 };
+        const SeizeRule nobody = { .uid = geteuid() + 1, .gids = (gid_t[]){ 65534 }, .n_gids = 1 };
         _cleanup_close_ int self = -1;
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
-        g_assert_cmpint(helper_seize(f->helper, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job),
-                        ==, 0);
+        g_assert_cmpint(
+                helper_seize(f->helper, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job), ==,
+                0);
         g_assert_cmpint(helper_seize(f->helper, fd, &nobody, USEC_PER_SEC, on_seized, &foreign,
                                      &foreign.job),
                         ==, 0);

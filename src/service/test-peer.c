@@ -96,15 +96,16 @@ static void test_flood_of_a_stranger_is_bounded(void) {
         for (int i = 0; i < 4 * PEER_KEPT_MAX; i++) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
-                g_assert_cmpint(sd_bus_message_new_method_call(
-                                        client, &m, d.name, PERFALLOC_OBJECT_PATH,
-                                        PERFALLOC_MANAGER_INTERFACE, "ListEvents"),
-                                >=, 0);
+                g_assert_cmpint(
+                        sd_bus_message_new_method_call(client, &m, d.name, PERFALLOC_OBJECT_PATH,
+                                                       PERFALLOC_MANAGER_INTERFACE, "ListEvents"),
+                        >=, 0);
                 g_assert_cmpint(sd_bus_message_append(m, "us", ACTION_NONE, ""), >=, 0);
                 g_assert_cmpint(sd_bus_message_set_expect_reply(m, 0), >=, 0);
                 g_assert_cmpint(sd_bus_send(client, m, NULL), >=, 0);
         }
-        /* answered: all before is on its way to the service, in front of what it will ask the bus */
+        /* answered: all before is on its way to the service, in front of what it will ask the bus
+         */
         g_assert_cmpint(sd_bus_call_method(client, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                            "org.freedesktop.DBus", "GetId", NULL, NULL, NULL),
                         >=, 0);
@@ -119,7 +120,8 @@ static Peer *hold_peer(Desk *d, sd_bus *client) {
         Peer *peer;
 
         desk_assert_ok(d, client, "ListEvents", ACTION_NONE);
-        g_assert_cmpint(peers_recall(d->peers, test_name(client), geteuid(), getpid(), &peer), >=, 0);
+        g_assert_cmpint(peers_recall(d->peers, test_name(client), geteuid(), getpid(), &peer), >=,
+                        0);
         return peer;
 }
 
@@ -140,9 +142,9 @@ static void test_leaving_is_told_once(void) {
         desk_down(&d);
 }
 
-/* From PEERS_MATCHES_MAX on one match watches for all. */
+/* From NAMEWATCH_MATCHES_MAX on one match watches for all. */
 static void test_leaving_of_a_crowd_is_told(void) {
-        enum { N = PEERS_MATCHES_MAX + 40 };
+        enum { N = NAMEWATCH_MATCHES_MAX + 40 };
         sd_bus *clients[N];
         Peer *peers[N];
         Desk d;
@@ -152,8 +154,8 @@ static void test_leaving_of_a_crowd_is_told(void) {
                 clients[i] = client_new(&d, geteuid());
                 peers[i] = hold_peer(&d, clients[i]);
         }
-        g_assert_true(peers[N - 1]->covered);
-        g_assert_false(peers[0]->covered);
+        g_assert_true(peers[N - 1]->watch.covered);
+        g_assert_false(peers[0]->watch.covered);
         for (int i = N - 1; i >= 0; i--)
                 sd_bus_flush_close_unref(clients[i]);
         WAIT_UNTIL(d.event, d.n_left == N);
@@ -165,7 +167,7 @@ static void test_leaving_of_a_crowd_is_told(void) {
         /* and a newcomer has a match of its own again */
         clients[0] = client_new(&d, geteuid());
         peers[0] = hold_peer(&d, clients[0]);
-        g_assert_false(peers[0]->covered);
+        g_assert_false(peers[0]->watch.covered);
         peer_unref(peers[0]);
         sd_bus_flush_close_unref(clients[0]);
         desk_down(&d);
@@ -222,7 +224,8 @@ static void test_caller_that_left_at_once_reaches_no_handler(void) {
         desk_down(&d);
 }
 
-/* Connections that call and own nothing: whoever calls again is served, however many others came between. */
+/* Connections that call and own nothing: whoever calls again is served, however many others came
+ * between. */
 static void test_forgotten_peer_is_known_again(void) {
         enum { N = 2 * PEERS_IDLE_MAX };
         sd_bus *clients[N];
@@ -268,11 +271,13 @@ static void test_recalled_name_of_somebody_else_leaves(void) {
 
         desk_up(&d, bus.address);
         client = client_new(&d, geteuid());
-        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid() + 1, 4711, &peer), >=, 0);
+        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid() + 1, 4711, &peer), >=,
+                        0);
         WAIT_UNTIL(d.event, peer->gone);
         peer_unref(peer);
 
-        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid(), getpid(), &peer), >=, 0);
+        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid(), getpid(), &peer), >=,
+                        0);
         desk_assert_ok(&d, client, "ListEvents", ACTION_NONE);
         g_assert_false(peer->gone);
         peer_unref(peer);
@@ -289,7 +294,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/peer/handlers-run-in-the-order-of-the-calls",
                         test_handlers_run_in_the_order_of_the_calls);
         g_test_add_func("/peer/every-call-is-answered-once", test_every_call_is_answered_once);
-        g_test_add_func("/peer/flood-of-a-stranger-is-bounded", test_flood_of_a_stranger_is_bounded);
+        g_test_add_func("/peer/flood-of-a-stranger-is-bounded",
+                        test_flood_of_a_stranger_is_bounded);
         g_test_add_func("/peer/leaving-is-told-once", test_leaving_is_told_once);
         g_test_add_func("/peer/leaving-of-a-crowd-is-told", test_leaving_of_a_crowd_is_told);
         g_test_add_func("/peer/nobody-can-be-declared-gone", test_nobody_can_be_declared_gone);

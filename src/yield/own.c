@@ -76,7 +76,7 @@ OwnMonitor *own_monitor_free(OwnMonitor *m) {
 
 bool own_monitor_retry(OwnMonitor *m) {
         if (m->yielder.state == YIELDER_COUNTING && m->group->error != 0 &&
-            group_resume(m->group, NULL) == 0)
+            group_mend(m->group, NULL) == 0)
                 own_monitor_changed(m);
         return m->group->error == 0;
 }

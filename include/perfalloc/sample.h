@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef PERFALLOC_SAMPLE_H
+#define PERFALLOC_SAMPLE_H
+
+/*
+ * What a sampler of org.perfalloc1 writes to its stream: one record for each tick. See
+ * perfalloc-sample(5).
+ *
+ * The stream keeps records apart (SOCK_SEQPACKET): one recv(2) gives one whole record. It is at the
+ * end when recv(2) returns 0. All words are in the byte order of the host.
+ */
+
+#include <stdint.h>
+
+#define PERFALLOC_QUALITY_EXACT 0 /* counted all the time that it was enabled */
+#define PERFALLOC_QUALITY_SCALED                                                                   \
+        1 /* multiplexed: value * enabled_nsec / running_nsec is an estimate */
+#define PERFALLOC_QUALITY_UNMEASURED                                                               \
+        2 /* never counted yet, or not counting now: yielded, in error, closed */
+
+/* The most readings in a record: a sampler has that many counters at most. */
+#define PERFALLOC_READINGS_MAX 1024
+
+struct perfalloc_reading {
+        uint64_t value;        /* over all CPUs or threads, raw */
+        uint64_t enabled_nsec; /* for how long it was to count, summed over them */
+        uint64_t running_nsec; /* for how long it really counted */
+        uint64_t quality;      /* PERFALLOC_QUALITY_... */
+};
+
+struct perfalloc_sample {
+        uint64_t tick; /* its place on the grid, from 0: due at StartUSec + tick * IntervalUSec */
+        uint64_t boottime_nsec; /* when it was taken, CLOCK_BOOTTIME: never before it was due */
+        uint64_t missed;        /* ticks between the record before and this one */
+        uint64_t n_readings;
+        struct perfalloc_reading readings[]; /* in the order of the sampler's counters */
+};
+
+/* The size of a record, in bytes. */
+#define PERFALLOC_SAMPLE_SIZE(n_readings)                                                          \
+        (sizeof(struct perfalloc_sample) + (n_readings) * sizeof(struct perfalloc_reading))
+
+#ifdef __cplusplus
+#define PERFALLOC_STATIC_ASSERT static_assert
+#else
+#define PERFALLOC_STATIC_ASSERT _Static_assert
+#endif
+PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_reading) == 4 * 8, "a reading has four words");
+PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_sample) == 4 * 8, "so has what comes before them");
+#undef PERFALLOC_STATIC_ASSERT
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus.h"
+
+#include <perfalloc/dbus.h>
+#include <string.h>
+
+static int refuse_connection(int r, Refusal *why) {
+        if (r == -ENOMEM)
+                return r;
+        return refuse(why, BUS_E_FAILED,
+                      "cannot connect to the system bus (%s); perfalloc needs dbus, and perfallocd "
+                      "on it",
+                      strerror(-r));
+}
+
+int bus_open(sd_bus **ret, Refusal *why) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r;
+
+        r = sd_bus_open_system(&bus);
+        if (r < 0)
+                return refuse_connection(r, why);
+        r = sd_bus_can_send(bus, SD_BUS_TYPE_UNIX_FD);
+        if (r < 0)
+                return refuse_connection(r, why);
+        if (r == 0)
+                return refuse(
+                        why, BUS_E_FAILED,
+                        "this connection to the system bus carries no descriptors, and a hold "
+                        "needs one; for another host: ssh HOST perfalloc ...");
+        *ret = TAKE_PTR(bus);
+        return 0;
+}
+
+static const char *hint(const char *name) {
+        static const char *const plain[] = {
+                SD_BUS_ERROR_ACCESS_DENIED,
+                SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                SD_BUS_ERROR_INVALID_ARGS,
+                SD_BUS_ERROR_LIMITS_EXCEEDED,
+        };
+
+        if (strncmp(name, PERFALLOC_ERROR_PREFIX, strlen(PERFALLOC_ERROR_PREFIX)) == 0)
+                return "";
+        for (size_t i = 0; i < ELEMENTSOF(plain); i++)
+                if (strcmp(plain[i], name) == 0)
+                        return "";
+        if (strcmp(name, SD_BUS_ERROR_SERVICE_UNKNOWN) == 0 ||
+            strcmp(name, SD_BUS_ERROR_NAME_HAS_NO_OWNER) == 0)
+                return " (is perfallocd installed? see systemctl status perfallocd)";
+        return " (see systemctl status perfallocd)";
+}
+
+int bus_refuse(const sd_bus_error *error, Refusal *why) {
+        return refuse(why, BUS_E_FAILED, "%s%s", error->message ?: error->name, hint(error->name));
+}
+
+int bus_call_patiently(sd_bus *bus, sd_bus_slot **ret_slot, const char *path, const char *interface,
+                       const char *member, sd_bus_message_handler_t done, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(bus, &m, PERFALLOC_BUS_NAME, path, interface, member);
+        return r < 0 ? r : sd_bus_call_async(bus, ret_slot, m, done, userdata, UINT64_MAX);
+}

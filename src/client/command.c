@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "command.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static void command_reap(Command *c) {
+        siginfo_t info = {};
+
+        if (waitid(P_PID, (id_t) c->pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+                return;
+        c->ended = true;
+        if (info.si_code == CLD_EXITED)
+                c->status = info.si_status;
+        else
+                c->signo = info.si_status;
+}
+
+/*
+ * What the terminal sends (^C, ^Z, hang-up) COMMAND has got already, being in the same process
+ * group. Only what a process has sent to perfalloc is handed on. A shell's fg continues the whole
+ * group by kill(2): COMMAND is then continued twice, which is once.
+ */
+static int command_signal(void *userdata, const struct signalfd_siginfo *info) {
+        Command *c = userdata;
+        int signo = (int) info->ssi_signo;
+
+        if (c->ended)
+                return 0;
+        if (signo == SIGCHLD) {
+                command_reap(c);
+                return 0;
+        }
+        if (signal_is_sent(info))
+                (void) kill(c->pid, signo);
+        /* The shell has to see that the job is stopped. */
+        if (signo == SIGTSTP)
+                signal_stop_self(signo);
+        return 0;
+}
+
+/* execvp(3) says EACCES too when a directory in PATH may not be searched and no other has the name.
+ */
+static bool path_has(const char *name) {
+        const char *path = getenv("PATH"), *end;
+        char file[PATH_MAX];
+
+        if (!path || strchr(name, '/'))
+                return true;
+        for (;; path = end + 1) {
+                end = strchrnul(path, ':');
+                if (snprintf(file, sizeof(file), "%.*s%s%s", (int) (end - path), path,
+                             end > path ? "/" : "", name) < (int) sizeof(file) &&
+                    access(file, F_OK) == 0)
+                        return true;
+                if (!*end)
+                        return false;
+        }
+}
+
+static _Noreturn void command_exec(char **argv, int report, const Signals *signals) {
+        int error;
+
+        signals_restore(signals);
+        execvp(argv[0], argv);
+        error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
+        /* the parent takes the end of the pipe for success, so this cannot be done without */
+        while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
+                ;
+        _exit(COMMAND_CANNOT_RUN);
+}
+
+/* The errno of a failed exec, 0 when the exec has closed the pipe. */
+static int report_read(int fd) {
+        int error = 0;
+        ssize_t n;
+
+        do
+                n = read(fd, &error, sizeof(error));
+        while (n < 0 && errno == EINTR);
+        return n == sizeof(error) ? error : 0;
+}
+
+int command_start(Command *c, char **argv, sd_event *event, Signals *signals) {
+        _cleanup_close_ int report = -1, reporter = -1;
+        int fds[2], r;
+
+        *c = COMMAND_NULL;
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        report = fds[0];
+        reporter = fds[1];
+        r = signals_watch(signals, event, SIGNALS_ALL, command_signal, c);
+        if (r < 0)
+                return r;
+        c->pid = fork();
+        if (c->pid < 0)
+                return -errno;
+        if (c->pid == 0)
+                command_exec(argv, reporter, signals);
+        reporter = close_fd(reporter);
+        r = report_read(report);
+        if (r == 0)
+                return 0;
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        c->ended = true;
+        c->status = r == ENOENT ? COMMAND_NOT_FOUND : COMMAND_CANNOT_RUN;
+        return r;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold-client.h"
+
+#include <fcntl.h>
+#include <perfalloc/dbus.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "client/bus.h"
+
+#define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a service that hangs may keep its client */
+
+static void settle(HoldClient *c, int outcome) {
+        c->settled = true;
+        c->outcome = outcome;
+}
+
+static int settle_error(HoldClient *c, const sd_bus_error *error) {
+        (void) bus_refuse(error, &c->why);
+        settle(c, HOLD_CLIENT_E_FAILED);
+        return 0;
+}
+
+static int interrupted(void *userdata, const struct signalfd_siginfo *info) {
+        HoldClient *c = userdata;
+
+        c->signo = (int) info->ssi_signo;
+        settle(c, HOLD_CLIENT_E_INTERRUPTED);
+        return 0;
+}
+
+/* ---- granted ---- */
+
+static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        HoldClient *c = userdata;
+
+        c->call = sd_bus_slot_unref(c->call);
+        /* it is granted, whether its properties can be read or not */
+        if (!sd_bus_message_is_method_error(m, NULL))
+                (void) hold_view_read(&c->view, m);
+        settle(c, HOLD_CLIENT_GRANTED);
+        return 0;
+}
+
+static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        HoldClient *c = userdata;
+        int confirmed, r;
+
+        c->call = sd_bus_slot_unref(c->call);
+        progress_stop(&c->progress);
+        if (sd_bus_message_is_method_error(m, NULL))
+                return settle_error(c, sd_bus_message_get_error(m));
+        r = sd_bus_message_read(m, "bt", &confirmed, &c->latency_usec);
+        c->confirmed = confirmed;
+        if (r >= 0 && !c->options->quiet)
+                r = sd_bus_call_method_async(c->bus, &c->call, PERFALLOC_BUS_NAME, c->path,
+                                             "org.freedesktop.DBus.Properties", "GetAll", on_view,
+                                             c, "s", PERFALLOC_HOLD_INTERFACE);
+        else
+                settle(c, MIN(r, 0));
+        if (r < 0)
+                settle(c, r);
+        return 0;
+}
+
+/* ---- asked ---- */
+
+static int hold_send(HoldClient *c);
+
+static int on_agent(void *userdata) {
+        HoldClient *c = userdata;
+        int r = hold_send(c);
+
+        if (r < 0)
+                settle(c, r);
+        return 0;
+}
+
+static int ask_interactively(HoldClient *c) {
+        char text[128];
+        int r;
+
+        (void) snprintf(text, sizeof(text), "waiting for somebody to authenticate for %s",
+                        c->options->exclusive ? "org.perfalloc1.hold-exclusive"
+                                              : "org.perfalloc1.hold");
+        progress_say(&c->progress, text);
+        c->interactive = true;
+        r = agent_start(&c->agent, c->event, c->signals, on_agent, c);
+        return r == 0 ? hold_send(c) : MIN(r, 0);
+}
+
+static int read_hold(HoldClient *c, sd_bus_message *m) {
+        const char *path;
+        int fd, r;
+
+        r = sd_bus_message_read(m, "oh", &path, &fd);
+        if (r < 0)
+                return r;
+        c->path = strdup(path);
+        if (!c->path)
+                return -ENOMEM;
+        c->lease = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (c->lease < 0)
+                return -errno;
+        progress_set_hold(&c->progress, c->path);
+        return bus_call_patiently(c->bus, &c->call, c->path, PERFALLOC_HOLD_INTERFACE, "Wait",
+                                  on_granted, c);
+}
+
+static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        HoldClient *c = userdata;
+        int r;
+
+        c->call = sd_bus_slot_unref(c->call);
+        if (!c->interactive &&
+            sd_bus_message_is_method_error(m, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
+                r = ask_interactively(c);
+        else {
+                agent_stop(&c->agent);
+                if (sd_bus_message_is_method_error(m, NULL))
+                        return settle_error(c, sd_bus_message_get_error(m));
+                r = read_hold(c, m);
+        }
+        if (r < 0)
+                settle(c, r);
+        return 0;
+}
+
+/* What COMMAND is called, in letters that any reader can show; its arguments are nobody's business.
+ */
+static int append_reason(sd_bus_message *m, const Options *o) {
+        char reason[128] = "perfalloc";
+
+        if (o->reason)
+                return sd_bus_message_append(m, "s", o->reason);
+        if (o->command)
+                (void) snprintf(reason, sizeof(reason), "%s", o->command[0]);
+        for (char *p = reason; *p; p++)
+                if ((unsigned char) *p < 0x20 || (unsigned char) *p >= 0x7f)
+                        *p = '?';
+        return sd_bus_message_append(m, "s", reason);
+}
+
+static int append_pmus(sd_bus_message *m, char **pmus) {
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", "pmus");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', "as");
+        if (r >= 0)
+                r = sd_bus_message_append_strv(m, pmus);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_options(sd_bus_message *m, const Options *o) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0 && o->pmus)
+                r = append_pmus(m, o->pmus);
+        if (r >= 0 && o->cpus)
+                r = sd_bus_message_append(m, "{sv}", "cpus", "s", o->cpus);
+        if (r >= 0 && o->counters > 0)
+                r = sd_bus_message_append(m, "{sv}", "counters", "u", o->counters);
+        if (r >= 0 && o->exclusive)
+                r = sd_bus_message_append(m, "{sv}", "mode", "s", "exclusive");
+        if (r >= 0 && o->wait_usec > 0)
+                r = sd_bus_message_append(m, "{sv}", "wait_usec", "t", o->wait_usec);
+        if (r >= 0 && o->best_effort)
+                r = sd_bus_message_append(m, "{sv}", "best_effort", "b", 1);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int hold_send(HoldClient *c) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(c->bus, &m, PERFALLOC_BUS_NAME, PERFALLOC_OBJECT_PATH,
+                                           PERFALLOC_MANAGER_INTERFACE, "Hold");
+        if (r >= 0)
+                r = sd_bus_message_set_allow_interactive_authorization(m, c->interactive);
+        if (r >= 0)
+                r = append_reason(m, c->options);
+        if (r >= 0)
+                r = append_options(m, c->options);
+        if (r == -EINVAL) {
+                (void) refuse(&c->why, HOLD_CLIENT_E_FAILED,
+                              "--reason, --cpus or --pmu has something that is not UTF-8");
+                settle(c, HOLD_CLIENT_E_FAILED);
+                return 0;
+        }
+        return r < 0 ? r : sd_bus_call_async(c->bus, &c->call, m, on_hold, c, UINT64_MAX);
+}
+
+int hold_client_take(HoldClient *c) {
+        int r;
+
+        r = signals_watch(c->signals, c->event, SIGNALS_END, interrupted, c);
+        if (r >= 0)
+                r = progress_start(&c->progress, c->bus);
+        if (r >= 0)
+                r = hold_send(c);
+        while (r >= 0 && !c->settled)
+                r = sd_event_run(c->event, UINT64_MAX);
+        agent_stop(&c->agent);
+        progress_stop(&c->progress);
+        c->call = sd_bus_slot_unref(c->call);
+        return r < 0 ? r : c->outcome;
+}
+
+/* ---- ended ---- */
+
+static int on_end_told(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        HoldClient *c = userdata;
+
+        c->call = sd_bus_slot_unref(c->call);
+        if (sd_bus_message_is_method_error(m, PERFALLOC_ERROR_ENDED))
+                c->ended(c->userdata, sd_bus_message_get_error(m)->message);
+        else
+                c->ended(c->userdata, "perfallocd has gone, and the hold with it");
+        return 0;
+}
+
+/* Whoever holds the other end of the lease has let go. Wait on an ended hold says why; only the
+ * service that had it can, so no new one is to be started for that. */
+static int on_lease(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        HoldClient *c = userdata;
+        int r;
+
+        c->lease_source = sd_event_source_disable_unref(c->lease_source);
+        r = sd_bus_message_new_method_call(c->bus, &m, PERFALLOC_BUS_NAME, c->path,
+                                           PERFALLOC_HOLD_INTERFACE, "Wait");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                r = sd_bus_call_async(c->bus, &c->call, m, on_end_told, c, RELEASE_USEC);
+        if (r < 0)
+                c->ended(c->userdata, "perfallocd or the bus has gone, and the hold with it");
+        return 0;
+}
+
+int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata) {
+        c->ended = ended;
+        c->userdata = userdata;
+        /* EPOLLERR comes unasked */
+        return sd_event_add_io(c->event, &c->lease_source, c->lease, 0, on_lease, c);
+}
+
+void hold_client_release(HoldClient *c) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        c->lease_source = sd_event_source_disable_unref(c->lease_source);
+        c->call = sd_bus_slot_unref(c->call);
+        r = sd_bus_message_new_method_call(c->bus, &m, PERFALLOC_BUS_NAME, c->path,
+                                           PERFALLOC_HOLD_INTERFACE, "Release");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                (void) sd_bus_call(c->bus, m, RELEASE_USEC, NULL, NULL);
+        c->lease = close_fd(c->lease);
+}
+
+int hold_client_open(HoldClient *c, const Options *options, Signals *signals) {
+        int r;
+
+        *c = HOLD_CLIENT_NULL;
+        c->options = options;
+        c->signals = signals;
+        r = bus_open(&c->bus, &c->why);
+        if (r != 0)
+                return r < 0 ? r : HOLD_CLIENT_E_FAILED;
+        r = sd_event_new(&c->event);
+        return r < 0 ? r : sd_bus_attach_event(c->bus, c->event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+void hold_client_close(HoldClient *c) {
+        agent_stop(&c->agent);
+        progress_stop(&c->progress);
+        c->call = sd_bus_slot_unref(c->call);
+        c->lease_source = sd_event_source_disable_unref(c->lease_source);
+        c->lease = close_fd(c->lease);
+        if (c->bus)
+                (void) sd_bus_detach_event(c->bus);
+        c->bus = sd_bus_flush_close_unref(c->bus);
+        c->event = sd_event_unref(c->event);
+        hold_view_done(&c->view);
+        free(c->path);
+        *c = HOLD_CLIENT_NULL;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/command.h"
+#include "client/daemon.h"
+#include "client/grant.h"
+#include "client/hold-client.h"
+#include "client/lockfile.h"
+#include "client/options.h"
+#include "client/say.h"
+
+/* How perfalloc is to end: by a signal, as COMMAND did or as somebody asked, else with a status. */
+typedef struct Ending {
+        int status;
+        int signo;
+} Ending;
+
+static const Ending failure = { .status = EXIT_FAILURE };
+
+static Ending fail(const char *what, int r) {
+        say_error("%s: %s", what, strerror(r < 0 ? -r : r));
+        return failure;
+}
+
+/* ---- with COMMAND ---- */
+
+static void command_goes_on(void *userdata, const char *why) {
+        const Options *o = userdata;
+
+        say_error("warning: the counters are held no longer: %s; %s goes on", why, o->command[0]);
+}
+
+static Ending run(HoldClient *c, const Options *o) {
+        Command command;
+        Ending ending;
+        int r;
+
+        r = hold_client_watch(c, command_goes_on, (void *) o);
+        if (r < 0)
+                return fail("cannot watch the hold", r);
+        r = command_start(&command, o->command, c->event, c->signals);
+        if (r > 0)
+                say_error("cannot run %s: %s", o->command[0], strerror(r));
+        while (r >= 0 && !command.ended)
+                r = sd_event_run(c->event, UINT64_MAX);
+        ending = r < 0 ? fail("cannot run or watch the command", r)
+                       : (Ending){ .status = command.status, .signo = command.signo };
+        return ending;
+}
+
+/* ---- without ---- */
+
+typedef struct Stay {
+        bool over;
+        Ending ending;
+} Stay;
+
+static int stay_no_longer(void *userdata, const struct signalfd_siginfo *info) {
+        Stay *s = userdata;
+
+        *s = (Stay){ .over = true, .ending = { .status = EXIT_SUCCESS } };
+        return 0;
+}
+
+static void stay_in_vain(void *userdata, const char *why) {
+        Stay *s = userdata;
+
+        say_error("the counters are held no longer: %s", why);
+        *s = (Stay){ .over = true, .ending = failure };
+}
+
+static Ending stay(HoldClient *c) {
+        Stay s = { .over = false };
+        int r;
+
+        r = hold_client_watch(c, stay_in_vain, &s);
+        if (r >= 0)
+                r = signals_watch(c->signals, c->event, SIGNALS_END, stay_no_longer, &s);
+        while (r >= 0 && !s.over)
+                r = sd_event_run(c->event, UINT64_MAX);
+        return r < 0 ? fail("cannot watch the hold", r) : s.ending;
+}
+
+/* ---- both ---- */
+
+static Ending use(HoldClient *c, const Options *o, int report) {
+        _cleanup_free_ char *words = NULL;
+        Ending ending;
+        int r;
+
+        if (!o->quiet)
+                words = grant_words(&c->view, c->confirmed, c->latency_usec);
+        if (words)
+                say_note("%s", words);
+        if (report >= 0) {
+                r = daemon_detach(report);
+                if (r < 0)
+                        return fail("cannot go into the background", r);
+        }
+        ending = o->command ? run(c, o) : stay(c);
+        hold_client_release(c);
+        return ending;
+}
+
+static Ending hold(const Options *o, Signals *signals, int report) {
+        _cleanup_(hold_client_close) HoldClient c = HOLD_CLIENT_NULL;
+        int r;
+
+        r = hold_client_open(&c, o, signals);
+        if (r == 0)
+                r = hold_client_take(&c);
+        switch (r) {
+        case HOLD_CLIENT_GRANTED:
+                return use(&c, o, report);
+        case HOLD_CLIENT_E_INTERRUPTED:
+                return (Ending){ .signo = c.signo };
+        case HOLD_CLIENT_E_FAILED:
+                say_error("cannot hold the counters: %s", c.why.text);
+                return failure;
+        default:
+                return fail("cannot hold the counters", r);
+        }
+}
+
+static Ending perfalloc(const Options *o, Signals *signals, int report) {
+        _cleanup_close_ int lock = -1;
+        Refusal why;
+        int r;
+
+        if (o->lock_file) {
+                r = lockfile_take(o->lock_file, &lock, &why);
+                if (r < 0)
+                        return fail("cannot take the lock", r);
+                if (r > 0) {
+                        say_error("%s", why.text);
+                        return failure;
+                }
+        }
+        return hold(o, signals, report);
+}
+
+static int print_and_exit(const Options *o) {
+        if (o->help)
+                options_print_help();
+        else
+                printf("perfalloc " PERFALLOC_VERSION "\n");
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Whatever is opened is not to become somebody's standard output by accident. COMMAND has them
+ * closed as before. */
+static int fill_standard_streams(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd < 0)
+                return -errno;
+        close_fd(fd);
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(options_done) Options o = OPTIONS_NULL;
+        _cleanup_(signals_done) Signals signals = SIGNALS_NULL;
+        int report = -1, r;
+        Refusal why;
+        Ending ending;
+
+        if (fill_standard_streams() < 0)
+                return EXIT_FAILURE;
+        r = options_parse(&o, argc, argv, &why);
+        if (r > 0)
+                say_error("%s", why.text);
+        if (r != 0)
+                return r < 0 ? fail("cannot read the options", r).status : EXIT_FAILURE;
+        if (o.help || o.version)
+                return print_and_exit(&o);
+        say_quietly(o.quiet);
+
+        if (o.background && !o.command) {
+                r = daemon_fork(&report);
+                if (r < 0)
+                        return fail("cannot go into the background", r).status;
+        }
+        signals_init(&signals);
+        ending = perfalloc(&o, &signals, report);
+        if (ending.signo > 0)
+                signal_die(ending.signo);
+        return ending.status;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The parts of a group, for the files that make up the group (group.h) alone.
+ */
+
+#include <sys/ioctl.h>
+
+#include "perf/group.h"
+
+static inline GroupSlot *group_slot(const Group *g, size_t part, size_t event) {
+        return &g->slots[part * g->n_events + event];
+}
+
+static inline bool group_part_is_open(const Group *g, size_t part) {
+        return group_slot(g, part, 0)->fd >= 0;
+}
+
+static inline bool group_part_is_pending(const Group *g, size_t part) {
+        return g->scope == GROUP_PROCESS && g->targets[g->parts[part].target].pending;
+}
+
+/* To the leader, which gates its siblings. */
+static inline void group_part_ioctl(const Group *g, size_t part, unsigned long request) {
+        if (group_part_is_open(g, part))
+                (void) ioctl(group_slot(g, part, 0)->fd, request, 0);
+}
+
+/* Room for more parts; -ENOMEM. */
+int group_grow(Group *g, size_t n_more);
+void group_add_part(Group *g, GroupPart part);
+
+void group_close_part(Group *g, size_t part);
+
+/* What the part's descriptors have counted moves to the bases, and they are closed. */
+void group_fold_part(Group *g, size_t part);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Periodic reads: the sampler objects on the bus, /org/perfalloc1/sampler/N.
+ *
+ * A sampler belongs to the connection that made it, its client, and ends with that or with the reader of its
+ * stream. One timer drives them all (Samplers): whoever is due at an instant is read at that instant. The way of a
+ * tick allocates nothing, sends one record, and has no D-Bus in it unless the client asked for signals.
+ *
+ * Late slots are skipped and counted (core/tick.h), so samplers never owe work. They get half of the loop's time at
+ * most, in slices, whatever their number: those that this makes late miss ticks.
+ */
+
+#include <perfalloc/sample.h>
+#include <sys/queue.h>
+
+#include "core/schedule.h"
+#include "core/tick.h"
+#include "service/sampled.h"
+#include "service/service.h"
+
+typedef struct Sampler Sampler;
+typedef struct SamplerClient SamplerClient;
+typedef struct SamplerOptions SamplerOptions;
+
+#define SAMPLERS_SLICE_USEC (2 * USEC_PER_MSEC) /* then the loop looks at other things */
+
+/* A connection that has samplers or has blocked those that it may make. There are not more than connections, of
+ * which the bus allows each user some: nothing else is charged for it. */
+struct SamplerClient {
+        Peer *peer;
+        bool blocked;
+        LIST_HEAD(, Sampler) samplers;
+        LIST_ENTRY(SamplerClient) clients;
+};
+
+struct Samplers {
+        Service *service;
+        void *tree; /* of Sampler by id */
+        LIST_HEAD(, SamplerClient) clients;
+        Schedule schedule;
+        int timer; /* timerfd, CLOCK_BOOTTIME */
+        sd_event_source *source;
+        uint64_t armed_usec;      /* what the timer is set to, TICK_NEVER when it is not */
+        uint64_t not_before_usec; /* when it may go off again */
+        uint64_t instant;         /* of the last reading, a number */
+};
+
+struct Sampler {
+        uint64_t id;
+        char *path;
+        Service *service;
+        SamplerClient *client;
+        QuotaCharge charge;
+
+        Tick tick;
+        bool signal;
+        TickCount streamed, signalled;
+        ScheduleEntry entry;
+
+        int stream; /* our end: for sending alone */
+        sd_event_source *hangup;
+
+        size_t n_counters;
+        Sampled **counters;
+        struct perfalloc_sample *record; /* the last one, with room for all readings */
+        LIST_ENTRY(Sampler) samplers;    /* of its client */
+};
+
+struct SamplerOptions {
+        uint64_t interval_usec;
+        uint64_t start_usec; /* CLOCK_BOOTTIME */
+        bool signal;
+        Counter *const *counters; /* all different */
+        size_t n_counters;        /* at most PERFALLOC_READINGS_MAX */
+};
+
+/* ret_stream is the reader's end, for the caller to hand out and close. Refusals are those of quota_charge(). The
+ * sampler is not announced yet. */
+int sampler_new(Service *s, Peer *peer, const SamplerOptions *options, Sampler **ret,
+                int *ret_stream, Refusal *why);
+Sampler *sampler_free(Sampler *a);
+DEFINE_CLEANUP(Sampler *, sampler_free)
+
+Sampler *sampler_find(Service *s, uint64_t id);
+
+/* What the peer's samplers do is put off, also of those that it makes later; then it goes on. */
+int samplers_block(Service *s, Peer *peer);
+void samplers_unblock(Service *s, Peer *peer);
+bool samplers_any(const Service *s, const Peer *peer);
+
+/* The peer has left: its samplers go. */
+void samplers_forget_peer(Service *s, const Peer *peer);
+bool samplers_are_idle(const Service *s);
+
+int samplers_init(Service *s);
+int sampler_bus_register(Service *s);
+void samplers_done(Service *s);

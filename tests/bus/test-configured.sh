@@ -1,0 +1,204 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Monitors of monitors.d, reload, and CPUs that come and go. Run by tests/rig/fast.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+directory=/etc/perfalloc/monitors.d
+cpu=/sys/devices/system/cpu/cpu1/online
+
+property() {
+        busctl get-property org.perfalloc1 "/org/perfalloc1/$1" "org.perfalloc1.$2" "$3"
+}
+
+call() {
+        busctl --timeout=infinity call org.perfalloc1 "/org/perfalloc1/$1" "org.perfalloc1.$2" "${@:3}"
+}
+
+counters() {
+        busctl tree --list org.perfalloc1 | grep -c '^/org/perfalloc1/counter/[0-9]'
+}
+
+# counters_are N
+counters_are() {
+        [[ $(counters) -eq $1 ]]
+}
+
+# counter_of NAME: the first counter of the monitor.
+counter_of() {
+        local path
+
+        for path in $(busctl tree --list org.perfalloc1 | grep '^/org/perfalloc1/counter/[0-9]'); do
+                path=${path#/org/perfalloc1/}
+                if [[ $(property "$path" Counter Name) == "s \"$1\"" ]]; then
+                        echo "$path"
+                        return
+                fi
+        done
+        return 1
+}
+
+value_of() {
+        call "$1" Counter Read | cut -d' ' -f2
+}
+
+# each_of COUNTER CPU: what it has counted there.
+each_of() {
+        call "$1" Counter ReadEach | awk -v cpu="$2" '{for (i = 3; i < NF; i += 6) if ($i == cpu) print $(i + 2)}'
+}
+
+reload() {
+        service-signal HUP
+}
+
+log_says() {
+        service-log | grep -qF -- "$1"
+}
+
+counts_at_start() {
+        wait_until counters_are 3 && property "$(counter_of clocks)" Counter State | grep -q counting &&
+                property "$(counter_of clocks)" Counter Role | grep -q monitor &&
+                property "$(counter_of clocks)" Counter Uid | grep -q 'u 0'
+}
+
+root_cannot_close() {
+        call "$(counter_of clocks)" Counter Close 2>&1 | grep -q monitors.d
+}
+
+yields_and_goes_on() {
+        local counter before hold
+
+        counter=$(counter_of clocks)
+        hold=$(as alice busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
+                HoldUnattended 'sta{sv}' test 0 1 pmus as 1 software) || return
+        hold=${hold#o \"/org/perfalloc1/}
+        hold=${hold%\"}
+        call "$hold" Hold Wait || return
+        property "$counter" Counter State | grep -q yielded || return
+        before=$(value_of "$counter")
+        [[ $(value_of "$counter") == "$before" ]] || return
+        call "$counter" Counter Read | grep -q unmeasured || return
+        call "$hold" Hold Release || return
+        property "$counter" Counter State | grep -q counting && [[ $(value_of "$counter") -ge $before ]]
+}
+
+unchanged_file_goes_on() {
+        local counter before
+
+        counter=$(counter_of clocks)
+        before=$(value_of "$counter")
+        printf '[Monitor]\nEvents=context-switches\nCpus=0\n' >$directory/more.conf
+        reload
+        wait_until counters_are 4 && [[ $(counter_of clocks) == "$counter" ]] &&
+                [[ $(value_of "$counter") -ge $before ]] && property "$(counter_of more)" Counter Cpus | grep -q '"0"'
+}
+
+changed_file_is_opened_anew() {
+        local counter
+
+        counter=$(counter_of more)
+        printf '[Monitor]\nEvents=context-switches cpu-migrations\nCpus=0\n' >$directory/more.conf
+        reload
+        wait_until counters_are 5 && [[ $(counter_of more) != "$counter" ]]
+}
+
+wrong_change_keeps_the_old() {
+        printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
+        reload
+        wait_until log_says "more.conf: refused; what it said before stays" && counters_are 5
+}
+
+removed_file_is_closed() {
+        rm $directory/more.conf
+        reload
+        wait_until counters_are 3
+}
+
+limits_are_read_again() {
+        printf '[Limits]\nHoldsPerUser=1\n' >/etc/perfalloc/perfallocd.conf
+        reload
+        wait_until log_says 'Configuration read again' || return
+        as alice busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager HoldUnattended 'sta{sv}' a 0 0 &&
+                as alice busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager HoldUnattended \
+                        'sta{sv}' b 0 0 2>&1 | grep -q HoldsPerUser
+}
+
+cpu_is_frozen() {
+        [[ $(each_of "$1" 1) == "$(each_of "$1" 1)" ]]
+}
+
+grows_on_cpu() {
+        [[ $(each_of "$1" 1) -gt $2 ]]
+}
+
+cpu_comes_and_goes() {
+        local counter before hold
+
+        counter=$(counter_of clocks)
+        before=$(each_of "$counter" 1)
+        echo 0 >$cpu || return
+        wait_until cpu_is_frozen "$counter" || return
+        [[ $(each_of "$counter" 1) -ge $before ]] || return
+        before=$(each_of "$counter" 1)
+        echo 1 >$cpu || return
+        wait_until grows_on_cpu "$counter" "$before"
+}
+
+confirmed_is() {
+        [[ $(property "$1" Hold Confirmed) == "b $2" ]]
+}
+
+confirmed_turns_false_until_probed() {
+        local hold log=/run/confirmed
+
+        echo 0 >$cpu || return
+        wait_until grep -qx 0 /sys/devices/system/cpu/online || return
+        hold=$(busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
+                HoldUnattended 'sta{sv}' test 0 1 pmus as 1 breakpoint) || return
+        hold=${hold#o \"/org/perfalloc1/}
+        hold=${hold%\"}
+        call "$hold" Hold Wait || return
+        busctl --json=short monitor org.perfalloc1 >$log 2>&1 &
+        wait_until grep -q Monitoring $log
+        echo 1 >$cpu || return
+        wait_until eval "[[ \$(grep -c Confirmed $log) -eq 2 ]]" || return
+        kill %1
+        wait %1 2>/dev/null
+        grep -o '"Confirmed":{"type":"b","data":[a-z]*' $log | sed 's/.*://' | paste -sd' ' | grep -qx 'false true' &&
+                wait_until confirmed_is "$hold" true && call "$hold" Hold Release
+}
+
+mkdir -p $directory/directory.conf
+printf '[Monitor]\nEvents=cpu-clock page-faults\n' >$directory/clocks.conf
+printf '[Monitor]\nEvents=task-clock\nGroup=yes\nPriority=7\nYield=never\n' >$directory/never.conf
+printf '[Monitor]\nEvents=cpu-clock\nColour=red\nno setting\nYield=sometimes\n' >$directory/wrong.conf
+printf '[Monitor]\nEvents=cpu-clock\n' >$directory/unreadable.conf
+chmod 600 $directory/unreadable.conf
+head -c 100000 /dev/zero | tr '\0' '#' >$directory/long.conf
+service-stop
+service-start
+
+check 'configured monitors count from the start, and are root'"'"'s' counts_at_start
+check 'a wrong setting is named by file and line' log_says "$directory/wrong.conf:3: there is no setting Colour="
+check 'so is a line that is none' log_says "$directory/wrong.conf:4: not a line like Setting=value"
+check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes is none of"
+check 'a directory is no configuration' log_says "$directory/directory.conf: not used: Is a directory"
+check 'nor what cannot be read' log_says "$directory/unreadable.conf: not used: Permission denied"
+check 'nor what is too long' log_says "$directory/long.conf: not used: File too large"
+check 'nobody closes a configured monitor' root_cannot_close
+check 'they yield to a hold and go on from where they stood' yields_and_goes_on
+check 'reload opens what is new and leaves alone what has not changed' unchanged_file_goes_on
+check 'reload opens anew what has changed' changed_file_is_opened_anew
+check 'a change that is wrong leaves the old one in force' wrong_change_keeps_the_old
+check 'reload closes what was taken away' removed_file_is_closed
+check 'reload reads the limits again' limits_are_read_again
+if [[ -w $cpu ]]; then
+        check 'a CPU that goes offline keeps its value, and counts on when it is back' cpu_comes_and_goes
+        check 'a hold is not confirmed on a CPU that comes until that is probed' \
+                confirmed_turns_false_until_probed
+else
+        skip 'CPUs that come and go' 'no CPU of this machine can be taken offline'
+fi
+tap_end
