@@ -12,7 +12,7 @@ page() {
 
 # The indented busctl lines of the README.
 readme() {
-        sed -n '/^    busctl/,/^$/p' "$PERFALLOC_SOURCE/README.md"
+        sed -n '/^    hold=.(busctl/,/^$/p' "$PERFALLOC_SOURCE/README.md"
 }
 
 for name in hold options look; do
