@@ -2,6 +2,7 @@
 #include "daemon.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -33,10 +34,15 @@ int daemon_fork(int *ret_report) {
                 reporter = close_fd(reporter);
                 parent_wait(report);
         }
+        report = close_fd(report);
         if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
                 return -errno;
         if (getppid() != parent)
                 _exit(EXIT_FAILURE);
+        /* a caller's lock or pipe is not to live as long as a daemon */
+        if (close_range(STDERR_FILENO + 1, (unsigned) reporter - 1, 0) < 0 ||
+            close_range((unsigned) reporter + 1, UINT_MAX, 0) < 0)
+                return -errno;
         *ret_report = TAKE_FD(reporter);
         return 0;
 }

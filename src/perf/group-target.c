@@ -34,7 +34,7 @@ int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads) {
 }
 
 void group_accept(Group *g, size_t target) {
-        g->targets[target].pending = false;
+        g->targets[target].pending = NULL;
         if (!g->wanted || g->yielded)
                 return;
         for (size_t part = 0; part < g->n_parts; part++)
@@ -87,6 +87,13 @@ void group_reap(Group *g) {
         for (size_t i = g->n_targets; i-- > 0;)
                 if (!g->targets[i].descendants && !process_exists(g->targets[i].pidfd))
                         group_detach(g, i);
+}
+
+bool group_is_open_at(const Group *g, size_t target) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].target == target && group_part_is_open(g, part))
+                        return true;
+        return false;
 }
 
 bool group_is_dropped(const Group *g) {

@@ -155,8 +155,9 @@ int group_open(Group *g, Refusal *why) {
                 if (g->parts[part].ended || group_part_is_open(g, part))
                         continue;
                 r = group_open_part(g, part, why);
-                if (r == REFUSAL_NO_SUCH_PROCESS && g->yielded) {
-                        /* the thread ended while we had given way: what it counted stays */
+                if (r == REFUSAL_NO_SUCH_PROCESS && (g->yielded || group_part_is_pending(g, part))) {
+                        /* the thread ended while we had given way: what it counted stays; or
+                         * between being seen and being opened, as others may */
                         g->parts[part].ended = true;
                         continue;
                 }
@@ -341,7 +342,8 @@ int group_resume(Group *g, Refusal *why) {
                 return 0;
         if (group_closes_to_yield(g)) {
                 for (size_t i = 0; i < g->n_targets; i++)
-                        g->targets[i].pending |= g->targets[i].guarded;
+                        if (g->targets[i].guarded && !g->targets[i].pending)
+                                g->targets[i].pending = g;
                 r = group_reopen(g, why);
                 if (r != 0) {
                         g->error = r > 0 ? refusal_errno(r) : -r;

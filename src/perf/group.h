@@ -46,8 +46,8 @@ struct GroupTarget {
         pid_t pid;
         int pidfd;
         bool descendants; /* processes that it starts later inherit */
-        bool pending;     /* open, but not to count before group_accept() */
-        bool guarded;     /* whenever it had to be opened anew it is pending again */
+        const void *pending; /* who has yet to accept it; until then it does not count. NULL: nobody */
+        bool guarded; /* whenever it had to be opened anew it is pending again, on the group itself */
         uid_t uid;        /* whose it was when it was attached, for those who guard it */
         gid_t gid;
 };
@@ -102,6 +102,9 @@ size_t group_find_target(const Group *g, pid_t pid);
 
 /* Detaches targets that have ended for good. Those with descendants stay, for these may live on. */
 void group_reap(Group *g);
+
+/* Whether one of the target's threads, or of its descendants', is open. */
+bool group_is_open_at(const Group *g, size_t target);
 
 /* Whether the kernel has dropped a pinned event that should count: there was no counter for it. */
 bool group_is_dropped(const Group *g);

@@ -13,6 +13,26 @@
 
 #include "core/util.h"
 
+/* Ends with the parent, which is that process; also if it has ended by now. After a change of credentials,
+ * which undoes it (prctl(2)). */
+static inline void child_end_with(pid_t parent) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* 0: the parent is outside of a new PID namespace */
+        if (getppid() != parent && getppid() != 0)
+                _exit(1);
+}
+
+/* fork(2) within a child; true in the new process. */
+static inline bool child_fork(void) {
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid < 0)
+                _exit(1);
+        if (pid == 0)
+                child_end_with(parent);
+        return pid == 0;
+}
+
 /* Starts a child that runs setup(userdata) and then sleeps. Returns when setup has returned. */
 static inline pid_t child_start(void (*setup)(void *userdata), void *userdata) {
         pid_t parent = getpid(), pid;
@@ -26,10 +46,8 @@ static inline pid_t child_start(void (*setup)(void *userdata), void *userdata) {
                 close(ready[0]);
                 if (setup)
                         setup(userdata);
-                /* after setup, for a change of credentials clears it (prctl(2)) */
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                /* 0: the parent is outside of a new PID namespace */
-                if ((getppid() != parent && getppid() != 0) || write(ready[1], "", 1) != 1)
+                child_end_with(parent);
+                if (write(ready[1], "", 1) != 1)
                         _exit(1);
                 close(ready[1]);
                 for (;;)

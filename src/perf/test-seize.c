@@ -229,9 +229,8 @@ static void storm_child(int generations) {
  * vforks and execs among them. */
 static void storm(void *userdata) {
         for (int i = 0; i < 4; i++) {
-                if (fork() != 0)
+                if (!child_fork())
                         continue;
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 for (;;) {
                         if (fork() == 0)
                                 storm_child(2);
@@ -271,10 +270,8 @@ static void fork_and_thread(void *userdata) {
         for (int i = 0; i < 3; i++) {
                 if (pthread_create(&thread, NULL, thread_sleep, NULL) != 0)
                         _exit(1);
-                if (fork() == 0) {
-                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (child_fork())
                         thread_sleep(NULL);
-                }
         }
 }
 
@@ -296,10 +293,12 @@ static void test_a_quiet_tree_is_listed_and_let_go(void) {
 }
 
 static void *thread_vfork(void *userdata) {
-        /* prctl() of the kernel alone: all else is the parent's memory */
+        pid_t parent = getpid();
+
+        /* system calls alone: all else is the parent's memory */
         if (vfork() == 0) {
                 (void) syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-                for (;;)
+                while (syscall(SYS_getppid) == parent)
                         syscall(SYS_pause);
         }
         return NULL;
@@ -376,11 +375,11 @@ static void become_user(uid_t id) {
 
 static void fork_as_user(void *userdata) {
         int other = *(int *) userdata;
-        pid_t pid = fork();
+        pid_t parent = getpid();
 
-        if (pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (child_fork()) {
                 become_user((uid_t) (USER_ID + other));
+                child_end_with(parent);
                 thread_sleep(NULL);
         }
         become_user(USER_ID);
@@ -417,8 +416,7 @@ static void test_every_descendant_must_pass_the_rule(void) {
 static void wait_in_epoll(void *userdata) {
         int fd;
 
-        if (fork() == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (child_fork()) {
                 fd = epoll_create1(EPOLL_CLOEXEC);
                 for (;;) {
                         struct epoll_event e;
@@ -446,10 +444,9 @@ static void test_a_target_sees_one_eintr_at_most(void) {
 static void read_a_pipe(void *userdata) {
         const int *fds = userdata;
 
-        if (fork() == 0) {
+        if (child_fork()) {
                 char byte;
 
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 for (;;) {
                         if (read(fds[0], &byte, 1) < 0)
                                 shared->errors++;

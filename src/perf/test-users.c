@@ -150,9 +150,8 @@ static void test_names_are_fit_to_be_shown(void) {
 
 /* Processes with events that live for some hundred microseconds each. */
 static void come_and_go(void *userdata) {
-        if (fork() != 0)
+        if (!child_fork())
                 return;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) signal(SIGCHLD, SIG_IGN);
         for (;;) {
                 if (fork() == 0) {

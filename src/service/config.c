@@ -17,6 +17,8 @@ void config_default(Config *c) {
                 .hold_max_usec = 8 * 3600 * USEC_PER_SEC,
                 .wait_max_usec = 3600 * USEC_PER_SEC,
                 .idle_exit_usec = 30 * USEC_PER_SEC,
+                .sampler_interval_min_usec = 500,
+                .sampler_signal_min_usec = 10 * USEC_PER_MSEC,
         };
         memcpy(c->limits, quota.limits, sizeof(c->limits));
 }
@@ -28,6 +30,8 @@ static const struct {
         { "HoldMaxSec", offsetof(Config, hold_max_usec) },
         { "WaitMaxSec", offsetof(Config, wait_max_usec) },
         { "IdleExitSec", offsetof(Config, idle_exit_usec) },
+        { "SamplerIntervalMinSec", offsetof(Config, sampler_interval_min_usec) },
+        { "SamplerSignalMinSec", offsetof(Config, sampler_signal_min_usec) },
 };
 
 static bool limit_parse(const char *value, uint64_t *ret) {

@@ -13,6 +13,8 @@ struct Config {
         uint64_t hold_max_usec; /* how long a hold lasts at most, without manage */
         uint64_t wait_max_usec; /* how long it stands in the queue at most, without manage */
         uint64_t idle_exit_usec;
+        uint64_t sampler_interval_min_usec;
+        uint64_t sampler_signal_min_usec; /* the same for samplers that signal each tick */
         uint64_t limits[_QUOTA_GOOD_MAX];
 };
 

@@ -251,6 +251,20 @@ static int counter_bus_find(sd_bus *bus, const char *path, const char *interface
         return c != NULL;
 }
 
+int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char *path,
+                          Counter **ret, Refusal *why) {
+        uint64_t id;
+        Counter *c = object_path_number(path, "counter", &id) ? counter_find(s, id) : NULL;
+        int r;
+
+        if (!c)
+                return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
+        r = service_check_owner(s, peer, m, c->set->uid, c->path, why);
+        if (r == 0)
+                *ret = c;
+        return r;
+}
+
 static int counter_path(const void *object, char **ret) {
         *ret = strdup(((const Counter *) object)->path);
         return *ret ? 0 : -ENOMEM;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/sampled.h"
+
 #define COUNTER_RETRY_USEC USEC_PER_SEC
 #define ANNOUNCE_AT_ONCE   64 /* signals sent before the loop looks at other things */
 
@@ -270,6 +272,7 @@ void counter_close(Counter *c) {
                 TAILQ_REMOVE(&s->changed, c, changed);
         if (c->announced)
                 (void) sd_bus_emit_object_removed(s->bus, c->path);
+        sampled_forget_counter(c);
         tdelete(c, &s->counters, compare_counters);
         free(c->path);
         free(c);

@@ -39,6 +39,7 @@ struct Counter {
         size_t event; /* index in the set's group */
         bool announced; /* InterfacesAdded was sent */
         bool queued;    /* in service->changed */
+        Sampled *sampled; /* what samplers have of it, NULL: none does */
         LIST_ENTRY(Counter) members;
         TAILQ_ENTRY(Counter) changed;
 };
@@ -65,6 +66,11 @@ int counter_new(CounterSet *set, size_t event, Counter **ret);
 void counter_close(Counter *c);
 
 Counter *counter_find(Service *s, uint64_t id);
+
+/* The counter at path, which the sender of m may read: 0, REFUSAL_UNKNOWN_OBJECT, or what service_check_owner()
+ * returns. */
+int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char *path,
+                          Counter **ret, Refusal *why);
 
 const char *counter_state(const Counter *c);
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-measure.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "service/counter.h"
+#include "service/hold-obstacles.h"
 #include "service/hold-tell.h"
 
 /* ---- cells that granted holds of all counters cover ---- */
@@ -26,61 +23,6 @@ void hold_cover(Hold *h, bool granted) {
         }
 }
 
-/* ---- who is in the way ---- */
-
-void hold_obstacles_clear(Hold *h) {
-        for (size_t i = 0; i < h->n_obstacles; i++)
-                free(h->obstacles[i].who);
-        free(h->obstacles);
-        h->obstacles = NULL;
-        h->n_obstacles = 0;
-}
-
-/* Best effort: what cannot be remembered is not told. */
-static int obstacle_add(void *userdata, pid_t pid, const char *who) {
-        Hold *h = userdata;
-        HoldObstacle *obstacles;
-        char *copy;
-
-        if (h->n_obstacles >= HOLD_OBSTACLES_MAX)
-                return 0;
-        obstacles = reallocarray(h->obstacles, h->n_obstacles + 1, sizeof(HoldObstacle));
-        if (!obstacles)
-                return 0;
-        h->obstacles = obstacles;
-        copy = strdup(who);
-        if (copy)
-                h->obstacles[h->n_obstacles++] = (HoldObstacle){ pid, copy };
-        return 0;
-}
-
-static int add_asked(void *userdata, const Yielder *y) {
-        char who[128];
-        pid_t pid;
-
-        y->ops->describe(y, &pid, who, sizeof(who));
-        return obstacle_add(userdata, pid, who);
-}
-
-static int add_foreign_counter(void *userdata, const CounterSet *set) {
-        char who[256];
-
-        (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
-                        (unsigned) set->uid, set->group->events[0].pmu->name);
-        return obstacle_add(userdata, set->peer ? set->peer->pid : 0, who);
-}
-
-int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
-                   void *userdata) {
-        for (size_t i = 0; i < h->n_obstacles; i++) {
-                int r = f(userdata, h->obstacles[i].pid, h->obstacles[i].who);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static void hold_settle(Hold *h, bool confirmed) {
         if (confirmed || h->request.best_effort)
                 hold_grant(h, confirmed);
@@ -93,16 +35,7 @@ static void hold_scanned(void *userdata, int r, const User *users, size_t n_user
         Service *s = h->service;
 
         h->scan = NULL;
-        for (size_t i = 0; r == 0 && i < n_users; i++) {
-                char who[sizeof(users[i].command) + sizeof(users[i].unit) + 64];
-
-                (void) snprintf(who, sizeof(who), "%s%s%s%s, %u perf events", users[i].command,
-                                users[i].unit[0] ? " (" : "", users[i].unit,
-                                users[i].unit[0] ? ")" : "", users[i].n_descriptors);
-                (void) obstacle_add(h, users[i].pid, who);
-        }
-        if (h->n_obstacles == 0)
-                (void) obstacle_add(h, 0, "the kernel, or a process that cannot be seen");
+        hold_add_users(h, users, r == 0 ? n_users : 0);
         hold_settle(h, false);
         holds_advance(s);
 }
@@ -245,12 +178,9 @@ static bool hold_probes_agree(const Hold *h) {
 }
 
 static void hold_measured(Hold *h) {
-        Service *s = h->service;
-
         if (hold_probes_agree(h)) {
                 if (h->request.exclusive)
-                        (void) counters_foreign(s, h->uid, &h->request.scope, add_foreign_counter,
-                                                h);
+                        hold_add_foreign_counters(h);
                 hold_settle(h, h->n_obstacles == 0);
                 return;
         }
@@ -336,12 +266,12 @@ static bool hold_advance(Hold *h) {
                 if (roster_asked(&s->roster, &h->request.scope, NULL, NULL) > 0) {
                         if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
                                 return false;
-                        (void) roster_asked(&s->roster, &h->request.scope, add_asked, h);
+                        hold_add_asked(h);
                         hold_settle(h, false);
                         return true;
                 }
                 if (hold_probe_begin(h) < 0) {
-                        (void) obstacle_add(h, getpid(), "perfallocd is out of memory or descriptors");
+                        (void) hold_add_obstacle(h, getpid(), "perfallocd is out of memory or descriptors");
                         hold_settle(h, false);
                         return true;
                 }

@@ -14,8 +14,6 @@
 /* Calls off what is under way. */
 void hold_measure_stop(Hold *h);
 
-void hold_obstacles_clear(Hold *h);
-
 /* Enters a granted hold into, or takes it out of, the cells that it covers: a later shared hold of all counters
  * takes over what was measured for an earlier one. */
 void hold_cover(Hold *h, bool granted);

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 
 #include "service/hold-measure.h"
+#include "service/hold-obstacles.h"
 #include "service/hold-tell.h"
 
 static int compare_holds(const void *a, const void *b) {

@@ -107,7 +107,8 @@ int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why);
 Hold *hold_find(Service *s, uint64_t id);
 unsigned hold_queue_position(const Hold *h); /* 0: not queued */
 
-/* The obstacles as they are now, for the property. f returns negative to stop. */
+/* Who is in the way: while monitors give way, those who have not answered yet; later, who was found. f returns
+ * negative to stop. */
 int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
                    void *userdata);
 

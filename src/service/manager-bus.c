@@ -8,6 +8,7 @@
 #include "service/opening.h"
 #include "service/options.h"
 #include "service/reply.h"
+#include "service/sampler-call.h"
 #include "service/users-call.h"
 
 /* org.perfalloc1.Manager */
@@ -107,21 +108,6 @@ static int method_hold_unattended(sd_bus_message *m, void *userdata, sd_bus_erro
         return handle_hold(m, userdata, true, error);
 }
 
-/* Finds a counter that the sender may use. */
-static int find_own_counter(Service *s, Peer *peer, sd_bus_message *m, const char *path,
-                            Counter **ret, Refusal *why) {
-        uint64_t id;
-        Counter *c = object_path_number(path, "counter", &id) ? counter_find(s, id) : NULL;
-        int r;
-
-        if (!c)
-                return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
-        r = service_check_owner(s, peer, m, c->set->uid, c->path, why);
-        if (r == 0)
-                *ret = c;
-        return r;
-}
-
 static int append_reading(sd_bus_message *reply, const Counter *c) {
         Reading reading;
         Quality quality;
@@ -144,7 +130,7 @@ static int read_counters(Service *s, sd_bus_message *m, sd_bus_message *reply, R
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
                 Counter *c = NULL;
 
-                r = find_own_counter(s, peer, m, path, &c, why);
+                r = counter_find_readable(s, peer, m, path, &c, why);
                 if (r != 0)
                         return r;
                 r = append_reading(reply, c);
@@ -220,6 +206,16 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ReadCounters", SD_BUS_ARGS("ao", counters),
                                 SD_BUS_RESULT("a(ttts)", readings), method_read_counters,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CreateSampler",
+                                SD_BUS_ARGS("ao", counters, "t", interval_usec, "a{sv}", options),
+                                SD_BUS_RESULT("o", sampler, "h", stream), sampler_call_create,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("BlockSamplers", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
+                                sampler_call_block, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("UnblockSamplers", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
+                                sampler_call_unblock, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("HasSamplers", SD_BUS_NO_ARGS, SD_BUS_RESULT("b", has),
+                                sampler_call_has, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("s", pattern),
                                 SD_BUS_RESULT("a(sss)", events), method_list_events,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A counter as its samplers see it: read once for all that tick at the same instant. It outlives the counter, for
- * a sampler goes on when one of its counters is closed.
+ * A counter as its samplers see it: read once for all that tick at the same instant. It outlives
+ * the counter, for a sampler goes on when one of its counters is closed.
  */
 
 #include "core/reading.h"
@@ -24,8 +24,8 @@ struct Sampled {
 int sampled_new(Counter *c, Sampled **ret);
 Sampled *sampled_unref(Sampled *s);
 
-/* Brings reading and quality up to date, unless that was done for this instant already. Instants are numbers
- * that grow. What was closed keeps its last reading, and is unmeasured. */
+/* Brings reading and quality up to date, unless that was done for this instant already. Instants
+ * are numbers that grow. What was closed keeps its last reading, and is unmeasured. */
 void sampled_read(Sampled *s, uint64_t instant);
 
 /* c is being closed. */

@@ -4,12 +4,13 @@
 /*
  * Periodic reads: the sampler objects on the bus, /org/perfalloc1/sampler/N.
  *
- * A sampler belongs to the connection that made it, its client, and ends with that or with the reader of its
- * stream. One timer drives them all (Samplers): whoever is due at an instant is read at that instant. The way of a
- * tick allocates nothing, sends one record, and has no D-Bus in it unless the client asked for signals.
+ * A sampler belongs to the connection that made it, its client, and ends with that or with the
+ * reader of its stream. One timer drives them all (Samplers): whoever is due at an instant is read
+ * at that instant. The way of a tick allocates nothing, sends one record, and has no D-Bus in it
+ * unless the client asked for signals.
  *
- * Late slots are skipped and counted (core/tick.h), so samplers never owe work. They get half of the loop's time at
- * most, in slices, whatever their number: those that this makes late miss ticks.
+ * Late slots are skipped and counted (core/tick.h), so samplers never owe work. They get half of
+ * the loop's time at most, in slices, whatever their number: those that this makes late miss ticks.
  */
 
 #include <perfalloc/sample.h>
@@ -26,8 +27,8 @@ typedef struct SamplerOptions SamplerOptions;
 
 #define SAMPLERS_SLICE_USEC (2 * USEC_PER_MSEC) /* then the loop looks at other things */
 
-/* A connection that has samplers or has blocked those that it may make. There are not more than connections, of
- * which the bus allows each user some: nothing else is charged for it. */
+/* A connection that has samplers or has blocked those that it may make. There are not more than
+ * connections, of which the bus allows each user some: nothing else is charged for it. */
 struct SamplerClient {
         Peer *peer;
         bool blocked;
@@ -53,6 +54,8 @@ struct Sampler {
         Service *service;
         SamplerClient *client;
         QuotaCharge charge;
+        bool entered;   /* in the schedule and the tree */
+        bool announced; /* InterfacesAdded was sent */
 
         Tick tick;
         bool signal;
@@ -76,14 +79,17 @@ struct SamplerOptions {
         size_t n_counters;        /* at most PERFALLOC_READINGS_MAX */
 };
 
-/* ret_stream is the reader's end, for the caller to hand out and close. Refusals are those of quota_charge(). The
- * sampler is not announced yet. */
+/* ret_stream is the reader's end, for the caller to hand out and close. Refusals are those of
+ * quota_charge(). The sampler is not announced yet. */
 int sampler_new(Service *s, Peer *peer, const SamplerOptions *options, Sampler **ret,
                 int *ret_stream, Refusal *why);
 Sampler *sampler_free(Sampler *a);
 DEFINE_CLEANUP(Sampler *, sampler_free)
 
 Sampler *sampler_find(Service *s, uint64_t id);
+
+/* InterfacesAdded; from now on its end is told too. */
+void sampler_announce(Sampler *a);
 
 /* What the peer's samplers do is put off, also of those that it makes later; then it goes on. */
 int samplers_block(Service *s, Peer *peer);

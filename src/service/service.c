@@ -19,6 +19,7 @@
 #include "service/pmu-bus.h"
 #include "service/probe-call.h"
 #include "service/reader.h"
+#include "service/sampler.h"
 #include "service/users-call.h"
 
 uint64_t now_usec(clockid_t clock) {
@@ -45,10 +46,6 @@ int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, co
         r = bouncer_check(s->bouncer, peer, m, ACTION_MANAGE, NULL, &denied);
         if (r <= 0)
                 return r;
-        if (r == REFUSAL_INTERACTION_REQUIRED) {
-                *why = denied;
-                return r;
-        }
         return refuse(why, REFUSAL_NOT_OWNER, "%s belongs to uid %u, and: %.600s", what,
                       (unsigned) uid, denied.text);
 }
@@ -60,6 +57,7 @@ static void peer_gone(void *userdata, Peer *peer) {
         openings_forget_peer(s, peer);
         users_calls_forget_peer(s, peer);
         probe_calls_forget_peer(s, peer);
+        samplers_forget_peer(s, peer);
         holds_forget_peer(s, peer);
         counters_forget_peer(s, peer);
 }
@@ -81,7 +79,7 @@ static void yielder_acknowledged(void *userdata) {
 static bool service_is_idle(const Service *s) {
         return s->n_holds == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
                LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->users_calls) &&
-               LIST_EMPTY(&s->probe_calls);
+               LIST_EMPTY(&s->probe_calls) && samplers_are_idle(s);
 }
 
 void service_touch(Service *s) {
@@ -191,6 +189,8 @@ static int service_open_bus(Service *s) {
                 r = hold_bus_register(s);
         if (r >= 0)
                 r = counter_bus_register(s);
+        if (r >= 0)
+                r = sampler_bus_register(s);
         if (r >= 0)
                 r = pmu_bus_register(s);
         return r;
@@ -331,6 +331,8 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         if (r >= 0)
                 r = counters_init(s);
         if (r >= 0)
+                r = samplers_init(s);
+        if (r >= 0)
                 r = holds_init(s);
         if (r >= 0)
                 r = service_measure_pmus(s);
@@ -369,6 +371,7 @@ Service *service_free(Service *s) {
         openings_done(s);
         users_calls_done(s);
         probe_calls_done(s);
+        samplers_done(s);
         holds_done(s);
         configured_done(s);
         counters_done(s);

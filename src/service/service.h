@@ -26,6 +26,8 @@ typedef struct Counter Counter;
 typedef struct Opening Opening;
 typedef struct Configured Configured;
 typedef struct ProbeCall ProbeCall;
+typedef struct Sampled Sampled;
+typedef struct Samplers Samplers;
 typedef struct UsersCall UsersCall;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
@@ -75,6 +77,8 @@ struct Service {
         struct CounterList changed;       /* State to be signalled when there is time */
         sd_event_source *announce;
         sd_event_source *retry;           /* counters that could not be opened again */
+
+        Samplers *samplers;
 
         const sd_bus_message *manager_message; /* being answered; its sender may read what is others' */
         bool broadcasting; /* properties are being read for everybody, not for the current message's sender */

@@ -443,11 +443,9 @@ static char state_of(pid_t pid) {
 
 static void fork_sleepers(void *userdata) {
         for (int i = 0; i < 3; i++)
-                if (fork() == 0) {
-                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (child_fork())
                         for (;;)
                                 pause();
-                }
 }
 
 static const SeizeRule any = { .any = true };

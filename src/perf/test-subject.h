@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * For tests: a process whose threads do as they are told, so that what they do can be counted to
+ * the last one. All of them write to subject_words, at addresses that are the same in the test.
+ */
+
+#include <glib.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "core/util.h"
+
+typedef struct Subject Subject;
+typedef struct SubjectOrder SubjectOrder;
+
+#define SUBJECT_THREADS 4
+
+struct SubjectOrder {
+        enum {
+                SUBJECT_WRITE,  /* n times to word */
+                SUBJECT_THREAD, /* starts thread n */
+                SUBJECT_FORK,   /* a child writes n times to word, and ends */
+                SUBJECT_EXIT,   /* the thread ends */
+        } what;
+        unsigned n, word;
+};
+
+struct Subject {
+        pid_t pid;
+        int pidfd;
+        pid_t tids[SUBJECT_THREADS];
+        int orders[SUBJECT_THREADS][2];
+        int answers[2];
+};
+
+static volatile uint64_t subject_words[8];
+static Subject *subject_self; /* in the process itself */
+
+static inline void subject_write_words(unsigned n, unsigned word) {
+        while (n-- > 0)
+                subject_words[word] = n;
+}
+
+static inline void subject_answer(int32_t answer) {
+        if (write(subject_self->answers[1], &answer, sizeof(answer)) != sizeof(answer))
+                _exit(1);
+}
+
+static inline void *subject_serve(void *userdata);
+
+static inline void subject_obey(const SubjectOrder *order) {
+        pthread_t thread;
+        pid_t child;
+
+        switch (order->what) {
+        case SUBJECT_WRITE:
+                subject_write_words(order->n, order->word);
+                break;
+        case SUBJECT_THREAD:
+                if (pthread_create(&thread, NULL, subject_serve, GUINT_TO_POINTER(order->n)) != 0)
+                        _exit(1);
+                return; /* it answers itself */
+        case SUBJECT_FORK:
+                child = fork();
+                if (child == 0) {
+                        subject_write_words(order->n, order->word);
+                        _exit(0);
+                }
+                if (waitpid(child, NULL, 0) != child)
+                        _exit(1);
+                break;
+        case SUBJECT_EXIT:
+                subject_answer(0);
+                (void) syscall(SYS_exit, 0);
+        }
+        subject_answer(0);
+}
+
+static inline void *subject_serve(void *userdata) {
+        unsigned thread = GPOINTER_TO_UINT(userdata);
+        SubjectOrder order;
+
+        subject_answer((int32_t) syscall(SYS_gettid));
+        while (read(subject_self->orders[thread][0], &order, sizeof(order)) == sizeof(order))
+                subject_obey(&order);
+        _exit(0);
+}
+
+static inline int32_t subject_wait(Subject *s) {
+        int32_t answer;
+
+        g_assert_cmpint(read(s->answers[0], &answer, sizeof(answer)), ==, sizeof(answer));
+        return answer;
+}
+
+static inline void subject_close(Subject *s) {
+        for (unsigned i = 0; i < SUBJECT_THREADS; i++) {
+                close_fd(s->orders[i][0]);
+                close_fd(s->orders[i][1]);
+        }
+        close_fd(s->answers[0]);
+        close_fd(s->answers[1]);
+        s->pidfd = close_fd(s->pidfd);
+}
+
+/* With the given number where it is not 0; false when this user may not choose one. */
+static inline bool subject_start_as(Subject *s, pid_t pid) {
+        struct clone_args how = {
+                .exit_signal = SIGCHLD,
+                .set_tid = (uintptr_t) &pid,
+                .set_tid_size = pid ? 1 : 0,
+        };
+
+        *s = (Subject){};
+        for (unsigned i = 0; i < SUBJECT_THREADS; i++)
+                g_assert_cmpint(pipe(s->orders[i]), ==, 0);
+        g_assert_cmpint(pipe(s->answers), ==, 0);
+        s->pid = pid ? (pid_t) syscall(SYS_clone3, &how, sizeof(how)) : fork();
+        if (s->pid == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                subject_self = s;
+                subject_serve(GUINT_TO_POINTER(0));
+        }
+        if (s->pid < 0) {
+                subject_close(s);
+                return false;
+        }
+        s->pidfd = pidfd_open(s->pid, 0);
+        g_assert_cmpint(s->pidfd, >=, 0);
+        s->tids[0] = subject_wait(s);
+        g_assert_cmpint(s->tids[0], ==, s->pid);
+        return true;
+}
+
+static inline void subject_start(Subject *s) {
+        g_assert_true(subject_start_as(s, 0));
+}
+
+static inline void subject_order(Subject *s, unsigned thread, SubjectOrder order) {
+        g_assert_cmpint(write(s->orders[thread][1], &order, sizeof(order)), ==, sizeof(order));
+}
+
+static inline void subject_write(Subject *s, unsigned thread, unsigned n, unsigned word) {
+        subject_order(s, thread, (SubjectOrder){ SUBJECT_WRITE, n, word });
+        subject_wait(s);
+}
+
+static inline void subject_fork(Subject *s, unsigned n, unsigned word) {
+        subject_order(s, 0, (SubjectOrder){ SUBJECT_FORK, n, word });
+        subject_wait(s);
+}
+
+/* The thread "by" starts another. */
+static inline void subject_add_thread(Subject *s, unsigned by, unsigned thread) {
+        subject_order(s, by, (SubjectOrder){ SUBJECT_THREAD, thread, 0 });
+        s->tids[thread] = subject_wait(s);
+}
+
+/* Whether a thread has ended: the main one stays as a zombie while others live. */
+static inline bool subject_thread_is_gone(const Subject *s, unsigned thread) {
+        g_autofree char *path =
+                g_strdup_printf("/proc/%d/task/%d/stat", (int) s->pid, (int) s->tids[thread]);
+        g_autofree char *text = NULL;
+
+        return !g_file_get_contents(path, &text, NULL, NULL) ||
+               g_str_has_prefix(strrchr(text, ')'), ") Z");
+}
+
+static inline void subject_end_thread(Subject *s, unsigned thread) {
+        subject_order(s, thread, (SubjectOrder){ SUBJECT_EXIT, 0, 0 });
+        subject_wait(s);
+        while (!subject_thread_is_gone(s, thread))
+                g_usleep(1000);
+}
+
+/* It ends, and is waited for: its number is free. */
+static inline void subject_kill(Subject *s) {
+        g_assert_cmpint(kill(s->pid, SIGKILL), ==, 0);
+        g_assert_cmpint(waitpid(s->pid, NULL, 0), ==, s->pid);
+}
+
+static inline void subject_end(Subject *s) {
+        subject_kill(s);
+        subject_close(s);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attaching.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "perf/tree.h"
+#include "service/trace-rule.h"
+
+#define THREAD_ROUNDS 8  /* tries to open on all threads while none is born */
+#define TREE_ROUNDS   2  /* likewise where nobody at all may be born */
+#define TREE_THREADS  64 /* with more of them a look at their children takes too long for the loop */
+
+int attaching_hold(Attaching *a, pid_t pid, int pidfd, Refusal *why) {
+        int r;
+
+        if (pidfd < 0) {
+                a->pid = pid;
+                return process_open(pid, &a->pidfd, why);
+        }
+        r = process_from_pidfd(pidfd, &a->pid, why);
+        if (r != 0)
+                return r;
+        a->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
+        return a->pidfd < 0 ? -errno : 0;
+}
+
+static int refuse_ended(const Attaching *a, Refusal *why) {
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) a->pid);
+}
+
+static int refuse_attached(const CounterSet *set, pid_t pid, const char *relation, Refusal *why) {
+        return refuse(why, REFUSAL_ALREADY_ATTACHED, "process %d%s is attached to '%s' already",
+                      (int) pid, relation, set->group->events[0].name);
+}
+
+/* ---- inspection ---- */
+
+static void attaching_inspected(void *userdata, int r, const ProcessFacts *facts,
+                                const Refusal *why) {
+        Attaching *a = userdata;
+        const char *words;
+        Refusal ended;
+
+        a->job = NULL;
+        if (r != 0) {
+                a->done(a->userdata, r, why);
+                return;
+        }
+        if (facts->zombie) {
+                a->done(a->userdata, refuse_ended(a, &ended), &ended);
+                return;
+        }
+        a->inspected = true;
+        a->facts = *facts;
+        words = trace_rule_denies(a->peer, facts);
+        if (words)
+                (void) snprintf(a->untraceable, sizeof(a->untraceable),
+                                "the caller may not trace process %d: %s", (int) a->pid, words);
+        a->done(a->userdata, 0, why);
+}
+
+int attaching_inspect(Attaching *a) {
+        return helper_inspect(a->service->helper, a->pidfd, attaching_inspected, a, &a->job);
+}
+
+/* Whether what is opened is still subject to the trace rule. */
+static bool attaching_is_guarded(const Attaching *a) {
+        return a->peer->uid != 0 && !a->allowed;
+}
+
+/* ---- opening and undoing ---- */
+
+/* The target among the set's, while it is under way; n_targets: it is not there. */
+static size_t attaching_place(const Attaching *a, const CounterSet *set) {
+        size_t i = 0;
+
+        while (i < set->group->n_targets && set->group->targets[i].pending != a)
+                i++;
+        return i;
+}
+
+static void attaching_undo(Attaching *a) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                size_t place = attaching_place(a, a->sets[i]);
+
+                if (place < a->sets[i]->group->n_targets)
+                        counter_set_detach(a->sets[i], place);
+        }
+}
+
+static void attaching_accept(Attaching *a) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                counter_set_accept(a->sets[i], attaching_place(a, a->sets[i]));
+        }
+}
+
+static int attaching_open_threads(Attaching *a, const pid_t *tids, size_t n_tids, Refusal *why) {
+        const GroupTarget target = {
+                .pid = a->pid,
+                .pidfd = a->pidfd,
+                .descendants = a->descendants,
+                .pending = a,
+                .guarded = attaching_is_guarded(a),
+                .uid = a->facts.uid[0],
+                .gid = a->facts.gid[0],
+        };
+
+        for (size_t i = 0; i < a->n_sets; i++) {
+                int r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
+
+                if (r != 0) {
+                        attaching_undo(a);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* ---- who is attached already ---- */
+
+static bool is_tree(const void *userdata, pid_t pid) {
+        const Group *g = userdata;
+        size_t place = group_find_target(g, pid);
+
+        return place < g->n_targets && g->targets[place].descendants;
+}
+
+static int attaching_check(const Attaching *a, Refusal *why) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                const Group *g = a->sets[i]->group;
+
+                if (group_find_target(g, a->pid) < g->n_targets)
+                        return refuse_attached(a->sets[i], a->pid, "", why);
+                if (g->n_targets > 0 && tree_descends(a->pid, is_tree, g))
+                        return refuse_attached(a->sets[i], a->pid,
+                                               ", as a descendant of an attached process,", why);
+        }
+        return 0;
+}
+
+static int attaching_check_tree(const Attaching *a, const HelperTree *tree, Refusal *why) {
+        for (size_t i = 0; i < a->n_sets; i++)
+                for (size_t p = 0; p < tree->n_processes; p++) {
+                        const Group *g = a->sets[i]->group;
+                        pid_t pid = tree->processes[p].pid;
+
+                        if (group_find_target(g, pid) < g->n_targets)
+                                return refuse_attached(a->sets[i], pid, ", a descendant,", why);
+                }
+        return 0;
+}
+
+/* ---- a tree that stands ---- */
+
+static int attaching_open_tree(Attaching *a, const HelperTree *tree, Refusal *why) {
+        _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
+        size_t n = 0;
+        int r;
+
+        if (!tids)
+                return -ENOMEM;
+        for (size_t i = 0; i < tree->n_threads; i++)
+                if (a->descendants || tree->threads[i].pid == a->pid)
+                        tids[n++] = tree->threads[i].tid;
+        r = attaching_check(a, why);
+        if (r == 0 && a->descendants)
+                r = attaching_check_tree(a, tree, why);
+        return r == 0 ? attaching_open_threads(a, tids, n, why) : r;
+}
+
+/* The helper could not stop the tree for us. */
+static int attaching_refused(Attaching *a, int r, const Refusal *why, Refusal *ret) {
+        if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
+                /* one of its children: they need not be stopped, but nothing less stops its threads */
+                return refuse(ret, REFUSAL_BUSY,
+                              "process %d makes threads faster than they can be counted; try again, or "
+                              "open the counter before it starts them",
+                              (int) a->pid);
+        if (r == REFUSAL_NOT_PERMITTED)
+                (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
+        *ret = *why;
+        return r;
+}
+
+static void attaching_seized(void *userdata, int r, const HelperTree *tree, const Refusal *why) {
+        Attaching *a = userdata;
+        HelperJob *job = TAKE_PTR(a->job);
+        Refusal mine = REFUSAL_NULL;
+
+        if (r != 0) {
+                r = r > 0 ? attaching_refused(a, r, why, &mine) : r;
+                a->done(a->userdata, r, &mine);
+                return;
+        }
+        r = attaching_open_tree(a, tree, &mine);
+        if (r != 0)
+                helper_job_cancel(job);
+        else {
+                r = helper_release(job, &mine);
+                if (r == 0)
+                        attaching_accept(a);
+                else
+                        attaching_undo(a);
+        }
+        a->done(a->userdata, r, &mine);
+}
+
+static int attaching_seize(Attaching *a) {
+        const SeizeRule rule = {
+                .any = !attaching_is_guarded(a),
+                .uid = a->peer->uid,
+                .gids = a->peer->gids,
+                .n_gids = a->peer->n_gids,
+        };
+        int r = helper_seize(a->service->helper, a->pidfd, &rule, HELPER_SEIZE_MAX_USEC / 2,
+                             attaching_seized, a, &a->job);
+
+        return r < 0 ? r : -EINPROGRESS;
+}
+
+/* ---- a process that bears nobody meanwhile ---- */
+
+/* One try. 0: all threads are open, and with descendants there are none yet; 1: somebody was born, or it is
+ * not the way to do it; nothing is open then. */
+static int attaching_try(Attaching *a, bool *ret_current, Refusal *why) {
+        _cleanup_(threads_done) Threads before = THREADS_NULL, after = THREADS_NULL;
+        pid_t last = tree_last_born();
+        int r;
+
+        *ret_current = false;
+        r = threads_list(a->pid, &before, why);
+        if (r != 0)
+                return r;
+        if (a->descendants && (last == 0 || before.n_tids > TREE_THREADS ||
+                               tree_has_children(a->pid, &before)))
+                return 0;
+        r = attaching_open_threads(a, before.tids, before.n_tids, why);
+        if (r != 0)
+                return r;
+        r = threads_list(a->pid, &after, why);
+        if (r == 0)
+                *ret_current = process_exists(a->pidfd) && threads_equal(&before, &after) &&
+                               (!a->descendants || tree_last_born() == last);
+        if (!*ret_current)
+                attaching_undo(a);
+        return r;
+}
+
+/* It is open, disabled; it may have become somebody else's program meanwhile. */
+static void attaching_verified(void *userdata, int r, const ProcessFacts *facts,
+                               const Refusal *why) {
+        Attaching *a = userdata;
+        const char *words = r == 0 ? trace_rule_denies(a->peer, facts) : NULL;
+        Refusal changed;
+
+        a->job = NULL;
+        if (words) {
+                r = refuse(&changed, REFUSAL_NOT_PERMITTED,
+                           "process %d changed while it was being opened: %s", (int) a->pid, words);
+                why = &changed;
+        }
+        if (r == 0)
+                attaching_accept(a);
+        else
+                attaching_undo(a);
+        a->done(a->userdata, r, why);
+}
+
+int attaching_open(Attaching *a, Refusal *why) {
+        int rounds = a->descendants ? TREE_ROUNDS : THREAD_ROUNDS;
+        bool current = false;
+        int r;
+
+        for (size_t i = 0; i < a->n_sets; i++)
+                counter_set_reap(a->sets[i]);
+        r = attaching_check(a, why);
+        for (int round = 0; r == 0 && !current && round < rounds; round++)
+                r = attaching_try(a, &current, why);
+        if (r != 0)
+                return r;
+        if (!process_exists(a->pidfd)) {
+                attaching_undo(a);
+                return refuse_ended(a, why);
+        }
+        if (!current)
+                return attaching_seize(a);
+        if (!attaching_is_guarded(a)) {
+                attaching_accept(a);
+                return 0;
+        }
+        r = helper_inspect(a->service->helper, a->pidfd, attaching_verified, a, &a->job);
+        if (r < 0)
+                attaching_undo(a);
+        return r < 0 ? r : -EINPROGRESS;
+}
+
+void attaching_done(Attaching *a) {
+        a->job = helper_job_cancel(a->job);
+        attaching_undo(a);
+        a->n_sets = 0;
+        a->pidfd = close_fd(a->pidfd);
+}
