@@ -39,7 +39,8 @@ int daemon_fork(int *ret_report) {
                 return -errno;
         if (getppid() != parent)
                 _exit(EXIT_FAILURE);
-        /* a caller's lock or pipe is not to live as long as a daemon */
+        /* The caller's locks and pipes are not to live as long as a daemon. The write end of a new
+         * pipe has the higher number. */
         if (close_range(STDERR_FILENO + 1, (unsigned) reporter - 1, 0) < 0 ||
             close_range((unsigned) reporter + 1, UINT_MAX, 0) < 0)
                 return -errno;
@@ -55,10 +56,10 @@ int daemon_detach(int report) {
                 return -errno;
         if (setsid() < 0 || chdir("/") < 0 || prctl(PR_SET_PDEATHSIG, 0) < 0)
                 return -errno;
-        say_to(SAY_TO_LOG);
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 if (dup2(null, fd) < 0)
                         return -errno;
+        say_to(SAY_TO_LOG);
         /* a parent that was killed meanwhile has sent SIGTERM */
         if (write(reporter, "", 1) != 1)
                 return -errno;

@@ -10,8 +10,8 @@
 #include "core/util.h"
 
 /* The parent does not return but exits: 0 once the child has detached, EXIT_FAILURE when it ends
- * before. The child gets *ret_report, and ends with its parent. Negative errno: there is no child.
- */
+ * before. The child has *ret_report and its standard streams but no other descriptor, and ends with
+ * its parent. Negative errno: it could not be. */
 int daemon_fork(int *ret_report);
 
 /* In the child: a session of its own, / as working directory, /dev/null for its standard streams;

@@ -100,3 +100,12 @@ int refuse(Refusal *why, int code, const char *format, ...) {
         text_clean(why->text);
         return code;
 }
+
+int refusal_prefix(Refusal *why, const char *prefix) {
+        Refusal inner;
+
+        if (!why)
+                return REFUSAL_INVALID_ARGS;
+        inner = *why;
+        return refuse(why, inner.code, "%s%s", prefix, inner.text);
+}

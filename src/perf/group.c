@@ -424,6 +424,18 @@ void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality
         *ret_quality = ret->enabled == 0 || g->yielded ? QUALITY_UNMEASURED : worst;
 }
 
+size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n) {
+        size_t n_open = 0;
+
+        for (size_t part = 0; part < g->n_parts; part++) {
+                int fd = group_slot(g, part, event)->fd;
+
+                if (fd >= 0 && n_open++ < n)
+                        fds[n_open - 1] = fd;
+        }
+        return n_open;
+}
+
 size_t group_n_descriptors(const Group *g) {
         return g->n_parts * g->n_events + g->n_targets + (g->cgroup >= 0);
 }

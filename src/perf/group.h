@@ -143,6 +143,10 @@ int group_cpu_join(Group *g, unsigned cpu, Refusal *why);
 void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality);
 void group_read_part(const Group *g, size_t event, size_t part, Reading *ret, Quality *ret_quality);
 
+/* The open descriptors of one event: puts at most n of them, borrowed, into fds and returns how many there
+ * are. */
+size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n);
+
 /* Descriptors that a group of so many events holds open with its parts. */
 size_t group_n_descriptors(const Group *g);
 

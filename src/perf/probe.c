@@ -53,6 +53,11 @@ static void fds_close(int *fds, unsigned n) {
                 close_fd(fds[--n]);
 }
 
+/* Says nothing about the PMU: it is we who have nothing left. */
+static bool is_our_fault(int r) {
+        return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
 /* Opens up to max events on the CPU, as one group or each for itself. Returns how many, or -errno when
  * not even the first is possible for another reason than a full PMU. */
 static int probe_fill(const struct perf_event_attr *event, bool group, unsigned cpu, int *fds,
@@ -62,7 +67,7 @@ static int probe_fill(const struct perf_event_attr *event, bool group, unsigned 
 
                 attr.disabled = !group || n == 0;
                 fds[n] = probe_open(&attr, cpu, group && n > 0 ? fds[0] : -1);
-                if (fds[n] == -EMFILE || fds[n] == -ENFILE || fds[n] == -ENOMEM) {
+                if (is_our_fault(fds[n])) {
                         int r = fds[n];
 
                         fds_close(fds, n);
@@ -209,7 +214,7 @@ static int probe_cpu_begin(const Probe *p, ProbeCpu *c, const struct perf_event_
         if (!c->fds)
                 return -ENOMEM;
         n = probe_fill(event, p->pmu->kind == PMU_CORE, c->cpu, c->fds, p->wanted);
-        if (n < 0 && n != -ENODEV) {
+        if (is_our_fault(n)) {
                 free(c->fds);
                 c->fds = NULL;
                 return n;

@@ -57,7 +57,8 @@ int probe_capacity(Pmu *pmu, const CpuSet *online);
 /* Whether probe_begin() can tell anything about it. */
 bool probe_can(const Pmu *pmu);
 
-/* Looks for wanted free counters on each of the CPUs (which must be online). -ENOMEM, -EMFILE. */
+/* Looks for wanted free counters on each of the CPUs. Where none can be opened, for the CPU is offline or the
+ * kernel refuses, none is free. -ENOMEM, -EMFILE, -ENFILE; -EINVAL for what it can tell nothing about. */
 int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec, Probe **ret);
 int probe_look(Probe *p, uint64_t now_usec);
 

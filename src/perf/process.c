@@ -21,7 +21,8 @@ static int refuse_gone(pid_t pid, Refusal *why) {
 }
 
 bool process_exists(int pidfd) {
-        /* signal 0 sends nothing; without the right to send it is EPERM, of a reaped process ESRCH */
+        /* signal 0 sends nothing; without the right to send it is EPERM, of a reaped process ESRCH
+         */
         return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) >= 0 || errno == EPERM;
 }
 
@@ -79,7 +80,8 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
                 return refuse(why, REFUSAL_NO_SUCH_PROCESS,
                               "the process behind the pidfd lives in another PID namespace");
         if (pid < 0)
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "the process behind the pidfd has ended");
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "the process behind the pidfd has ended");
         *ret = pid;
         return 0;
 }
@@ -130,8 +132,8 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         if (f->tracer == 0)
                 f->tracer = (pid_t) strtol(tracer, NULL, 10);
         if (lives) {
-                /* A thread that has ended has no memory to be dumpable by: the kernel gives its files to
-                 * root, which must not make the rest of its process look worse. */
+                /* A thread that has ended has no memory to be dumpable by: the kernel gives its
+                 * files to root, which must not make the rest of its process look worse. */
                 f->dumpable = (f->zombie || f->dumpable) && uid[1] != 0 && st->st_uid == uid[1];
                 f->zombie = false;
         }
@@ -197,7 +199,8 @@ int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
         if (r != 0)
                 return r;
         r = facts_read(&f);
-        /* Only while the number is not free for somebody else are these the facts of our process. */
+        /* Only while the number is not free for somebody else are these the facts of our process.
+         */
         if (!process_exists(pidfd))
                 return refuse_gone(f.pid, why);
         if (r > 0 || r == -EACCES || r == -EPERM)
@@ -232,7 +235,8 @@ const char *process_untraceable(const ProcessFacts *f, uid_t uid, const gid_t *g
                 { !f->same_pid_ns, "it lives in another PID namespace" },
                 { !f->same_user_ns, "it lives in another user namespace" },
                 { !ids_are(f->uid, uid), "it does not run as the caller's user alone" },
-                { !gids_match(f, gids, n_gids), "it does not run with one of the caller's groups alone" },
+                { !gids_match(f, gids, n_gids),
+                  "it does not run with one of the caller's groups alone" },
                 { !f->uniform, "its threads run as different users or groups" },
                 { f->permitted != 0, "it holds capabilities" },
                 { !f->dumpable, "it is not dumpable" },

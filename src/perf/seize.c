@@ -3,124 +3,31 @@
 
 #include <fcntl.h>
 #include <linux/kcmp.h>
-#include <search.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/queue.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "procfs.h"
+#include "seize-tree.h"
 #include "threads.h"
 
 #define PF_IO_WORKER   0x00000010u
 #define PF_USER_WORKER 0x00004000u
-#define WAIT_STEP_NSEC 1000000 /* how often a parent inside vfork is looked for, as it never tells */
+#define WAIT_STEP_NSEC 1000000 /* a parent inside vfork never tells: it is looked for */
 
 /* New children of a stopped thread are seized by the kernel, in the moment they are born. */
 #define OPTIONS                                                                                    \
         (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
-
-typedef struct Task Task;
-typedef struct Tgroup Tgroup;
-
-struct Task {
-        pid_t tid; /* first: the key */
-        Tgroup *group;
-        TAILQ_ENTRY(Task) entry;
-        bool standing; /* stopped by us, or cannot run user code for another reason */
-        bool stopped;  /* it told us that it has stopped, and can be detached */
-        int signal;    /* it stopped on its way to this signal, which it must get in the end */
-};
-
-struct Tgroup {
-        pid_t pid; /* first: the key */
-        int pidfd;
-        TAILQ_ENTRY(Tgroup) entry;
-        TAILQ_HEAD(, Task) tasks;
-        ProcessFacts facts;
-};
-
-struct Seize {
-        TAILQ_HEAD(, Tgroup) groups;
-        void *groups_by_pid;
-        void *tasks_by_tid;
-        SeizeRule rule;
-        Refusal *why;
-        size_t n_new; /* in this round */
-};
-
-static int compare_numbers(const void *a, const void *b) {
-        pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
-
-        return x < y ? -1 : x > y;
-}
-
-static void *find(void *const *tree, pid_t number) {
-        void **node = tfind(&number, tree, compare_numbers);
-
-        return node ? *node : NULL;
-}
 
 static uint64_t now_usec(void) {
         struct timespec t;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &t);
         return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
-static void task_forget(Seize *s, Task *t) {
-        tdelete(t, &s->tasks_by_tid, compare_numbers);
-        TAILQ_REMOVE(&t->group->tasks, t, entry);
-        free(t);
-}
-
-static int task_add(Seize *s, Tgroup *g, pid_t tid, Task **ret) {
-        Task *t = calloc(1, sizeof(Task));
-
-        if (!t)
-                return -ENOMEM;
-        *t = (Task){ .tid = tid, .group = g };
-        if (!tsearch(t, &s->tasks_by_tid, compare_numbers)) {
-                free(t);
-                return -ENOMEM;
-        }
-        TAILQ_INSERT_TAIL(&g->tasks, t, entry);
-        s->n_new++;
-        *ret = t;
-        return 0;
-}
-
-typedef struct TaskState {
-        char state;
-        pid_t parent;
-        unsigned flags;
-} TaskState;
-
-/* False: it has ended. */
-static bool task_state(pid_t pid, TaskState *ret) {
-        _cleanup_free_ char *text = NULL;
-        const char *fields;
-
-        if (procfs_read(pid, "stat", &text, NULL) < 0)
-                return false;
-        fields = procfs_stat(text, NULL);
-        return fields &&
-               sscanf(fields, "%c %d %*d %*d %*d %*d %u", &ret->state, &ret->parent, &ret->flags) == 3 &&
-               ret->state != 'Z' && ret->state != 'X';
-}
-
-static pid_t tracer_of(pid_t tid) {
-        _cleanup_free_ char *text = NULL;
-        const char *field;
-
-        if (procfs_read(tid, "status", &text, NULL) < 0)
-                return 0;
-        field = procfs_field(text, "TracerPid");
-        return field ? (pid_t) strtol(field, NULL, 10) : 0;
 }
 
 /* The kernel refuses to seize it: why? 1: it is no part of the tree (any more). */
@@ -130,7 +37,7 @@ static int task_unseizable(Seize *s, Task *t) {
 
         if (!task_state(t->tid, &state))
                 return 1;
-        tracer = tracer_of(t->tid);
+        tracer = task_tracer(t->tid);
         if (tracer == getpid()) {
                 /* born under our eyes: it stops by itself, and may have done so */
                 t->standing = t->stopped = state.state == 't';
@@ -166,7 +73,8 @@ static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
         return r == 1 ? 0 : r;
 }
 
-/* Looks for threads that are new, and forgets those that have ended or, by exec, changed their number. */
+/* Looks for threads that are new, and forgets those that have ended or, by exec, changed their
+ * number. */
 static int group_look(Seize *s, Tgroup *g) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         Task *t, *next;
@@ -181,7 +89,7 @@ static int group_look(Seize *s, Tgroup *g) {
                         task_forget(s, t);
         }
         for (size_t i = 0; i < threads.n_tids; i++)
-                if (!find(&s->tasks_by_tid, threads.tids[i])) {
+                if (!seize_find_task(s, threads.tids[i])) {
                         r = task_seize(s, g, threads.tids[i]);
                         if (r != 0)
                                 return r;
@@ -204,31 +112,6 @@ static int group_check(Seize *s, Tgroup *g) {
         return 0;
 }
 
-static void group_forget(Seize *s, Tgroup *g) {
-        while (!TAILQ_EMPTY(&g->tasks))
-                task_forget(s, TAILQ_FIRST(&g->tasks));
-        tdelete(g, &s->groups_by_pid, compare_numbers);
-        TAILQ_REMOVE(&s->groups, g, entry);
-        close_fd(g->pidfd);
-        free(g);
-}
-
-/* Takes pidfd over. */
-static int group_add(Seize *s, pid_t pid, int pidfd, Tgroup **ret) {
-        Tgroup *g = calloc(1, sizeof(Tgroup));
-
-        if (!g || !tsearch((g->pid = pid, g), &s->groups_by_pid, compare_numbers)) {
-                free(g);
-                close_fd(pidfd);
-                return -ENOMEM;
-        }
-        g->pidfd = pidfd;
-        TAILQ_INIT(&g->tasks);
-        TAILQ_INSERT_TAIL(&s->groups, g, entry);
-        *ret = g;
-        return 0;
-}
-
 /* A process that was seen as a child of the tree; by now its number may be somebody else's. */
 static int group_join(Seize *s, pid_t pid) {
         TaskState state;
@@ -238,8 +121,7 @@ static int group_join(Seize *s, pid_t pid) {
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
-        if (!task_state(pid, &state) || !find(&s->groups_by_pid, state.parent) ||
-            !process_exists(fd)) {
+        if (!task_state(pid, &state) || !seize_find_group(s, state.parent) || !process_exists(fd)) {
                 close_fd(fd);
                 return 0;
         }
@@ -253,7 +135,8 @@ static int group_join(Seize *s, pid_t pid) {
         return r; /* its threads have their turn in this same round */
 }
 
-/* Calls f for every child of a thread, until one answers something else than 0, which is returned. */
+/* Calls f for every child of a thread, until one answers something else than 0, which is returned.
+ */
 static int children_each(Seize *s, const Task *t, int (*f)(Seize *s, const Task *t, pid_t child)) {
         _cleanup_free_ char *text = NULL;
         char name[sizeof("task/-2147483648/children")], *p;
@@ -270,22 +153,12 @@ static int children_each(Seize *s, const Task *t, int (*f)(Seize *s, const Task 
 }
 
 static int child_look(Seize *s, const Task *t, pid_t child) {
-        return find(&s->groups_by_pid, child) ? 0 : group_join(s, child);
-}
-
-static bool group_stands(const Tgroup *g) {
-        Task *t;
-
-        TAILQ_FOREACH(t, &g->tasks, entry) {
-                if (!t->standing)
-                        return false;
-        }
-        return true;
+        return seize_find_group(s, child) ? 0 : group_join(s, child);
 }
 
 /* Whether t waits for this child: it stands, and has not yet left t's memory (vfork(2)). */
 static int child_holds(Seize *s, const Task *t, pid_t child) {
-        const Tgroup *g = find(&s->groups_by_pid, child);
+        const Tgroup *g = seize_find_group(s, child);
 
         return g && !TAILQ_EMPTY(&g->tasks) && group_stands(g) &&
                syscall(SYS_kcmp, t->tid, child, KCMP_VM, 0, 0) == 0;
@@ -305,7 +178,7 @@ static void stops_collect(Seize *s) {
         int status;
 
         while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
-                Task *t = find(&s->tasks_by_tid, tid);
+                Task *t = seize_find_task(s, tid);
 
                 if (!t)
                         continue;
@@ -323,8 +196,8 @@ static Task *find_moving(Seize *s) {
         Tgroup *g;
         Task *t;
 
-        TAILQ_FOREACH(g, &s->groups, entry) {
-                TAILQ_FOREACH(t, &g->tasks, entry) {
+        TAILQ_FOREACH (g, &s->groups, entry) {
+                TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (!t->standing)
                                 t->standing = task_in_vfork(s, t);
                         if (!t->standing)
@@ -367,7 +240,7 @@ static int round_look(Seize *s, uint64_t deadline_usec) {
         for (g = TAILQ_FIRST(&s->groups); g; g = next) {
                 int r = group_look(s, g);
 
-                TAILQ_FOREACH(t, &g->tasks, entry) {
+                TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (r == 0)
                                 r = children_each(s, t, child_look);
                 }
@@ -395,14 +268,14 @@ static int groups_check(Seize *s, pid_t root) {
                 else if (r != 0)
                         return r;
         }
-        if (!find(&s->groups_by_pid, root))
+        if (!seize_find_group(s, root))
                 return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) root);
         return 0;
 }
 
 static int settle(Seize *s, pid_t root, uint64_t deadline_usec) {
-        /* What stands bears nobody, so one round that finds nobody new would do, if /proc listed children
-         * without fail while one of them is being killed. */
+        /* What stands bears nobody, so one round that finds nobody new would do, if /proc listed
+         * children without fail while one of them is being killed. */
         for (unsigned quiet = 0; quiet < 2;) {
                 int r;
 
@@ -447,7 +320,8 @@ static int root_join(Seize *s, int pidfd, pid_t *ret) {
         return r == 0 ? group_check(s, g) : r;
 }
 
-int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize **ret, Refusal *why) {
+int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize **ret,
+                Refusal *why) {
         _cleanup_(seize_endp) Seize *s = calloc(1, sizeof(Seize));
         pid_t root;
         int r;
@@ -468,44 +342,14 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
         return r;
 }
 
-int seize_list(const Seize *s, ProcessFacts **ret_processes, size_t *ret_n_processes,
-               SeizedThread **ret_threads, size_t *ret_n_threads) {
-        size_t n_processes = 0, n_threads = 0;
-        _cleanup_free_ ProcessFacts *processes = NULL;
-        _cleanup_free_ SeizedThread *threads = NULL;
-        const Tgroup *g;
-        const Task *t;
-
-        TAILQ_FOREACH(g, &s->groups, entry) {
-                n_processes++;
-                TAILQ_FOREACH(t, &g->tasks, entry)
-                n_threads++;
-        }
-        processes = calloc(MAX(n_processes, 1u), sizeof(*processes));
-        threads = calloc(MAX(n_threads, 1u), sizeof(*threads));
-        if (!processes || !threads)
-                return -ENOMEM;
-        n_processes = n_threads = 0;
-        TAILQ_FOREACH(g, &s->groups, entry) {
-                processes[n_processes++] = g->facts;
-                TAILQ_FOREACH(t, &g->tasks, entry)
-                threads[n_threads++] = (SeizedThread){ t->tid, g->pid };
-        }
-        *ret_processes = TAKE_PTR(processes);
-        *ret_threads = TAKE_PTR(threads);
-        *ret_n_processes = n_processes;
-        *ret_n_threads = n_threads;
-        return 0;
-}
-
 Seize *seize_end(Seize *s) {
         Tgroup *g;
         Task *t;
 
         if (!s)
                 return NULL;
-        TAILQ_FOREACH(g, &s->groups, entry) {
-                TAILQ_FOREACH(t, &g->tasks, entry) {
+        TAILQ_FOREACH (g, &s->groups, entry) {
+                TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (t->stopped)
                                 (void) ptrace(PTRACE_DETACH, t->tid, NULL,
                                               (void *) (intptr_t) t->signal);

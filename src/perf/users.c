@@ -70,7 +70,8 @@ static uint32_t count_descriptors(pid_t pid) {
         for (struct dirent *e; d && (e = readdir(d));) {
                 ssize_t length = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
 
-                n += length == sizeof(PERF_LINK) - 1 && memcmp(link, PERF_LINK, (size_t) length) == 0;
+                n += length == sizeof(PERF_LINK) - 1 &&
+                     memcmp(link, PERF_LINK, (size_t) length) == 0;
         }
         return n;
 }
@@ -102,7 +103,8 @@ static bool has_suffix(const char *name, size_t length, const char *suffix) {
 }
 
 static bool is_unit(const char *name, size_t length) {
-        static const char *const suffixes[] = { ".service", ".scope", ".socket", ".mount", ".swap" };
+        static const char *const suffixes[] = { ".service", ".scope", ".socket", ".mount",
+                                                ".swap" };
 
         for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
                 if (has_suffix(name, length, suffixes[i]))
@@ -110,8 +112,8 @@ static bool is_unit(const char *name, size_t length) {
         return false;
 }
 
-/* The innermost unit of a cgroup path: below it there may be groups of the unit's own, above it slices.
- * A slice is the answer where there is nothing else. */
+/* The innermost unit of a cgroup path: below it there may be groups of the unit's own, above it
+ * slices. A slice is the answer where there is nothing else. */
 static void find_unit(const char *path, char *ret, size_t size) {
         bool only_slices = true;
 
@@ -159,8 +161,8 @@ static bool user_read(pid_t pid, uint32_t n_descriptors, User *ret) {
         return true;
 }
 
-int users_scan(const pid_t *skip, size_t n_skip,
-               int (*found)(void *userdata, const User *user), void *userdata) {
+int users_scan(const pid_t *skip, size_t n_skip, int (*found)(void *userdata, const User *user),
+               void *userdata) {
         _cleanup_(pids_done) Pids pids = {};
         unsigned n_found = 0;
         User user;

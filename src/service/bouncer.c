@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "service/denial.h"
 #include "service/question.h"
 
 struct Bouncer {
@@ -128,7 +129,10 @@ int bouncer_check(Bouncer *b, Peer *peer, sd_bus_message *m, unsigned actions, c
         r = screen(peer, m, actions, why);
         if (r != 0 || peer->uid == 0 || actions == ACTION_NONE)
                 return r;
-        return bouncer_ask(b, peer, m, actions, reason, false, why);
+        r = bouncer_ask(b, peer, m, actions, reason, false, why);
+        if (r == REFUSAL_ACCESS_DENIED)
+                denial_log(peer, actions, why);
+        return r;
 }
 
 int bouncer_may_manage(Bouncer *b, Peer *peer, sd_bus_message *m) {

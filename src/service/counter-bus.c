@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "perf/process.h"
+#include "service/attach-call.h"
 #include "service/counter.h"
 #include "service/object.h"
+#include "service/persistent.h"
 #include "service/reply.h"
 
 /* org.perfalloc1.Counter */
+
+#define FDS_MAX 16u /* that the system bus lets a message carry */
 
 static Event *counter_event(const Counter *c) {
         return &c->set->group->events[c->event];
@@ -49,7 +54,9 @@ static int get_targets(sd_bus *bus, const char *path, const char *interface, con
         int r = sd_bus_message_open_container(reply, 'a', "u");
 
         for (size_t i = 0; r >= 0 && counter_is_seen(c) && i < g->n_targets; i++)
-                r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
+                /* the number of one that has ended may be another's */
+                if (process_exists(g->targets[i].pidfd))
+                        r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -89,12 +96,16 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
 static int get_persistent(sd_bus *bus, const char *path, const char *interface,
                           const char *property, sd_bus_message *reply, void *userdata,
                           sd_bus_error *error) {
-        return sd_bus_message_append(reply, "b", false);
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "b", c->set->persistent);
 }
 
 static int get_id(sd_bus *bus, const char *path, const char *interface, const char *property,
                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", "");
+        char id[PERSISTENT_ID_SIZE];
+
+        return sd_bus_message_append(reply, "s", persistent_id(userdata, id));
 }
 
 static int get_quality(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -112,6 +123,14 @@ static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         Service *s = c->set->service;
         Refusal why = REFUSAL_NULL;
         int r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+
+        return r == 0 ? 0 : reply_failure(r, &why, error);
+}
+
+/* The same for what readers may do too. */
+static int counter_enter_reading(Counter *c, sd_bus_message *m, sd_bus_error *error) {
+        Refusal why = REFUSAL_NULL;
+        int r = counter_check_reader(c, peers_sender(c->set->service->peers, m), m, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -152,13 +171,23 @@ static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
         Reading reading;
         Quality quality;
-        int r = counter_enter(c, m, error);
+        int r = counter_enter_reading(c, m, error);
 
         if (r != 0)
                 return r;
         group_read(c->set->group, c->event, &reading, &quality);
         return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
                                           reading.running, quality_name(quality));
+}
+
+/* What processes that were detached had counted, so that the rows add up. */
+static int append_past(sd_bus_message *reply, const Counter *c) {
+        const Reading *past = &c->set->group->past[c->event];
+
+        if (past->enabled == 0)
+                return 0;
+        return sd_bus_message_append(reply, "(iuttts)", -1, 0, past->value, past->enabled,
+                                     past->running, quality_name(reading_quality(past)));
 }
 
 static int append_rows(sd_bus_message *reply, const Counter *c) {
@@ -175,13 +204,15 @@ static int append_rows(sd_bus_message *reply, const Counter *c) {
                                           (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
                                           reading.enabled, reading.running, quality_name(quality));
         }
+        if (r >= 0)
+                r = append_past(reply, c);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         Counter *c = userdata;
-        int r = counter_enter(c, m, error);
+        int r = counter_enter_reading(c, m, error);
 
         if (r != 0)
                 return r;
@@ -189,6 +220,55 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r >= 0)
                 r = append_rows(reply, c);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int append_descriptors(sd_bus_message *reply, const int *fds, size_t n) {
+        int r = sd_bus_message_open_container(reply, 'a', "h");
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = sd_bus_message_append_basic(reply, 'h', &fds[i]);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t *ret_n,
+                               Refusal *why) {
+        const CounterSet *set = c->set;
+        size_t n;
+
+        if (set->monitor)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "%s is a monitor: it gives way, and so its descriptors stay here", c->path);
+        n = group_descriptors(set->group, c->event, fds, FDS_MAX);
+        if (n > FDS_MAX)
+                return refuse(why, REFUSAL_LIMITS_EXCEEDED,
+                              "%s has %zu descriptors, and a message carries %u: open it as several "
+                              "counters, with fewer CPUs (option 'cpus') or threads each",
+                              c->path, n, FDS_MAX);
+        *ret_n = n;
+        return 0;
+}
+
+static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        Counter *c = userdata;
+        Refusal why = REFUSAL_NULL;
+        int fds[FDS_MAX];
+        size_t n = 0;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        r = counter_descriptors(c, fds, &n, &why);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append_descriptors(reply, fds, n);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        if (r >= 0)
+                c->set->handed_out = true;
+        return r;
 }
 
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -237,6 +317,16 @@ static const sd_bus_vtable counter_vtable[] = {
                                 method_read, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
                                 method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),
+                                SD_BUS_NO_RESULT, attach_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("DetachProcess", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT,
+                                detach_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Persist", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", id), persist_handle,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Adopt", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, adopt_handle,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetFds", SD_BUS_NO_ARGS, SD_BUS_RESULT("ah", fds), method_get_fds,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
@@ -259,7 +349,7 @@ int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char 
 
         if (!c)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
-        r = service_check_owner(s, peer, m, c->set->uid, c->path, why);
+        r = counter_check_reader(c, peer, m, why);
         if (r == 0)
                 *ret = c;
         return r;

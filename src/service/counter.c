@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/hold.h"
+
+#include "service/attach-call.h"
 #include "service/sampled.h"
 
 #define COUNTER_RETRY_USEC USEC_PER_SEC
@@ -31,21 +34,30 @@ const char *counter_state(const Counter *c) {
                 return "error";
         if (g->yielded)
                 return "yielded";
+        if (group_is_dropped(g))
+                return "error";
         return g->wanted ? "counting" : "stopped";
 }
 
 static void counter_announce(Counter *c) {
         Service *s = c->set->service;
+        unsigned news = c->news;
+        char *names[] = { NULL, NULL, NULL };
+        size_t n = 0;
 
-        if (c->announced) {
-                (void) sd_bus_emit_properties_changed(s->bus, c->path, PERFALLOC_COUNTER_INTERFACE,
-                                                      "State", NULL);
+        c->news = 0;
+        if (!c->announced) {
+                c->announced = true;
+                s->broadcasting = true;
+                (void) sd_bus_emit_object_added(s->bus, c->path);
+                s->broadcasting = false;
                 return;
         }
-        c->announced = true;
-        s->broadcasting = true;
-        (void) sd_bus_emit_object_added(s->bus, c->path);
-        s->broadcasting = false;
+        if (news & COUNTER_CHANGED_STATE)
+                names[n++] = (char *) "State";
+        if (news & COUNTER_CHANGED_PERSISTENT)
+                names[n++] = (char *) "Persistent";
+        (void) sd_bus_emit_properties_changed_strv(s->bus, c->path, PERFALLOC_COUNTER_INTERFACE, names);
 }
 
 /* What happened since the last round is told in slices, so that a thousand counters that yield hold up
@@ -63,9 +75,10 @@ static int counters_announce(sd_event_source *source, void *userdata) {
                 source, TAILQ_EMPTY(&s->changed) ? SD_EVENT_OFF : SD_EVENT_ON);
 }
 
-static void counter_announce_later(Counter *c) {
+void counter_changed(Counter *c, unsigned news) {
         Service *s = c->set->service;
 
+        c->news |= news;
         if (c->queued)
                 return;
         TAILQ_INSERT_TAIL(&s->changed, c, changed);
@@ -77,13 +90,14 @@ void counter_set_changed(CounterSet *set) {
         Counter *c;
 
         LIST_FOREACH(c, &set->members, members)
-                counter_announce_later(c);
+                counter_changed(c, COUNTER_CHANGED_STATE);
         if (set->group->error != 0)
                 (void) sd_event_source_set_enabled(set->service->retry, SD_EVENT_ON);
 }
 
 static void counter_set_yield_changed(void *userdata) {
         counter_set_changed(userdata);
+        counter_set_guard(userdata);
 }
 
 /* False: it is still in error. */
@@ -168,7 +182,8 @@ static int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         set->monitor->changed = counter_set_yield_changed;
         set->monitor->userdata = set;
         /* In a partial hold others may have to make room for one of higher priority. */
-        return set->service->ledger.n_active > 0 ? roster_apply(&set->service->roster, 0, NULL) : 0;
+        return roster_apply(&set->service->roster, holds_current(set->service),
+                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
 }
 
 int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
@@ -181,8 +196,12 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                 return -ENOMEM;
         }
         *set = (CounterSet){ .service = s, .group = group, .uid = o->uid, .configured = o->configured,
+                             .persistent = o->persistent,
                              .peer = o->peer ? peer_ref(o->peer) : NULL };
         LIST_INSERT_HEAD(&s->sets, set, sets);
+        r = o->peer ? counter_set_add_user(set, o->peer, false, why) : 0;
+        if (r != 0)
+                return r;
         set->name = strdup(o->name ?: "");
         if (!set->name)
                 return -ENOMEM;
@@ -226,6 +245,8 @@ CounterSet *counter_set_free(CounterSet *set) {
                 counter_close(c);
         }
         LIST_REMOVE(set, sets);
+        helper_job_cancel(set->guard);
+        counter_set_drop_users(set);
         if (set->monitor)
                 own_monitor_free(set->monitor);
         else
@@ -257,7 +278,7 @@ int counter_new(CounterSet *set, size_t event, Counter **ret) {
                 return -ENOMEM;
         }
         LIST_INSERT_HEAD(&set->members, c, members);
-        counter_announce_later(c);
+        counter_changed(c, COUNTER_CHANGED_STATE);
         service_touch(s);
         *ret = c;
         return 0;
@@ -267,6 +288,7 @@ void counter_close(Counter *c) {
         CounterSet *set = c->set;
         Service *s = set->service;
 
+        attach_calls_forget_counter(s, c);
         LIST_REMOVE(c, members);
         if (c->queued)
                 TAILQ_REMOVE(&s->changed, c, changed);
@@ -302,6 +324,8 @@ void counters_forget_peer(Service *s, Peer *peer) {
         for (set = LIST_FIRST(&s->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (set->peer == peer)
+                        peer_unrefp(&set->peer);
+                if (counter_set_forget_user(set, peer))
                         counter_set_free(set);
         }
 }

@@ -16,6 +16,7 @@
 
 typedef struct CounterSet CounterSet;
 typedef struct CounterSetOptions CounterSetOptions;
+typedef struct CounterUser CounterUser;
 
 struct CounterSet {
         Service *service;
@@ -24,12 +25,31 @@ struct CounterSet {
         Group *group;                 /* the monitor's, when there is one */
         OwnMonitor *monitor; /* role monitor, else NULL */
         uid_t uid;
-        Peer *peer; /* whose leaving ends it, NULL: nobody's */
+        Peer *peer; /* who opened it; NULL once that has left, and for a configured one */
+        LIST_HEAD(, CounterUser) users; /* the last one's leaving ends it, unless: */
+        bool persistent;
+        bool handed_out; /* clients have descriptors of it */
+        HelperJob *guard; /* looks at a target that was opened anew */
+        uint64_t attached; /* how often a process was */
         bool configured; /* from monitors.d: not to be closed by anybody */
         char *name;
         char *cpus; /* as asked for, "" for a process */
         Scope scope; /* the cells that it may take counters of */
         QuotaCharge counters, descriptors;
+};
+
+/* A connection that uses a set: its owner's, or a reader's. */
+struct CounterUser {
+        Peer *peer;
+        bool other; /* a reader who may count processes that he may not trace */
+        QuotaCharge charge;
+        LIST_ENTRY(CounterUser) users;
+};
+
+/* What changed and is still to be told. */
+enum {
+        COUNTER_CHANGED_STATE = 1 << 0,
+        COUNTER_CHANGED_PERSISTENT = 1 << 1,
 };
 
 struct Counter {
@@ -39,6 +59,7 @@ struct Counter {
         size_t event; /* index in the set's group */
         bool announced; /* InterfacesAdded was sent */
         bool queued;    /* in service->changed */
+        unsigned news;  /* COUNTER_CHANGED_ bits */
         Sampled *sampled; /* what samplers have of it, NULL: none does */
         LIST_ENTRY(Counter) members;
         TAILQ_ENTRY(Counter) changed;
@@ -49,7 +70,7 @@ struct CounterSetOptions {
         Peer *peer;
         const char *name;
         const CpuSet *cpus; /* NULL: process scope */
-        bool monitor, configured;
+        bool monitor, configured, persistent;
         uint32_t priority;   /* of a monitor */
         PlanClass yields_to; /* likewise */
 };
@@ -76,6 +97,42 @@ const char *counter_state(const Counter *c);
 
 /* Its State may have changed (or it is new): told to everybody when the loop has time. */
 void counter_set_changed(CounterSet *set);
+
+void counter_changed(Counter *c, unsigned news);
+
+/* ---- its processes (counter-target.c) ---- */
+
+/* Opens tids, of the target and its descendants, unless the set has yielded; they do not count before
+ * counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is as before. */
+int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
+                       Refusal *why);
+void counter_set_accept(CounterSet *set, size_t target);
+void counter_set_detach(CounterSet *set, size_t target);
+
+/* Gives back what targets that have ended still take. */
+void counter_set_reap(CounterSet *set);
+
+/* Targets that were opened anew, after a yield, may have become what their user may not trace. They count
+ * again once they were inspected, or are detached. */
+void counter_set_guard(CounterSet *set);
+
+/* ---- its connections (counter-user.c) ---- */
+
+/* other: a reader who is allowed count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
+int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why);
+bool counter_set_has_user(const CounterSet *set, const Peer *peer);
+
+/* Readers who are not allowed count-other: what is counted now they may not be allowed to. */
+void counter_set_drop_readers(CounterSet *set);
+void counter_set_drop_users(CounterSet *set);
+
+/* True when this was the last one and the set is to go. */
+bool counter_set_forget_user(CounterSet *set, const Peer *peer);
+
+void counter_set_persist(CounterSet *set, bool persistent);
+
+/* Whether the peer may read the counter: as service_check_owner(), and whoever uses it. */
+int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why);
 
 /* The peer has left: what belongs to it goes. */
 void counters_forget_peer(Service *s, Peer *peer);

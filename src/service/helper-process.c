@@ -14,10 +14,11 @@
 
 #include "service/helper.h"
 
-#define SOCKET_FD          3
-#define CHILDREN_MAX       (HELPER_INSPECTS_MAX + HELPER_SCANS_MAX + HELPER_SEIZES_MAX)
-#define THREADS_INLINE_MAX 64u /* more threads are read by a child, as others are waiting meanwhile */
-#define INSPECT_MAX_USEC   (2 * USEC_PER_SEC)
+#define SOCKET_FD    3
+#define CHILDREN_MAX (HELPER_INSPECTS_MAX + HELPER_SCANS_MAX + HELPER_SEIZES_MAX)
+#define THREADS_INLINE_MAX                                                                         \
+        64u /* more threads are read by a child, as others are waiting meanwhile */
+#define INSPECT_MAX_USEC (2 * USEC_PER_SEC)
 
 typedef struct Child Child;
 typedef struct HelperProcess HelperProcess;
@@ -37,8 +38,8 @@ struct HelperProcess {
         Child children[CHILDREN_MAX];
 };
 
-/* Events on others' behalf are opened by workers that are forked from here, so what that takes is kept
- * at hand; reading needs the first two alone. */
+/* Events on others' behalf are opened by workers that are forked from here, so what that takes is
+ * kept at hand; reading needs the first two alone. */
 static const struct {
         cap_value_t value;
         bool effective;
@@ -80,8 +81,8 @@ static int die_with(pid_t parent) {
 }
 
 static void signals_reset(void) {
-        /* The service manager's SIGTERM and a terminal's signals go to all of the service: it decides, and
-         * may need answers until its end. */
+        /* The service manager's SIGTERM and a terminal's signals go to all of the service: it
+         * decides, and may need answers until its end. */
         static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
         sigset_t set;
 

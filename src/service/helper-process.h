@@ -7,10 +7,11 @@
 
 #include "service/helper-wire.h"
 
-/* Serves requests on socket until the other end is closed, with no other descriptor, and no capability
- * but what reading other processes takes. parent is the service: should it end, so does the helper. */
+/* Serves requests on socket until the other end is closed, with no other descriptor, and no
+ * capability but what reading other processes takes. parent is the service: should it end, so does
+ * the helper. */
 void helper_process_run(int socket, pid_t parent) __attribute__((noreturn));
 
-/* In a child of the helper: stops the tree, answers on socket, and lets go when release hangs up or time
- * is over. */
+/* In a child of the helper: stops the tree, answers on socket, and lets go when release hangs up or
+ * time is over. */
 void helper_process_seize(int socket, const HelperRequest *q, int pidfd, int release);

@@ -51,7 +51,8 @@ static void stand(int release, HelperShared *shared, uint64_t deadline_usec) {
 
         for (;;) {
                 uint64_t now = now_usec();
-                int left = now < deadline_usec ? (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1 : 0;
+                int left =
+                        now < deadline_usec ? (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1 : 0;
 
                 if (left == 0 || poll(&p, 1, left) > 0)
                         break;

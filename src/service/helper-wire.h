@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The messages between the service and its helper. Both are one program, so messages are structs; what
- * has another size is dropped, with its descriptors.
+ * The messages between the service and its helper. Both are one program, so messages are structs;
+ * what has another size is dropped, with its descriptors.
  */
 
 #include <sys/types.h>
@@ -44,8 +44,8 @@ typedef union HelperRequestBuffer {
         char bytes[HELPER_REQUEST_SIZE(HELPER_GIDS_MAX)];
 } HelperRequestBuffer;
 
-/* Every request gets one reply that answers and one that ends; that may be the same. What ends without
- * an answer has failed. */
+/* Every request gets one reply that answers and one that ends; that may be the same. What ends
+ * without an answer has failed. */
 struct HelperReply {
         uint64_t id;
         uint32_t op;
@@ -73,12 +73,14 @@ struct HelperShared {
         uint64_t n_threads;
 };
 
-/* 0 or -errno; a request never waits, a reply does. The first descriptor that is -1 ends the list. */
+/* 0 or -errno; a request never waits, a reply does. The first descriptor that is -1 ends the list.
+ */
 int helper_request_send(int socket, const HelperRequest *q, const int fds[2]);
 int helper_reply_send(int socket, const HelperReply *a, int fd);
 
-/* 1: one is there, with descriptors or -1, which the caller closes. 0: the other end has gone. -EBADMSG:
- * what came was no message. -EAGAIN: nothing is there (also where the socket would wait). */
+/* 1: one is there, with descriptors or -1, which the caller closes. 0: the other end has gone.
+ * -EBADMSG: what came was no message. -EAGAIN: nothing is there (also where the socket would wait).
+ */
 int helper_request_receive(int socket, HelperRequestBuffer *ret, int ret_fds[2]);
 int helper_reply_receive(int socket, HelperReply *ret, int *ret_fd);
 

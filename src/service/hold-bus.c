@@ -27,12 +27,12 @@ static int get_reason(sd_bus *bus, const char *path, const char *interface, cons
 
 static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append_strv(reply, ((Hold *) userdata)->request.pmus);
+        return sd_bus_message_append_strv(reply, ((Hold *) userdata)->request.what.pmus);
 }
 
 static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.cpus);
+        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.what.cpus);
 }
 
 static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,

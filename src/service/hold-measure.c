@@ -11,8 +11,8 @@ void hold_cover(Hold *h, bool granted) {
 
         if (h->ledger.counters > 0)
                 return;
-        for (size_t i = 0; i < h->request.scope.n_parts; i++) {
-                const ScopePart *part = &h->request.scope.parts[i];
+        for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
+                const ScopePart *part = &h->request.what.scope.parts[i];
                 Cover *cover = s->cover[part->pmu];
 
                 CPU_FOREACH(cpu, &part->cpus) {
@@ -114,7 +114,7 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
 }
 
 static int hold_probe_begin(Hold *h) {
-        const Scope *scope = &h->request.scope;
+        const Scope *scope = &h->request.what.scope;
 
         h->measuring = true;
         h->measured_free = true;
@@ -141,8 +141,8 @@ static bool hold_probe_look(Hold *h) {
 }
 
 static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
-        for (size_t part = 0; part < h->request.scope.n_parts; part++)
-                if (h->request.scope.parts[part].pmu == pmu->index)
+        for (size_t part = 0; part < h->request.what.scope.n_parts; part++)
+                if (h->request.what.scope.parts[part].pmu == pmu->index)
                         ledger_set_extra(&h->service->ledger, &h->ledger, part,
                                          h->ledger.extra[part] + more);
 }
@@ -164,7 +164,7 @@ static bool hold_ask_for_more(Hold *h) {
                 if (missing > 0)
                         hold_add_extra(h, p->pmu, missing);
         }
-        return roster_apply(&s->roster, h->yield_until_usec, &n_yielded) >= 0 && n_yielded > 0;
+        return roster_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) >= 0 && n_yielded > 0;
 }
 
 static bool hold_probes_agree(const Hold *h) {
@@ -206,8 +206,8 @@ void holds_cpu_joined(Service *s, unsigned cpu) {
         Hold *h;
 
         TAILQ_FOREACH(h, &s->granted, list)
-                for (size_t i = 0; i < h->request.scope.n_parts; i++) {
-                        const ScopePart *part = &h->request.scope.parts[i];
+                for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
+                        const ScopePart *part = &h->request.what.scope.parts[i];
 
                         /* who was never confirmed does not become so by one CPU more */
                         if (!cpuset_has(&part->cpus, cpu) ||
@@ -226,8 +226,8 @@ void hold_measure_joined(Hold *h) {
         bool all_free = true;
 
         CPU_FOREACH(cpu, &h->joined)
-                for (size_t i = 0; i < h->request.scope.n_parts; i++) {
-                        const ScopePart *part = &h->request.scope.parts[i];
+                for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
+                        const ScopePart *part = &h->request.what.scope.parts[i];
                         const Pmu *pmu = &s->pmus.pmus[part->pmu];
                         unsigned promised = hold_promised(h, pmu, part);
 
@@ -250,7 +250,7 @@ static bool hold_must_stand_back(const Hold *h) {
         TAILQ_FOREACH(earlier, &h->service->pending, list) {
                 if (earlier == h)
                         return false;
-                if (scope_overlaps(&earlier->request.scope, &h->request.scope))
+                if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
                         return true;
         }
         return false;
@@ -263,7 +263,7 @@ static bool hold_advance(Hold *h) {
         if (h->scan || hold_must_stand_back(h))
                 return false;
         if (!h->measuring) {
-                if (roster_asked(&s->roster, &h->request.scope, NULL, NULL) > 0) {
+                if (roster_asked(&s->roster, &h->request.what.scope, NULL, NULL) > 0) {
                         if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
                                 return false;
                         hold_add_asked(h);

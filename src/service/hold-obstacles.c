@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-obstacles.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,9 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
 
         if (h->n_obstacles >= HOLD_OBSTACLES_MAX)
                 return 0;
+        for (size_t i = 0; i < h->n_obstacles; i++)
+                if (h->obstacles[i].pid == pid && strcmp(h->obstacles[i].who, who) == 0)
+                        return 0; /* many counters of one client */
         obstacles = reallocarray(h->obstacles, h->n_obstacles + 1, sizeof(HoldObstacle));
         if (!obstacles)
                 return 0;
@@ -32,7 +36,7 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
         return 0;
 }
 
-static int add_foreign_counter(void *userdata, const CounterSet *set) {
+static int add_counter(void *userdata, const CounterSet *set) {
         char who[256];
 
         (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
@@ -54,19 +58,31 @@ static int visit_asked(void *userdata, const Yielder *y) {
         return visit->f(visit->userdata, pid, who);
 }
 
+static int visit_blocker(void *userdata, LedgerHold *l) {
+        const Hold *h = container_of(l, Hold, ledger);
+        const ObstacleVisit *visit = userdata;
+        char who[160];
+
+        (void) snprintf(who, sizeof(who), "hold %" PRIu64 " of uid %u (%s, %s)", h->id,
+                        (unsigned) h->uid, h->request.exclusive ? "exclusive" : "shared",
+                        hold_state_name(h->state));
+        return visit->f(visit->userdata, h->pid, who);
+}
+
 int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
                    void *userdata) {
         ObstacleVisit visit = { f, userdata };
 
-        if (h->state == HOLD_YIELDING) {
-                int r = roster_asked(&h->service->roster, &h->request.scope, visit_asked, &visit);
+        int r = 0;
 
-                if (r < 0)
-                        return r;
-        }
+        if (h->state == HOLD_YIELDING)
+                r = roster_asked(&h->service->roster, &h->request.what.scope, visit_asked, &visit);
+        else if (h->state == HOLD_QUEUED)
+                r = ledger_blockers(&h->service->ledger, &h->ledger, visit_blocker, &visit);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < h->n_obstacles; i++) {
-                int r = f(userdata, h->obstacles[i].pid, h->obstacles[i].who);
-
+                r = f(userdata, h->obstacles[i].pid, h->obstacles[i].who);
                 if (r < 0)
                         return r;
         }
@@ -76,14 +92,31 @@ int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char
 void hold_add_asked(Hold *h) {
         ObstacleVisit visit = { hold_add_obstacle, h };
 
-        (void) roster_asked(&h->service->roster, &h->request.scope, visit_asked, &visit);
+        (void) roster_asked(&h->service->roster, &h->request.what.scope, visit_asked, &visit);
+}
+
+void hold_add_blockers(Hold *h) {
+        ObstacleVisit visit = { hold_add_obstacle, h };
+
+        (void) ledger_blockers(&h->service->ledger, &h->ledger, visit_blocker, &visit);
 }
 
 void hold_add_foreign_counters(Hold *h) {
-        (void) counters_foreign(h->service, h->uid, &h->request.scope, add_foreign_counter, h);
+        (void) counters_foreign(h->service, h->uid, &h->request.what.scope, add_counter, h);
+}
+
+/* Of this service's own it is known who has some: foreground counters, and monitors that need not
+ * yield. */
+static void hold_add_standing_counters(Hold *h) {
+        const CounterSet *set;
+
+        LIST_FOREACH (set, &h->service->sets, sets)
+                if (!set->group->yielded && scope_overlaps(&set->scope, &h->request.what.scope))
+                        (void) add_counter(h, set);
 }
 
 void hold_add_users(Hold *h, const User *users, size_t n_users) {
+        hold_add_standing_counters(h);
         for (size_t i = 0; i < n_users; i++) {
                 const User *u = &users[i];
                 char who[sizeof(u->command) + sizeof(u->unit) + 64];

@@ -5,10 +5,9 @@
  * What a Hold or HoldUnattended call asks for: its arguments, checked against this machine.
  */
 
-#include "core/scope.h"
-#include "perf/pmu.h"
-#include "service/config.h"
-#include "service/peer.h"
+#include <systemd/sd-bus.h>
+
+#include "service/scope-request.h"
 
 typedef struct HoldRequest HoldRequest;
 
@@ -17,9 +16,7 @@ typedef struct HoldRequest HoldRequest;
 
 struct HoldRequest {
         char *reason;
-        char **pmus; /* names, as in the property */
-        char *cpus;  /* list, as in the property */
-        Scope scope;
+        ScopeRequest what;
         uint32_t counters; /* 0: all */
         bool exclusive, best_effort, unattended;
         uint64_t wait_usec, yield_usec;

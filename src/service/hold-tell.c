@@ -120,10 +120,11 @@ static int hold_refuse_ended(const Hold *h, Refusal *why) {
 
         switch (h->result) {
         case HOLD_TIMED_OUT:
+                (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_TIMED_OUT,
                               "the hold stood in the queue for the %" PRIu64
-                              " ms of wait_usec; others still hold the counters",
-                              h->request.wait_usec / USEC_PER_MSEC);
+                              " ms of wait_usec; still in the way: %s",
+                              h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_OBSTRUCTED,
@@ -145,21 +146,10 @@ void hold_tell_waiter(const Hold *h, sd_bus_message *m) {
                 reply_failure_later(m, hold_refuse_ended(h, &why), &why);
 }
 
-static int names_add_hold(void *userdata, LedgerHold *l) {
-        const Hold *h = container_of(l, Hold, ledger);
-        char name[160];
-
-        (void) snprintf(name, sizeof(name), "hold %" PRIu64 " of pid %d, uid %u (%s, %s)", h->id,
-                        (int) h->pid, (unsigned) h->uid,
-                        h->request.exclusive ? "exclusive" : "shared", hold_state_name(h->state));
-        names_add(userdata, name);
-        return 0;
-}
-
 int hold_refuse_busy(const Hold *h, Refusal *why) {
         Names names = {};
 
-        (void) ledger_blockers(&h->service->ledger, &h->ledger, names_add_hold, &names);
+        (void) hold_obstacles(h, names_add_obstacle, &names);
         return refuse(why, REFUSAL_BUSY,
                       "others hold counters of the scope: %s. Wait for them with wait_usec (perfalloc "
                       "--wait=TIME)",
@@ -173,7 +163,7 @@ static void hold_log(const Hold *h, int priority, const char *message_id, const 
                 "PERFALLOC_UID", uid,
                 "PERFALLOC_PID", pid,
                 "PERFALLOC_REASON", h->request.reason,
-                "PERFALLOC_CPUS", h->request.cpus,
+                "PERFALLOC_CPUS", h->request.what.cpus,
                 "PERFALLOC_CONFIRMED", h->confirmed ? "yes" : "no",
                 "PERFALLOC_LATENCY_USEC", latency,
                 "PERFALLOC_RESULT", hold_result_name(h->result),

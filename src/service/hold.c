@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "service/hold-measure.h"
 #include "service/hold-obstacles.h"
 #include "service/hold-tell.h"
+#include "service/lease.h"
 
 static int compare_holds(const void *a, const void *b) {
         const Hold *x = a, *y = b;
@@ -158,22 +157,6 @@ static int hold_add_timers(Hold *h) {
                                  hold_expired, h);
 }
 
-/* The client gets the write end: unlike a socket's, it cannot be sent over itself and so kept alive. */
-static int hold_make_lease(Hold *h, int *ret_lease) {
-        int fds[2], r;
-
-        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
-        h->lease = fds[0];
-        r = sd_event_add_io(h->service->event, &h->lease_source, h->lease, 0, lease_closed, h);
-        if (r < 0) {
-                close_fd(fds[1]);
-                return r;
-        }
-        *ret_lease = fds[1];
-        return 0;
-}
-
 static int hold_enter_ledger(Hold *h, Refusal *why) {
         Service *s = h->service;
         int r = ledger_admit(&s->ledger, &h->ledger, h->request.wait_usec > 0);
@@ -196,7 +179,7 @@ static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
         if (r != 0)
                 return r;
         if (ret_lease) {
-                r = hold_make_lease(h, &lease);
+                r = lease_new(s->event, &h->lease, &h->lease_source, lease_closed, h, &lease);
                 if (r < 0)
                         return r;
         }
@@ -234,7 +217,7 @@ int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int
                 .lease = -1,
         };
         *request = HOLD_REQUEST_NULL;
-        h->ledger.scope = h->request.scope;
+        h->ledger.scope = h->request.what.scope;
         h->ledger.exclusive = h->request.exclusive;
         h->ledger.counters = h->request.exclusive ? 0 : h->request.counters;
         r = hold_build(h, ret_lease, why);
@@ -256,8 +239,8 @@ static void hold_start(Hold *h) {
         hold_step_at(h, h->yield_until_usec);
 }
 
-static void holds_apply(Service *s, uint64_t deadline_usec) {
-        if (roster_apply(&s->roster, deadline_usec, NULL) < 0)
+static void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
+        if (roster_apply(&s->roster, cause ? cause->id : 0, deadline_usec, NULL) < 0)
                 hold_tell_degraded("out of memory while monitors were told to yield or resume");
 }
 
@@ -269,7 +252,7 @@ void hold_begin(Hold *h) {
                 return;
         }
         hold_start(h);
-        holds_apply(s, h->yield_until_usec);
+        holds_apply(s, h, h->yield_until_usec);
         hold_tell_state(h);
         holds_advance(s);
 }
@@ -288,7 +271,7 @@ static void hold_leave_ledger(Hold *h) {
                 first = first ?: next;
                 deadline = MAX(deadline, next->yield_until_usec);
         }
-        holds_apply(s, deadline);
+        holds_apply(s, first, deadline);
         for (next = first; next; next = TAILQ_NEXT(next, list))
                 hold_tell_state(next);
 }
@@ -333,6 +316,8 @@ void hold_end(Hold *h, HoldResult result) {
                 TAILQ_REMOVE(&s->granted, h, list);
         } else if (was == HOLD_YIELDING)
                 TAILQ_REMOVE(&s->pending, h, list);
+        if (result == HOLD_TIMED_OUT)
+                hold_add_blockers(h);
         h->state = HOLD_ENDED;
         h->result = result;
         h->lease_source = sd_event_source_disable_unref(h->lease_source);
@@ -395,11 +380,17 @@ void holds_forget_peer(Service *s, Peer *peer) {
                 twalk_r(s->holds, forget_peer_in, peer);
 }
 
+uint64_t holds_current(Service *s) {
+        const Hold *h = TAILQ_FIRST(&s->granted) ?: TAILQ_FIRST(&s->pending);
+
+        return h ? h->id : 0;
+}
+
 bool holds_grants(Service *s, uid_t uid, const Pmu *pmu) {
         Hold *h;
 
         TAILQ_FOREACH(h, &s->granted, list)
-                if (h->uid == uid && scope_find(&h->request.scope, pmu->index))
+                if (h->uid == uid && scope_find(&h->request.what.scope, pmu->index))
                         return true;
         return false;
 }

@@ -124,6 +124,9 @@ void holds_cpu_joined(Service *s, unsigned cpu);
 /* The peer has left: its calls of Wait are forgotten. Its holds have their leases. */
 void holds_forget_peer(Service *s, Peer *peer);
 
+/* The number of a hold that is active now, for whoever has to be told to yield after it began. 0: there is none. */
+uint64_t holds_current(Service *s);
+
 /* Whether a hold of uid is granted on the PMU. */
 bool holds_grants(Service *s, uid_t uid, const Pmu *pmu);
 

@@ -4,9 +4,11 @@
 #include "perf/attr.h"
 #include "service/counter.h"
 #include "service/hold-tell.h"
+#include "service/monitor.h"
 #include "service/object.h"
 #include "service/opening.h"
 #include "service/options.h"
+#include "service/persistent.h"
 #include "service/reply.h"
 #include "service/sampler-call.h"
 #include "service/users-call.h"
@@ -206,6 +208,11 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ReadCounters", SD_BUS_ARGS("ao", counters),
                                 SD_BUS_RESULT("a(ttts)", readings), method_read_counters,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenPersistent", SD_BUS_ARGS("s", id), SD_BUS_RESULT("o", counter),
+                                persistent_open_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListPersistent", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("a(sos)", counters), persistent_list_handle,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateSampler",
                                 SD_BUS_ARGS("ao", counters, "t", interval_usec, "a{sv}", options),
                                 SD_BUS_RESULT("o", sampler, "h", stream), sampler_call_create,
@@ -216,6 +223,9 @@ static const sd_bus_vtable manager_vtable[] = {
                                 sampler_call_unblock, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("HasSamplers", SD_BUS_NO_ARGS, SD_BUS_RESULT("b", has),
                                 sampler_call_has, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("RegisterMonitor", SD_BUS_ARGS("s", name, "a{sv}", options),
+                                SD_BUS_RESULT("o", monitor, "h", lease), monitor_handle_register,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("s", pattern),
                                 SD_BUS_RESULT("a(sss)", events), method_list_events,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

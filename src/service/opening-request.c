@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opening-request.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "service/opening.h"
 #include "service/options.h"
@@ -12,13 +16,14 @@ typedef struct OpeningOptions {
         const char *scope, *cpus, *role, *yield, *name;
         uint32_t pid, priority;
         int pidfd, cgroup;
-        int descendants, group, pinned, start;
+        int attach, descendants, group, pinned, start, persistent;
 } OpeningOptions;
 
 enum {
         OPTION_SCOPE,
         OPTION_PID,
         OPTION_PIDFD,
+        OPTION_ATTACH,
         OPTION_DESCENDANTS,
         OPTION_CPUS,
         OPTION_CGROUP,
@@ -29,6 +34,7 @@ enum {
         OPTION_YIELD,
         OPTION_NAME,
         OPTION_START,
+        OPTION_PERSISTENT,
         _OPTION_MAX,
 };
 
@@ -36,6 +42,7 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_SCOPE] = { "scope", "s", offsetof(OpeningOptions, scope) },
         [OPTION_PID] = { "pid", "u", offsetof(OpeningOptions, pid) },
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(OpeningOptions, pidfd) },
+        [OPTION_ATTACH] = { "attach", "b", offsetof(OpeningOptions, attach) },
         [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(OpeningOptions, descendants) },
         [OPTION_CPUS] = { "cpus", "s", offsetof(OpeningOptions, cpus) },
         [OPTION_CGROUP] = { "cgroup", "h", offsetof(OpeningOptions, cgroup) },
@@ -46,7 +53,27 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_YIELD] = { "yield", "s", offsetof(OpeningOptions, yield) },
         [OPTION_NAME] = { "name", "s", offsetof(OpeningOptions, name) },
         [OPTION_START] = { "start", "b", offsetof(OpeningOptions, start) },
+        [OPTION_PERSISTENT] = { "persistent", "b", offsetof(OpeningOptions, persistent) },
 };
+
+/* cgroups(7): a directory of cgroup2, or of the hierarchy that version 1 has for perf_event. Another one of
+ * version 1 is refused by the kernel (EBADF). */
+static int cgroup_check(int fd, Refusal *why) {
+        struct statfs fs;
+        struct stat st;
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags < 0 || flags & O_PATH)
+                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
+                              "option 'cgroup': the kernel does not take a descriptor that was opened "
+                              "with O_PATH; open the directory with O_RDONLY");
+        if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 || !S_ISDIR(st.st_mode) ||
+            (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC))
+                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
+                              "option 'cgroup': the descriptor is no directory of a cgroup file system "
+                              "(/sys/fs/cgroup/...)");
+        return 0;
+}
 
 /* Which options go with which scope. */
 static const struct {
@@ -54,7 +81,7 @@ static const struct {
         uint64_t takes;
 } scopes[_GROUP_SCOPE_MAX] = {
         [GROUP_PROCESS] = { "process", 1u << OPTION_PID | 1u << OPTION_PIDFD |
-                                               1u << OPTION_DESCENDANTS },
+                                               1u << OPTION_ATTACH | 1u << OPTION_DESCENDANTS },
         [GROUP_CPU] = { "cpu", 1u << OPTION_CPUS },
         [GROUP_CGROUP] = { "cgroup", 1u << OPTION_CPUS | 1u << OPTION_CGROUP },
 };
@@ -102,13 +129,23 @@ static int scope_read(const OpeningOptions *o, uint64_t seen, OpeningRequest *q,
         if (seen & 1u << OPTION_PID && seen & 1u << OPTION_PIDFD)
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "options 'pid' and 'pidfd' name the target twice");
+        if (!o->attach && seen & (1u << OPTION_PID | 1u << OPTION_PIDFD))
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option '%s': with 'attach' false there is no target yet",
+                              seen & 1u << OPTION_PID ? "pid" : "pidfd");
         if (seen & 1u << OPTION_PID && (o->pid == 0 || o->pid > INT32_MAX))
                 return refuse(why, REFUSAL_INVALID_PROCESS, "option 'pid': %u is no process",
                               o->pid);
+        if (scope == GROUP_CGROUP) {
+                r = cgroup_check(o->cgroup, why);
+                if (r != 0)
+                        return r;
+        }
         q->scope = (GroupScope) scope;
         q->pid = o->pid;
         q->pidfd = seen & 1u << OPTION_PIDFD ? o->pidfd : -1;
         q->cgroup = seen & 1u << OPTION_CGROUP ? o->cgroup : -1;
+        q->attach = scope == GROUP_PROCESS && o->attach;
         q->descendants = o->descendants;
         return 0;
 }
@@ -157,7 +194,7 @@ static int cpus_read(Service *s, const OpeningOptions *o, OpeningRequest *q, Ref
                 return cpuset_copy(&q->cpus, &s->pmus.present);
         r = cpuset_parse(&q->cpus, o->cpus, why);
         if (r != 0)
-                return r;
+                return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
         if (cpuset_is_empty(&q->cpus))
                 return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
         CPU_FOREACH(cpu, &q->cpus)
@@ -168,11 +205,30 @@ static int cpus_read(Service *s, const OpeningOptions *o, OpeningRequest *q, Ref
         return 0;
 }
 
-/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name. */
-static int cpus_fit(const Event *event, OpeningRequest *q, Refusal *why) {
-        CpuSet both;
-        int r;
+/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name. The events of
+ * one call are counted on the same CPUs: what a later one narrows would be missing in the earlier. */
+static int cpus_narrow(const Service *s, const Event *event, OpeningRequest *q, Refusal *why) {
+        _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
+        int r = cpuset_intersect(&both, &s->pmus.present, &event->pmu->cpus);
 
+        if (r < 0)
+                return r;
+        if (cpuset_is_empty(&both))
+                return refuse(why, REFUSAL_NOT_ON_THIS_CPU, "'%s': PMU %s counts on no CPU of this machine",
+                              event->name, event->pmu->name);
+        if (event != q->events && !cpuset_equal(&both, &q->cpus))
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "'%s' (PMU %s) and '%s' (PMU %s) count on different CPUs; open them in "
+                              "calls of their own",
+                              q->events[0].name, q->events[0].pmu->name, event->name,
+                              event->pmu->name);
+        cpuset_done(&q->cpus);
+        q->cpus = both;
+        both = CPUSET_NULL;
+        return 0;
+}
+
+static int cpus_fit(const Service *s, const Event *event, OpeningRequest *q, Refusal *why) {
         if (q->scope == GROUP_PROCESS) {
                 if (event->pmu->kind != PMU_UNCORE)
                         return 0;
@@ -181,39 +237,31 @@ static int cpus_fit(const Event *event, OpeningRequest *q, Refusal *why) {
                               "use scope cpu",
                               event->name, event->pmu->name);
         }
+        if (!q->has_cpus)
+                return cpus_narrow(s, event, q, why);
         if (cpuset_is_subset(&q->cpus, &event->pmu->cpus))
                 return 0;
-        if (q->has_cpus)
-                return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
-                              "'%s': PMU %s does not count on all of the CPUs in option 'cpus'",
-                              event->name, event->pmu->name);
-        r = cpuset_intersect(&both, &q->cpus, &event->pmu->cpus);
-        if (r < 0)
-                return r;
-        cpuset_done(&q->cpus);
-        q->cpus = both;
-        return 0;
+        return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
+                      "'%s': PMU %s does not count on all of the CPUs in option 'cpus'",
+                      event->name, event->pmu->name);
 }
 
-static int event_check(const Event *event, OpeningRequest *q, Refusal *why) {
+static int event_check(const Service *s, const Event *event, OpeningRequest *q, Refusal *why) {
         if (q->monitor && q->descendants && event->pmu->closes_to_yield)
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'descendants': a monitor on PMU %s gives way by closing its "
                               "event, and descendants cannot be found again afterwards",
                               event->pmu->name);
-        return cpus_fit(event, q, why);
+        return cpus_fit(s, event, q, why);
 }
 
 static int events_read(Service *s, char **strings, OpeningRequest *q, Refusal *why) {
         size_t n = 0;
 
-        while (strings && strings[n])
+        while (strings[n])
                 n++;
         if (n == 0)
                 return refuse(why, REFUSAL_INVALID_ARGS, "no event is named");
-        if (n > OPENING_EVENTS_MAX)
-                return refuse(why, REFUSAL_LIMITS_EXCEEDED, "%zu events; one call takes at most %u",
-                              n, OPENING_EVENTS_MAX);
         q->events = calloc(n, sizeof(Event));
         if (!q->events)
                 return -ENOMEM;
@@ -223,21 +271,10 @@ static int events_read(Service *s, char **strings, OpeningRequest *q, Refusal *w
                 if (r != 0)
                         return r;
                 q->n_events = i + 1;
-                r = event_check(&q->events[i], q, why);
+                r = event_check(s, &q->events[i], q, why);
                 if (r != 0)
                         return r;
         }
-        return 0;
-}
-
-static int name_check(const char *name, Refusal *why) {
-        if (name && strlen(name) > NAME_MAX_BYTES)
-                return refuse(why, REFUSAL_INVALID_ARGS, "option 'name' has more than %u bytes",
-                              NAME_MAX_BYTES);
-        for (const char *p = name; p && *p; p++)
-                if ((unsigned char) *p < 0x20 || *p == 0x7f)
-                        return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "option 'name' has a control character");
         return 0;
 }
 
@@ -245,13 +282,16 @@ int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, Openin
                          Refusal *why) {
         _cleanup_(opening_request_done) OpeningRequest q = OPENING_REQUEST_NULL;
         _cleanup_(strings_freep) char **strings = NULL;
-        OpeningOptions o = { .pidfd = -1, .cgroup = -1, .start = true };
+        OpeningOptions o = { .pidfd = -1, .cgroup = -1, .attach = true, .start = true };
         uint64_t seen;
         int r;
 
         r = sd_bus_message_rewind(m, true);
         if (r >= 0)
-                r = sd_bus_message_read_strv(m, &strings);
+                r = strings_read(m, OPENING_EVENTS_MAX, &strings);
+        if (r == -E2BIG)
+                return refuse(why, REFUSAL_LIMITS_EXCEEDED, "one call takes at most %u events",
+                              OPENING_EVENTS_MAX);
         if (r < 0)
                 return r;
         r = options_read(m, option_specs, _OPTION_MAX, &o, &seen, why);
@@ -263,14 +303,19 @@ int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, Openin
         if (r == 0)
                 r = cpus_read(s, &o, &q, why);
         if (r == 0)
-                r = name_check(o.name, why);
+                r = o.name ? words_check("option 'name'", o.name, NAME_MAX_BYTES, why) : 0;
         if (r == 0)
                 r = events_read(s, strings, &q, why);
         if (r != 0)
                 return r;
+        if (o.pinned && o.descendants)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "options 'pinned' and 'descendants' do not go together: the kernel starves "
+                              "the descendants of a pinned event and tells nobody");
         q.group = o.group;
         q.pinned = o.pinned;
         q.start = o.start;
+        q.persistent = o.persistent;
         q.name = o.name;
         *ret = q;
         q = OPENING_REQUEST_NULL;
@@ -285,24 +330,27 @@ void opening_request_done(OpeningRequest *q) {
         *q = OPENING_REQUEST_NULL;
 }
 
-unsigned opening_request_actions(const OpeningRequest *q, bool untraceable) {
-        unsigned actions = q->monitor ? ACTION_MONITOR : 0;
+unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable) {
+        unsigned actions = 0;
 
-        for (size_t i = 0; i < q->n_events; i++) {
-                const Event *event = &q->events[i];
-
-                if (event->pmu->kind == PMU_TRACEPOINT)
+        for (size_t i = 0; i < n_events; i++) {
+                if (events[i].pmu->kind == PMU_TRACEPOINT)
                         actions |= ACTION_COUNT_RAW;
-                if (q->scope != GROUP_PROCESS)
+                if (scope != GROUP_PROCESS)
                         actions |= ACTION_COUNT_SYSTEM;
                 else if (untraceable)
                         actions |= ACTION_COUNT_OTHER;
                 else
-                        actions |= event_is_user_only(event) ? ACTION_COUNT_OWN
-                                                             : ACTION_COUNT_KERNEL;
+                        actions |= event_is_user_only(&events[i]) ? ACTION_COUNT_OWN
+                                                                  : ACTION_COUNT_KERNEL;
         }
         /* Who may count the kernel may count user space: one prompt is enough. */
         if (actions & ACTION_COUNT_KERNEL)
                 actions &= ~(unsigned) ACTION_COUNT_OWN;
         return actions;
+}
+
+unsigned opening_request_actions(const OpeningRequest *q, bool untraceable) {
+        return events_actions(q->events, q->n_events, q->scope, untraceable) |
+               (q->monitor ? ACTION_MONITOR : 0) | (q->persistent ? ACTION_PERSIST : 0);
 }

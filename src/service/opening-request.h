@@ -20,7 +20,7 @@ struct OpeningRequest {
         uint32_t pid; /* 0: the caller */
         int pidfd;    /* borrowed, -1: by pid */
         int cgroup;   /* borrowed, else -1 */
-        bool descendants, group, pinned, monitor, start;
+        bool attach, descendants, group, pinned, monitor, start, persistent;
         uint32_t priority;
         PlanClass yields_to;
         const char *name; /* borrowed */
@@ -34,5 +34,9 @@ int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, Openin
                          Refusal *why);
 void opening_request_done(OpeningRequest *q);
 
-/* The actions (bits) that it needs; untraceable: the target may not be traced by the caller. */
+/* The actions (bits) that counting these events takes; untraceable: the target may not be traced by the
+ * caller. */
+unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable);
+
+/* The actions that the call needs. */
 unsigned opening_request_actions(const OpeningRequest *q, bool untraceable);

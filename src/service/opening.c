@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/threads.h"
+#include "service/attaching.h"
 #include "service/hold.h"
 #include "service/opening-request.h"
 #include "service/reply.h"
-
-#define OPEN_ROUNDS 8 /* tries to open on all threads while none is born */
 
 struct Opening {
         Service *service;
@@ -20,12 +18,8 @@ struct Opening {
         QuotaCharge call;
         LIST_ENTRY(Opening) openings;
 
-        pid_t pid; /* the target of a process counter */
-        int pidfd;
-        HelperJob *job;
-        bool inspected;
-        const char *untraceable; /* why the caller may not trace it; NULL: he may */
-
+        Attaching attaching; /* the target of a process counter */
+        bool opened; /* the sets are there, with or without the target */
         CounterSet **sets;
         size_t n_sets;
 };
@@ -33,12 +27,11 @@ struct Opening {
 static Opening *opening_free(Opening *o) {
         if (!o)
                 return NULL;
-        helper_job_cancel(o->job);
+        attaching_done(&o->attaching);
         for (size_t i = 0; i < o->n_sets; i++)
                 counter_set_free(o->sets[i]);
         free(o->sets);
         opening_request_done(&o->request);
-        close_fd(o->pidfd);
         quota_release(&o->call);
         LIST_REMOVE(o, openings);
         peer_unref(o->peer);
@@ -74,7 +67,7 @@ static int opening_new(Service *s, Peer *peer, sd_bus_message *m, Opening **ret,
         if (!o)
                 return -ENOMEM;
         *o = (Opening){ .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer),
-                        .request = OPENING_REQUEST_NULL, .pidfd = -1 };
+                        .request = OPENING_REQUEST_NULL, .attaching = ATTACHING_NULL };
         LIST_INSERT_HEAD(&s->openings, o, openings);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &o->call, why);
         if (r == 0)
@@ -91,66 +84,6 @@ static void opening_fail(Opening *o, int r, const Refusal *why) {
         opening_free(o);
 }
 
-static int opening_hold_target(Opening *o, Refusal *why) {
-        const OpeningRequest *q = &o->request;
-        int r;
-
-        if (q->pidfd < 0) {
-                o->pid = q->pid ? (pid_t) q->pid : o->peer->pid;
-                return process_open(o->pid, &o->pidfd, why);
-        }
-        r = process_from_pidfd(q->pidfd, &o->pid, why);
-        if (r != 0)
-                return r;
-        o->pidfd = fcntl(q->pidfd, F_DUPFD_CLOEXEC, 3);
-        return o->pidfd < 0 ? -errno : 0;
-}
-
-/* With fs.suid_dumpable=1 the kernel leaves our events on a process that becomes setuid later. */
-static bool suid_stays_dumpable(void) {
-        char c = 0;
-        _cleanup_close_ int fd = open("/proc/sys/fs/suid_dumpable", O_RDONLY | O_CLOEXEC);
-
-        return fd < 0 || read(fd, &c, 1) != 1 || c == '1';
-}
-
-static const char *opening_untraceable(const Opening *o, const ProcessFacts *facts) {
-        if (o->peer->uid == 0)
-                return NULL;
-        if (suid_stays_dumpable())
-                return "fs.suid_dumpable is 1, and it may become privileged later";
-        return process_untraceable(facts, o->peer->uid, o->peer->gids, o->peer->n_gids);
-}
-
-static void opening_inspected(void *userdata, int r, const ProcessFacts *facts,
-                              const Refusal *why) {
-        Opening *o = userdata;
-
-        o->job = NULL;
-        if (r == 0) {
-                o->inspected = true;
-                o->untraceable = opening_untraceable(o, facts);
-                r = sd_bus_enqueue_for_read(o->service->bus, o->m);
-        }
-        if (r != 0)
-                opening_fail(o, r, why);
-}
-
-/* Parts for the target's threads; they may be outdated as soon as they are there. */
-static int opening_add_parts(Opening *o, Group *g, Threads *threads, Refusal *why) {
-        const OpeningRequest *q = &o->request;
-        int r;
-
-        if (q->scope != GROUP_PROCESS)
-                return group_add_cpus(g, &q->cpus, &o->service->pmus.online);
-        if (threads->n_tids == 0) {
-                r = threads_list(o->pid, threads, why);
-                if (r != 0)
-                        return r;
-        }
-        return group_add_target(g, o->pid, o->pidfd, threads);
-}
-
 static bool opening_is_pinned(const Opening *o, const Group *g) {
         const OpeningRequest *q = &o->request;
 
@@ -161,8 +94,7 @@ static bool opening_is_pinned(const Opening *o, const Group *g) {
                holds_grants(o->service, o->peer->uid, g->events[0].pmu);
 }
 
-static int opening_open_set(Opening *o, size_t first, size_t n, Threads *threads, CounterSet **ret,
-                            Refusal *why) {
+static int opening_new_set(Opening *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {
         const OpeningRequest *q = &o->request;
         CounterSetOptions options = {
                 .uid = o->peer->uid,
@@ -170,6 +102,7 @@ static int opening_open_set(Opening *o, size_t first, size_t n, Threads *threads
                 .name = q->name,
                 .cpus = q->scope == GROUP_PROCESS ? NULL : &q->cpus,
                 .monitor = q->monitor,
+                .persistent = q->persistent,
                 .priority = q->priority,
                 .yields_to = q->yields_to,
         };
@@ -189,64 +122,31 @@ static int opening_open_set(Opening *o, size_t first, size_t n, Threads *threads
                 if (g->cgroup < 0)
                         return -errno;
         }
-        r = opening_add_parts(o, g, threads, why);
-        if (r != 0)
-                return r;
+        if (q->scope != GROUP_PROCESS) {
+                r = group_add_cpus(g, &q->cpus, &o->service->pmus.online);
+                if (r < 0)
+                        return r;
+        }
         return counter_set_new(o->service, TAKE_PTR(g), &options, ret, why);
 }
 
-static void opening_close_sets(Opening *o) {
-        while (o->n_sets > 0)
-                counter_set_free(o->sets[--o->n_sets]);
-}
-
-static int opening_open_sets(Opening *o, Threads *threads, Refusal *why) {
+/* What fails in the middle is undone when the call is freed. */
+static int opening_new_sets(Opening *o, Refusal *why) {
         size_t n_events = o->request.n_events;
         size_t step = o->request.group ? n_events : 1;
 
-        if (!o->sets) {
-                o->sets = calloc(n_events, sizeof(CounterSet *));
-                if (!o->sets)
-                        return -ENOMEM;
-        }
+        o->sets = calloc(n_events, sizeof(CounterSet *));
+        if (!o->sets)
+                return -ENOMEM;
         for (size_t first = 0; first < n_events; first += step) {
-                int r = opening_open_set(o, first, step, threads, &o->sets[o->n_sets], why);
+                int r = opening_new_set(o, first, step, &o->sets[o->n_sets], why);
 
-                if (r != 0) {
-                        opening_close_sets(o);
-                        return r;
-                }
-                o->n_sets++;
-        }
-        return 0;
-}
-
-/* Opens on all threads of the target. A thread that is born between the look and the opening may have
- * inherited the event or not; so the opening counts only if no thread was born or has died meanwhile. */
-static int opening_open(Opening *o, Refusal *why) {
-        if (o->request.scope != GROUP_PROCESS) {
-                Threads none = THREADS_NULL;
-
-                return opening_open_sets(o, &none, why);
-        }
-        for (int round = 0; round < OPEN_ROUNDS; round++) {
-                _cleanup_(threads_done) Threads before = THREADS_NULL, after = THREADS_NULL;
-                int r = opening_open_sets(o, &before, why);
-
-                if (r == REFUSAL_NO_SUCH_PROCESS && round + 1 < OPEN_ROUNDS)
-                        continue; /* one of the threads has ended */
-                if (r == 0)
-                        r = threads_list(o->pid, &after, why);
                 if (r != 0)
                         return r;
-                if (threads_equal(&before, &after))
-                        return 0;
-                opening_close_sets(o);
+                o->n_sets++;
         }
-        return refuse(why, REFUSAL_BUSY,
-                      "process %d makes threads faster than they can be counted; try again, or open "
-                      "the counter before it starts them",
-                      (int) o->pid);
+        o->opened = true;
+        return 0;
 }
 
 static int opening_make_counters(Opening *o, sd_bus_message *reply) {
@@ -278,34 +178,26 @@ static int opening_finish(Opening *o) {
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
-        o->n_sets = 0; /* they live on their own now */
+        o->n_sets = o->attaching.n_sets = 0; /* they live on their own now */
         opening_free(o);
         return 0;
 }
 
-/* The target is open, disabled; it may have become somebody else's program meanwhile. */
-static void opening_verified(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
-        Opening *o = userdata;
-        Refusal changed;
-        const char *untraceable;
-
-        o->job = NULL;
-        if (r == 0) {
-                untraceable = opening_untraceable(o, facts);
-                if (untraceable && !o->untraceable)
-                        r = refuse(&changed, REFUSAL_NOT_PERMITTED,
-                                   "process %d changed while it was being opened: %s", (int) o->pid,
-                                   untraceable);
-        }
-        if (r != 0)
-                opening_fail(o, r, r > 0 && !why ? &changed : why);
-        else if ((r = opening_finish(o)) < 0)
-                opening_fail(o, r, NULL);
+/* Whether the caller may still ask for count-other. */
+static bool opening_asks_more(const Opening *o, int r) {
+        return r == REFUSAL_NOT_PERMITTED && *o->attaching.untraceable && !o->attaching.allowed;
 }
 
-/* Whether the opening needs the helper: not for root, who may count everybody. */
-static bool opening_inspects(const Opening *o) {
-        return o->request.scope == GROUP_PROCESS && o->peer->uid != 0;
+/* The target was inspected, or was opened. */
+static void opening_attached(void *userdata, int r, const Refusal *why) {
+        Opening *o = userdata;
+
+        if ((!o->opened && r == 0) || opening_asks_more(o, r))
+                r = MIN(sd_bus_enqueue_for_read(o->service->bus, o->m), 0);
+        else if (r == 0)
+                r = opening_finish(o);
+        if (r != 0)
+                opening_fail(o, r, why);
 }
 
 static int opening_authorized(Opening *o, Refusal *why) {
@@ -314,26 +206,44 @@ static int opening_authorized(Opening *o, Refusal *why) {
 
         r = holds_admit_opening(s, o->peer->uid, o->request.events, o->request.n_events,
                                 o->request.scope == GROUP_PROCESS ? NULL : &o->request.cpus, why);
-        if (r == 0)
-                r = opening_open(o, why);
-        if (r != 0)
-                return r;
-        if (opening_inspects(o))
-                return helper_inspect(s->helper, o->pidfd, opening_verified, o, &o->job);
-        return opening_finish(o);
+        if (r == 0 && !o->opened)
+                r = opening_new_sets(o, why);
+        if (r == 0 && o->request.attach) {
+                o->attaching.allowed = *o->attaching.untraceable;
+                o->attaching.sets = o->sets;
+                o->attaching.n_sets = o->n_sets;
+                r = attaching_open(&o->attaching, why);
+        }
+        return r == 0 ? opening_finish(o) : r;
 }
 
-/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the target. */
+/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the target. Root may
+ * count everybody. */
 static int opening_begin(Opening *o, Refusal *why) {
+        const OpeningRequest *q = &o->request;
+        Attaching *a = &o->attaching;
         int r;
 
-        if (o->request.scope != GROUP_PROCESS)
+        if (!q->attach)
                 return 0;
-        r = opening_hold_target(o, why);
-        if (r != 0 || !opening_inspects(o))
+        *a = (Attaching){ .service = o->service, .peer = o->peer, .done = opening_attached,
+                          .userdata = o, .pidfd = -1, .descendants = q->descendants };
+        r = attaching_hold(a, q->pid ? (pid_t) q->pid : o->peer->pid, q->pidfd, why);
+        if (r != 0 || o->peer->uid == 0)
                 return r;
-        r = helper_inspect(o->service->helper, o->pidfd, opening_inspected, o, &o->job);
+        r = attaching_inspect(a);
         return r < 0 ? r : -EINPROGRESS;
+}
+
+static int opening_authorize(Opening *o, Refusal *why) {
+        const char *untraceable = o->attaching.untraceable;
+        unsigned actions = opening_request_actions(&o->request, *untraceable);
+        Refusal denied;
+        int r = bouncer_check(o->service->bouncer, o->peer, o->m, actions, NULL, &denied);
+
+        if (r <= 0)
+                return r;
+        return refuse(why, r, "%s%s%.600s", untraceable, *untraceable ? "; " : "", denied.text);
 }
 
 int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -350,13 +260,10 @@ int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = opening_begin(o, &why);
         }
         if (r == 0)
-                r = bouncer_check(s->bouncer, peer, m,
-                                  opening_request_actions(&o->request, o->untraceable), NULL, &why);
-        if (r == -EINPROGRESS)
-                return 1;
+                r = opening_authorize(o, &why);
         if (r == 0)
                 r = opening_authorized(o, &why);
-        if (r == 0)
+        if (r == 0 || r == -EINPROGRESS)
                 return 1;
         opening_free(o);
         return reply_failure(r, &why, error);

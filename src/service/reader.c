@@ -6,6 +6,7 @@
 
 #include "service/counter.h"
 #include "service/hold.h"
+#include "service/monitor.h"
 #include "service/object.h"
 
 #define PROPERTIES_INTERFACE "org.freedesktop.DBus.Properties"
@@ -36,6 +37,10 @@ static bool object_is_foreign(Service *s, const char *path, uid_t uid) {
                 const Counter *c = counter_find(s, id);
                 return c && c->set->uid != uid;
         }
+        if (object_path_number(path, "monitor", &id)) {
+                const Monitor *monitor = monitor_find(s, id);
+                return monitor && monitor->uid != uid;
+        }
         return false;
 }
 
@@ -52,11 +57,20 @@ static void hold_is_foreign(const void *node, VISIT which, void *userdata) {
                 foreign->any |= h->uid != foreign->uid;
 }
 
+static void monitor_is_foreign(const void *node, VISIT which, void *userdata) {
+        const Monitor *monitor = *(const Monitor *const *) node;
+        Foreign *foreign = userdata;
+
+        if (which == postorder || which == leaf)
+                foreign->any |= monitor->uid != foreign->uid;
+}
+
 static bool any_is_foreign(Service *s, uid_t uid) {
         Foreign foreign = { .uid = uid };
         const CounterSet *set;
 
         twalk_r(s->holds, hold_is_foreign, &foreign);
+        twalk_r(s->monitors, monitor_is_foreign, &foreign);
         LIST_FOREACH(set, &s->sets, sets)
                 foreign.any |= set->uid != uid;
         return foreign.any;

@@ -11,11 +11,14 @@
 #include "perf/hotplug.h"
 #include "perf/probe.h"
 #include "service/configured.h"
+#include "service/attach-call.h"
 #include "service/counter.h"
 #include "service/hold.h"
 #include "service/log.h"
 #include "service/manager-bus.h"
+#include "service/monitor.h"
 #include "service/opening.h"
+#include "service/persistent.h"
 #include "service/pmu-bus.h"
 #include "service/probe-call.h"
 #include "service/reader.h"
@@ -55,11 +58,14 @@ static void peer_gone(void *userdata, Peer *peer) {
 
         bouncer_forget_peer(s->bouncer, peer);
         openings_forget_peer(s, peer);
+        attach_calls_forget_peer(s, peer);
+        persistent_calls_forget_peer(s, peer);
         users_calls_forget_peer(s, peer);
         probe_calls_forget_peer(s, peer);
         samplers_forget_peer(s, peer);
         holds_forget_peer(s, peer);
         counters_forget_peer(s, peer);
+        monitors_forget_peer(s, peer);
 }
 
 static void helper_died(void *userdata) {
@@ -77,8 +83,9 @@ static void yielder_acknowledged(void *userdata) {
 /* ---- idle exit ---- */
 
 static bool service_is_idle(const Service *s) {
-        return s->n_holds == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
-               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->users_calls) &&
+        return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
+               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->attach_calls) &&
+               LIST_EMPTY(&s->persistent_calls) && LIST_EMPTY(&s->users_calls) &&
                LIST_EMPTY(&s->probe_calls) && samplers_are_idle(s);
 }
 
@@ -189,6 +196,8 @@ static int service_open_bus(Service *s) {
                 r = hold_bus_register(s);
         if (r >= 0)
                 r = counter_bus_register(s);
+        if (r >= 0)
+                r = monitor_bus_register(s);
         if (r >= 0)
                 r = sampler_bus_register(s);
         if (r >= 0)
@@ -313,6 +322,8 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         }
         s->helper = helper;
         LIST_INIT(&s->openings);
+        LIST_INIT(&s->attach_calls);
+        LIST_INIT(&s->persistent_calls);
         LIST_INIT(&s->users_calls);
         LIST_INIT(&s->probe_calls);
         quota_init(&s->quota);
@@ -368,11 +379,15 @@ int service_run(Service *s) {
 Service *service_free(Service *s) {
         if (!s)
                 return NULL;
+        s->idle = sd_event_source_disable_unref(s->idle); /* what goes now touches nothing any more */
         openings_done(s);
+        attach_calls_done(s);
+        persistent_calls_done(s);
         users_calls_done(s);
         probe_calls_done(s);
         samplers_done(s);
         holds_done(s);
+        monitors_done(s);
         configured_done(s);
         counters_done(s);
         bouncer_free(s->bouncer);
@@ -382,7 +397,6 @@ Service *service_free(Service *s) {
         sd_event_source_disable_unref(s->forget);
         sd_event_source_disable_unref(s->announce);
         sd_event_source_disable_unref(s->retry);
-        sd_event_source_disable_unref(s->idle);
         sd_event_source_disable_unref(s->hotplug);
         sd_event_unref(s->event);
         roster_done(&s->roster);

@@ -28,6 +28,8 @@ typedef struct Configured Configured;
 typedef struct ProbeCall ProbeCall;
 typedef struct Sampled Sampled;
 typedef struct Samplers Samplers;
+typedef struct AttachCall AttachCall;
+typedef struct PersistentCall PersistentCall;
 typedef struct UsersCall UsersCall;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
@@ -37,6 +39,8 @@ LIST_HEAD(ConfiguredList, Configured);
 LIST_HEAD(CounterSetList, CounterSet);
 LIST_HEAD(OpeningList, Opening);
 LIST_HEAD(ProbeCallList, ProbeCall);
+LIST_HEAD(AttachCallList, AttachCall);
+LIST_HEAD(PersistentCallList, PersistentCall);
 LIST_HEAD(UsersCallList, UsersCall);
 
 /* Granted holds that have all counters of a cell, and those of them whose measurement found them free. */
@@ -67,10 +71,14 @@ struct Service {
         bool advancing, advance_again;
         sd_event_source *forget; /* when the oldest ended hold goes */
 
+        void *monitors; /* tree of Monitor by id */
+        size_t n_monitors;
         struct ConfiguredList configured; /* monitors of monitors.d */
         void *counters; /* tree of Counter by id */
         struct CounterSetList sets;
         struct OpeningList openings;      /* OpenCounters calls under way */
+        struct AttachCallList attach_calls; /* AttachProcess calls under way */
+        struct PersistentCallList persistent_calls; /* OpenPersistent calls under way */
         struct UsersCallList users_calls; /* ListUsers calls under way */
         struct ProbeCallList probe_calls; /* Probe calls under way */
         uint64_t probe_paid_usec;         /* CLOCK_MONOTONIC, for their pace */

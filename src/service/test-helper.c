@@ -468,6 +468,26 @@ static void test_a_tree_stands_until_it_is_released(Fixture *f, const void *user
         child_end(pid);
 }
 
+static void test_who_wants_the_same_tree_waits_for_his_turn(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(fork_sleepers, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing s[20];
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                s[i] = (Seizing){ .f = f, .keep_usec = 1000 };
+                g_assert_cmpint(helper_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s[i],
+                                             &s[i].job),
+                                ==, 0);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                run_until(f, &s[i].a.n_calls, 1);
+                g_assert_cmpint(s[i].a.r, ==, 0);
+                g_assert_cmpint(s[i].released, ==, 0);
+        }
+        child_end(pid);
+}
+
 static void test_a_tree_that_is_kept_too_long_is_let_go(Fixture *f, const void *userdata) {
         pid_t pid = child_start(NULL, NULL);
         _cleanup_close_ int fd = -1;
@@ -573,6 +593,7 @@ int main(int argc, char *argv[]) {
         TEST(the_helper_survives_a_terminating_service_manager);
         TEST(the_helper_has_nothing_it_does_not_need);
         TEST(a_tree_stands_until_it_is_released);
+        TEST(who_wants_the_same_tree_waits_for_his_turn);
         TEST(a_tree_that_is_kept_too_long_is_let_go);
         TEST(the_death_of_the_tracer_is_noticed);
         TEST(a_cancelled_seizure_lets_go);

@@ -12,7 +12,7 @@ static void own_monitor_changed(OwnMonitor *m) {
                 m->changed(m->userdata);
 }
 
-static int own_monitor_yield(Yielder *y, uint64_t deadline_usec) {
+static int own_monitor_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
         OwnMonitor *m = own_of(y);
 
         group_yield(m->group);

@@ -104,7 +104,7 @@ void roster_dismiss(Roster *r, Yielder *y) {
                 r->acknowledged(r->userdata);
 }
 
-int roster_apply(Roster *r, uint64_t deadline_usec, size_t *ret_n_told) {
+int roster_apply(Roster *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told) {
         size_t n_told = 0;
         int k = plan_compute(r->ledger, r->plans, r->n_yielders);
 
@@ -117,7 +117,7 @@ int roster_apply(Roster *r, uint64_t deadline_usec, size_t *ret_n_told) {
                         continue;
                 y->state = YIELDER_ASKED;
                 n_told++;
-                if (y->ops->yield(y, deadline_usec) == 0)
+                if (y->ops->yield(y, hold, deadline_usec) == 0)
                         y->state = YIELDER_YIELDED;
         }
         for (size_t i = 0; i < r->n_yielders; i++) {

@@ -31,9 +31,9 @@ int roster_enroll(Roster *r, Yielder *y, bool *ret_yielded);
 /* y is told no more; an acknowledgement that was awaited from it is taken as given. */
 void roster_dismiss(Roster *r, Yielder *y);
 
-/* Yields and resumes whoever the ledger's active holds now demand. Those asked have until deadline_usec
- * (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many were told to yield. -ENOMEM: nothing changed. */
-int roster_apply(Roster *r, uint64_t deadline_usec, size_t *ret_n_told);
+/* Yields and resumes whoever the ledger's active holds now demand. Those asked are told which hold is the cause
+ * and have until deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many were told to yield. -ENOMEM: nothing changed. */
+int roster_apply(Roster *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told);
 
 /* y, which was asked, has given way. An answer that nobody awaits changes nothing. */
 void yielder_acknowledge(Yielder *y);

@@ -19,9 +19,10 @@ typedef enum YielderState {
 } YielderState;
 
 struct YielderOps {
-        /* Give way. 0: done, the counters are free. 1: asked, yielder_acknowledge() follows. Never fails:
-         * who cannot give way stays asked, and becomes an obstacle when the time is up. */
-        int (*yield)(Yielder *y, uint64_t deadline_usec);
+        /* Give way, on account of hold number hold, until deadline_usec (CLOCK_MONOTONIC). 0: done, the counters
+         * are free. 1: asked, yielder_acknowledge() follows. Never fails: who cannot give way stays asked, and
+         * becomes an obstacle when the time is up. */
+        int (*yield)(Yielder *y, uint64_t hold, uint64_t deadline_usec);
 
         /* Go on. Also called for one that was asked and has not answered. */
         void (*resume)(Yielder *y);

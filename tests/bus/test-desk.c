@@ -52,7 +52,7 @@ static void test_idle_exit(void) {
         uint64_t counter;
         pid_t pid;
 
-        rig_configure("[Limits]\nIdleExitSec=100ms\n");
+        rig_configure("[Limits]\nIdleExitSec=500ms\n");
         counter = counter_number();
         pid = service_pid();
         await(is_gone(pid));
@@ -66,11 +66,11 @@ static void test_stays_while_open(void) {
         g_autofree char *path = NULL, *other = NULL;
         pid_t pid;
 
-        rig_configure("[Limits]\nIdleExitSec=1ms\n");
+        rig_configure("[Limits]\nIdleExitSec=500ms\n");
         path = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         pid = service_pid();
         /* a hold that expires long after the service could have left */
-        other = hold_take_unattended(root, 300 * USEC_PER_MSEC, "a{sv}", 0);
+        other = hold_take_unattended(root, USEC_PER_SEC, "a{sv}", 0);
         await(hold_is(root, other, "ended"));
         g_assert_cmpint(service_pid(), ==, pid);
         g_assert_true(counter_is(root, path, "counting"));

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attach-call.h"
+
+#include "service/attaching.h"
+#include "service/hold.h"
+#include "service/options.h"
+#include "service/reply.h"
+
+struct AttachCall {
+        Service *service;
+        Counter *counter;
+        sd_bus_message *m;
+        Peer *peer;
+        QuotaCharge call;
+        LIST_ENTRY(AttachCall) calls;
+
+        Attaching attaching;
+        CounterSet *set;
+        bool opening; /* the target was inspected and all is allowed */
+};
+
+static AttachCall *attach_call_free(AttachCall *c) {
+        if (!c)
+                return NULL;
+        attaching_done(&c->attaching);
+        quota_release(&c->call);
+        LIST_REMOVE(c, calls);
+        peer_unref(c->peer);
+        sd_bus_message_unref(c->m);
+        free(c);
+        return NULL;
+}
+DEFINE_CLEANUP(AttachCall *, attach_call_free)
+
+static AttachCall *attach_call_find(Service *s, const sd_bus_message *m) {
+        AttachCall *c;
+
+        LIST_FOREACH(c, &s->attach_calls, calls)
+                if (c->m == m)
+                        return c;
+        return NULL;
+}
+
+void attach_calls_forget_peer(Service *s, Peer *peer) {
+        AttachCall *c, *next;
+
+        for (c = LIST_FIRST(&s->attach_calls); c; c = next) {
+                next = LIST_NEXT(c, calls);
+                if (c->peer == peer)
+                        attach_call_free(c);
+        }
+}
+
+void attach_calls_forget_counter(Service *s, const Counter *counter) {
+        AttachCall *c, *next;
+
+        for (c = LIST_FIRST(&s->attach_calls); c; c = next) {
+                next = LIST_NEXT(c, calls);
+                if (c->counter != counter)
+                        continue;
+                /* What waits for polkit or in the queue comes back, and is told by sd-bus that there is no
+                 * such object. */
+                if (c->attaching.job) {
+                        Refusal why;
+                        int r = refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed", counter->path);
+
+                        reply_failure_later(c->m, r, &why);
+                }
+                attach_call_free(c);
+        }
+}
+
+void attach_calls_done(Service *s) {
+        while (!LIST_EMPTY(&s->attach_calls))
+                attach_call_free(LIST_FIRST(&s->attach_calls));
+}
+
+/* ---- what must be so for a process to be attached ---- */
+
+static int refuse_scope(const Counter *c, Refusal *why) {
+        return refuse(why, REFUSAL_WRONG_SCOPE,
+                      "%s has scope %s: only a counter of scope process has processes", c->path,
+                      group_scope_name(c->set->group->scope));
+}
+
+static int counter_takes_targets(const Counter *c, Refusal *why) {
+        const CounterSet *set = c->set;
+
+        if (set->group->scope != GROUP_PROCESS)
+                return refuse_scope(c, why);
+        if (set->handed_out)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "%s: its descriptors were handed out (GetFds), so nothing can be attached "
+                              "to it any more; open another counter",
+                              c->path);
+        if (set->group->wanted)
+                return refuse(why, REFUSAL_COUNTER_RUNNING,
+                              "%s is counting: stop it before a process is attached", c->path);
+        return 0;
+}
+
+static int counter_takes_descendants(const Counter *c, Refusal *why) {
+        const CounterSet *set = c->set;
+
+        if (set->group->pinned)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option 'descendants': %s is pinned, and pinned events are not inherited",
+                              c->path);
+        if (set->monitor && group_closes_to_yield(set->group))
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option 'descendants': %s is a monitor that gives way by closing its event, "
+                              "and descendants cannot be found again afterwards",
+                              c->path);
+        return 0;
+}
+
+/* ---- AttachProcess ---- */
+
+typedef struct AttachOptions {
+        int descendants, pidfd;
+} AttachOptions;
+
+enum { OPTION_DESCENDANTS, OPTION_PIDFD, _OPTION_MAX };
+
+static const OptionSpec option_specs[_OPTION_MAX] = {
+        [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(AttachOptions, descendants) },
+        [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
+};
+
+static int pid_check(uint32_t pid, Refusal *why) {
+        if (pid > 0 && pid <= INT32_MAX)
+                return 0;
+        return refuse(why, REFUSAL_INVALID_PROCESS, "%u cannot be the number of a process", pid);
+}
+
+static int attach_call_read(AttachCall *c, Refusal *why) {
+        AttachOptions o = { .descendants = c->set->group->descendants, .pidfd = -1 };
+        Attaching *a = &c->attaching;
+        uint64_t seen;
+        uint32_t pid;
+        int r;
+
+        r = sd_bus_message_rewind(c->m, true);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(c->m, 'u', &pid);
+        if (r < 0)
+                return r;
+        r = options_read(c->m, option_specs, _OPTION_MAX, &o, &seen, why);
+        if (r == 0)
+                r = counter_takes_targets(c->counter, why);
+        if (r == 0 && o.descendants)
+                r = counter_takes_descendants(c->counter, why);
+        if (r == 0)
+                r = pid_check(pid, why);
+        if (r != 0)
+                return r;
+        a->descendants = o.descendants;
+        r = attaching_hold(a, (pid_t) pid, seen & 1u << OPTION_PIDFD ? o.pidfd : -1, why);
+        if (r == 0 && a->pid != (pid_t) pid)
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "option 'pidfd': the descriptor holds process %d, not %u", (int) a->pid,
+                              pid);
+        return r;
+}
+
+/* pmc_attach(3) knows one error for all that has the target's counters. */
+static int attach_call_translate(int r, const Refusal *why, Refusal *ret) {
+        if (r == REFUSAL_NO_COUNTER_LEFT)
+                return refuse(ret, REFUSAL_BUSY, "%s", why->text);
+        if (r > 0 && ret != why)
+                *ret = *why;
+        return r;
+}
+
+static bool attach_call_asks_more(const AttachCall *c, int r) {
+        return r == REFUSAL_NOT_PERMITTED && *c->attaching.untraceable && !c->attaching.allowed;
+}
+
+static int attach_call_inspected(const AttachCall *c, Refusal *why) {
+        const ProcessFacts *facts = &c->attaching.facts;
+
+        if (facts->tracer > 0)
+                return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
+                              (int) facts->pid, (int) facts->tracer);
+        return MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+}
+
+/* The target was inspected, or was opened. */
+static void attach_call_attached(void *userdata, int r, const Refusal *why) {
+        AttachCall *c = userdata;
+        Refusal mine = REFUSAL_NULL;
+
+        r = attach_call_translate(r, why, &mine);
+        if (!c->opening && r == 0) {
+                r = attach_call_inspected(c, &mine);
+                if (r == 0)
+                        return;
+        } else if (attach_call_asks_more(c, r)) {
+                r = MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+                if (r == 0)
+                        return;
+        } else if (r == 0)
+                r = MIN(sd_bus_reply_method_return(c->m, NULL), 0);
+        if (r != 0)
+                reply_failure_later(c->m, r, &mine);
+        attach_call_free(c);
+}
+
+static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, AttachCall **ret,
+                           Refusal *why) {
+        Service *s = counter->set->service;
+        _cleanup_(attach_call_freep) AttachCall *c = calloc(1, sizeof(AttachCall));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        *c = (AttachCall){ .service = s, .counter = counter, .set = counter->set,
+                           .m = sd_bus_message_ref(m), .peer = peer_ref(peer) };
+        c->attaching = (Attaching){ .service = s, .peer = peer, .done = attach_call_attached,
+                                    .userdata = c, .pidfd = -1 };
+        LIST_INSERT_HEAD(&s->attach_calls, c, calls);
+        r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
+        if (r == 0)
+                r = attach_call_read(c, why);
+        if (r == 0)
+                r = attaching_inspect(&c->attaching);
+        if (r != 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+/* What the caller may not trace he may count with count-other. */
+static int attach_call_authorize(AttachCall *c, Refusal *why) {
+        const char *untraceable = c->attaching.untraceable;
+        Refusal denied;
+        int r;
+
+        if (!*untraceable || c->attaching.allowed)
+                return 0;
+        r = bouncer_check(c->service->bouncer, c->peer, c->m, ACTION_COUNT_OTHER, NULL, &denied);
+        if (r == REFUSAL_ACCESS_DENIED)
+                return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
+        if (r > 0)
+                return refuse(why, r, "%s; %.600s", untraceable, denied.text);
+        c->attaching.allowed = r == 0;
+        return r;
+}
+
+static int attach_call_go_on(AttachCall *c, Refusal *why) {
+        const Group *g = c->set->group;
+        Refusal words = REFUSAL_NULL;
+        int r;
+
+        r = attach_call_authorize(c, why);
+        /* it may have been started or handed out meanwhile */
+        if (r == 0)
+                r = counter_takes_targets(c->counter, why);
+        if (r == 0)
+                r = holds_admit_opening(c->service, c->set->uid, g->events, g->n_events, NULL, why);
+        if (r != 0)
+                return r;
+        c->opening = true;
+        c->attaching.sets = &c->set;
+        c->attaching.n_sets = 1;
+        r = attaching_open(&c->attaching, &words);
+        return attach_call_translate(r, &words, why);
+}
+
+int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *counter = userdata;
+        Service *s = counter->set->service;
+        Peer *peer = peers_sender(s->peers, m);
+        AttachCall *c = attach_call_find(s, m);
+        Refusal why = REFUSAL_NULL;
+        int r;
+
+        if (!c) {
+                r = service_check_owner(s, peer, m, counter->set->uid, counter->path, &why);
+                if (r == 0)
+                        r = attach_call_new(counter, peer, m, &c, &why);
+                if (r == 0)
+                        return 1;
+        } else
+                r = attach_call_go_on(c, &why);
+        if (r == -EINPROGRESS)
+                return 1;
+        attach_call_free(c);
+        return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
+}
+
+/* ---- DetachProcess ---- */
+
+static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
+        CounterSet *set = c->set;
+        Group *g = set->group;
+        _cleanup_close_ int pidfd = -1;
+        size_t place;
+        int r;
+
+        if (g->scope != GROUP_PROCESS)
+                return refuse_scope(c, why);
+        r = pid_check(pid, why);
+        if (r != 0)
+                return r;
+        place = group_find_target(g, (pid_t) pid);
+        if (place < g->n_targets && (!g->targets[place].pending || g->targets[place].pending == g)) {
+                counter_set_detach(set, place);
+                return 0;
+        }
+        r = process_open((pid_t) pid, &pidfd, why);
+        if (r != REFUSAL_NO_SUCH_PROCESS)
+                return r != 0 ? r
+                              : refuse(why, REFUSAL_NOT_ATTACHED, "process %u is not attached to %s",
+                                       pid, c->path);
+        /* Descendants of a target that has ended may still be counted. */
+        for (place = 0; place < g->n_targets; place++)
+                if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {
+                        counter_set_detach(set, place);
+                        return 0;
+                }
+        return r;
+}
+
+int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Service *s = c->set->service;
+        Refusal why = REFUSAL_NULL;
+        uint32_t pid;
+        int r;
+
+        r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+        if (r == 0) {
+                r = sd_bus_message_rewind(m, true);
+                if (r >= 0)
+                        r = sd_bus_message_read_basic(m, 'u', &pid);
+                if (r >= 0)
+                        r = counter_detach(c, pid, &why);
+        }
+        return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
+}

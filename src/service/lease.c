@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "lease.h"
+
+#include <fcntl.h>
+
+int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
+              sd_event_io_handler_t closed, void *userdata, int *ret_theirs) {
+        _cleanup_close_ int ours = -1, theirs = -1;
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        ours = fds[0];
+        theirs = fds[1];
+        /* no event is asked for: EPOLLHUP comes in any case, and is all that is wanted */
+        r = sd_event_add_io(event, ret_source, ours, 0, closed, userdata);
+        if (r < 0)
+                return r;
+        *ret_ours = TAKE_FD(ours);
+        *ret_theirs = TAKE_FD(theirs);
+        return 0;
+}

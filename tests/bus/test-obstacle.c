@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who does not give way is found, named, and never talked away. */
+
+#include "bus-util.h"
+
+/* A process of somebody else that has the first breakpoint of every CPU to itself. */
+static int play_foreigner(int fd, const void *data) {
+        for (unsigned cpu = 0; cpu < n_cpus(); cpu++)
+                if (breakpoint_open(-1, (int) cpu) < 0)
+                        return 1;
+        act_say(fd, 'o');
+        (void) act_hear(fd);
+        return 0;
+}
+
+static Actor *foreigner_new(void) {
+        Actor *a = actor_new("root", play_foreigner, NULL);
+
+        g_assert_cmpint(actor_hear(a), ==, 'o');
+        return a;
+}
+
+static void test_obstructed(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autofree char *path = NULL, *pid = g_strdup_printf("pid %d", (int) foreigner->pid);
+        _cleanup_close_ int lease = -1;
+
+        path = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
+        g_assert_nonnull(strstr(alice->refusal, pid));
+        g_assert_true(hold_is(alice, path, "ended"));
+        g_assert_true(client_reads(alice, path, HOLD, "Result", "obstructed"));
+        g_assert_true(hold_names(alice, path, foreigner->pid));
+        /* for as long as it can be read */
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
+}
+
+static void test_monitors_resume(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *path = NULL, *monitor = monitor_open(root, 0, 0);
+        g_autoptr(Actor) foreigner = foreigner_new();
+        _cleanup_close_ int lease = -1;
+
+        watched_write(0, 10);
+        path = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        await(hold_is(alice, path, "ended"));
+        await(counter_is(root, monitor, "counting"));
+        watched_write(0, 3);
+        g_assert_cmpuint(counter_value(root, monitor), ==, 13);
+}
+
+static void test_best_effort(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autofree char *path = NULL;
+        _cleanup_close_ int lease = -1;
+
+        path = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "best_effort", "b", 1);
+        g_assert_false(hold_wait(alice, path));
+        g_assert_true(hold_is(alice, path, "granted"));
+        g_assert_cmpuint(client_get_number(alice, path, HOLD, "Confirmed", 'b'), ==, 0);
+        g_assert_true(hold_names(alice, path, foreigner->pid));
+}
+
+static void test_gone(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autofree char *path = NULL;
+        _cleanup_close_ int lease = -1;
+
+        g_assert_cmpint(actor_join(foreigner), ==, 0);
+        path = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(alice, path));
+}
+
+static void test_other_cpu(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *path = NULL, *event = watched_event(0), *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        if (n_cpus() < 2) {
+                g_test_skip("one CPU only");
+                return;
+        }
+        counter = counter_open(root, event, "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "1");
+        path = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(alice, path));
+}
+
+/* What the first of the holds measured is what the second is told. */
+static void test_second_takes_over(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *first = NULL, *second = NULL;
+        g_autoptr(Actor) foreigner = foreigner_new();
+        int a;
+        _cleanup_close_ int b = -1;
+
+        first = hold_take(alice, &a, "a{sv}", 2, BREAKPOINTS, "best_effort", "b", 1);
+        g_assert_false(hold_wait(alice, first));
+        second = hold_take(root, &b, "a{sv}", 2, BREAKPOINTS, "best_effort", "b", 1);
+        g_assert_false(hold_wait(root, second));
+        close_fd(a);
+}
+
+static void test_in_partial(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autofree char *path = NULL, *full = NULL;
+        _cleanup_close_ int a = -1, b = -1;
+
+        path = hold_take(alice, &a, "a{sv}", 2, BREAKPOINTS, "counters", "u", 3);
+        g_assert_true(hold_wait(alice, path));
+        a = close_fd(a);
+        await(hold_is(alice, path, "ended"));
+        full = hold_take(alice, &b, "a{sv}", 2, BREAKPOINTS, "counters", "u", 4);
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, full, HOLD, "Wait", NULL);
+}
+
+/* ---- counters of this service that do not yield ---- */
+
+static void test_foreground(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *path = NULL, *event = watched_event(0), *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        counter = counter_open(root, event, "a{sv}", 1, "scope", "s", "cpu");
+        watched_write(0, 10);
+        path = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "best_effort", "b", 1);
+        g_assert_false(hold_wait(alice, path));
+        g_assert_true(counter_is(root, counter, "counting"));
+        watched_write(0, 5);
+        g_assert_cmpuint(counter_value(root, counter), ==, 15);
+        /* the client that has it open */
+        g_assert_true(hold_names(alice, path, getpid()));
+}
+
+static void test_foreground_in_exclusive(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *path = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        counter = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        path = hold_take(alice, &lease, "a{sv}", 2, "pmus", "as", 1, "software", "mode", "s",
+                         "exclusive");
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
+        g_assert_true(hold_names(alice, path, getpid()));
+}
+
+static void test_own_in_exclusive(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *path = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        counter = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        path = hold_take(alice, &lease, "a{sv}", 2, "pmus", "as", 1, "software", "mode", "s",
+                         "exclusive");
+        g_assert_true(hold_wait(alice, path));
+}
+
+static void assert_kept_out(Client *c, const char *event) {
+        g_autofree char *pid = g_strdup_printf("pid %d", (int) getpid());
+
+        client_refused(c, PERFALLOC_ERROR_BUSY, MANAGER, "OpenCounters", "asa{sv}", 1, event, 1,
+                       "scope", "s", "cpu");
+        g_assert_nonnull(strstr(c->refusal, pid));
+        client_refused(c, PERFALLOC_ERROR_BUSY, MANAGER, "OpenCounters", "asa{sv}", 1, event, 2,
+                       "scope", "s", "cpu", "role", "s", "monitor");
+}
+
+static void test_exclusive_keeps_out(void) {
+        g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol"),
+                          root = client_new("root");
+        g_autofree char *path = NULL, *event = watched_event(0), *own = NULL, *other = NULL;
+        _cleanup_close_ int lease = -1;
+
+        path = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "mode", "s", "exclusive");
+        g_assert_true(hold_wait(alice, path));
+        assert_kept_out(carol, event);
+        assert_kept_out(root, event);
+        client_refused(root, PERFALLOC_ERROR_BUSY, MANAGER, "OpenCounters", "asa{sv}", 1, event, 0);
+        own = counter_open(alice, event, "a{sv}", 1, "scope", "s", "cpu");
+        watched_write(0, 10);
+        g_assert_cmpuint(counter_value(alice, own), ==, 10);
+        /* other counters are nobody's business */
+        other = counter_open(carol, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        lease = close_fd(lease);
+        await(hold_is(alice, path, "ended"));
+        counter_do(root, own, "Close");
+        g_free(own);
+        own = counter_open(carol, event, "a{sv}", 1, "scope", "s", "cpu");
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/obstacle/a-foreign-process-obstructs-and-is-named", test_obstructed);
+        g_test_add_func("/obstacle/monitors-go-on-when-the-hold-is-obstructed",
+                        test_monitors_resume);
+        g_test_add_func("/obstacle/best-effort-is-granted-and-not-confirmed", test_best_effort);
+        g_test_add_func("/obstacle/who-has-gone-is-none", test_gone);
+        g_test_add_func("/obstacle/who-counts-on-other-cpus-is-none", test_other_cpu);
+        g_test_add_func("/obstacle/a-second-hold-is-told-what-the-first-measured",
+                        test_second_takes_over);
+        g_test_add_func("/obstacle/a-partial-hold-is-confirmed-beside-it", test_in_partial);
+        g_test_add_func("/obstacle/foreground-counters-go-on-and-are-named", test_foreground);
+        g_test_add_func("/obstacle/other-users-foreground-counters-obstruct-exclusive-holds",
+                        test_foreground_in_exclusive);
+        g_test_add_func("/obstacle/ones-own-foreground-counters-do-not", test_own_in_exclusive);
+        g_test_add_func("/obstacle/an-exclusive-hold-keeps-other-users-counters-out",
+                        test_exclusive_keeps_out);
+        return g_test_run();
+}
