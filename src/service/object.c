@@ -10,8 +10,8 @@
 
 bool object_path_number(const char *path, const char *kind, uint64_t *ret) {
         char again[64];
-        const char *number = strrchr(path, '/') + 1;
-        uint64_t id = strtoull(number, NULL, 10);
+        const char *slash = strrchr(path, '/');
+        uint64_t id = slash ? strtoull(slash + 1, NULL, 10) : 0;
 
         (void) snprintf(again, sizeof(again), PERFALLOC_OBJECT_PATH "/%s/%" PRIu64, kind, id);
         if (id == 0 || strcmp(path, again) != 0)

@@ -12,16 +12,19 @@
 
 /* One line per kind, fixed width, so that the file is written by one pwrite() of one length. */
 #define SERIAL_LINE 21
+#define SERIAL_MAX  ((uint64_t) INT64_MAX) /* nobody counts that far */
 
 static int serial_store(const Serial *s, const uint64_t *values) {
         char text[_SERIAL_KIND_MAX * SERIAL_LINE + 1];
+        ssize_t n;
 
         for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
                 (void) snprintf(text + kind * SERIAL_LINE, SERIAL_LINE + 1, "%020" PRIu64 "\n",
                                 values[kind]);
-        if (pwrite(s->fd, text, sizeof(text) - 1, 0) != sizeof(text) - 1)
-                return errno > 0 ? -errno : -EIO;
-        return 0;
+        n = pwrite(s->fd, text, sizeof(text) - 1, 0);
+        if (n < 0)
+                return -errno;
+        return n == sizeof(text) - 1 ? 0 : -EIO;
 }
 
 static int serial_load(Serial *s) {
@@ -35,10 +38,11 @@ static int serial_load(Serial *s) {
         if (n != sizeof(text) - 1)
                 return -EBADMSG;
         for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++) {
-                char *end;
-                uint64_t value = strtoull(text + kind * SERIAL_LINE, &end, 10);
+                const char *line = text + kind * SERIAL_LINE;
+                uint64_t value = strtoull(line, NULL, 10);
 
-                if (end != text + (kind + 1) * SERIAL_LINE - 1 || *end != '\n' || value == 0)
+                if (strspn(line, "0123456789") != SERIAL_LINE - 1 ||
+                    line[SERIAL_LINE - 1] != '\n' || value == 0 || value > SERIAL_MAX)
                         return -EBADMSG;
                 s->next[kind] = value;
         }
@@ -54,15 +58,17 @@ static int serial_open_file(Serial *s, const char *directory) {
         return s->fd < 0 ? -errno : serial_load(s);
 }
 
-/* Without the file nobody knows which numbers were given out since boot: start from the microseconds
- * since then, which no earlier run can have reached. */
+/* Without the file nobody knows which numbers were given out since boot: start from the
+ * microseconds since then, which no earlier run can have reached. */
 static void serial_start_from_clock(Serial *s) {
         struct timespec now;
+        uint64_t usec;
 
         s->fd = close_fd(s->fd);
         (void) clock_gettime(CLOCK_BOOTTIME, &now);
+        usec = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
         for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
-                s->next[kind] = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000;
+                s->next[kind] = MAX(s->next[kind], usec);
 }
 
 int serial_open(Serial *s, const char *directory) {
@@ -88,8 +94,9 @@ void serial_close(Serial *s) {
 uint64_t serial_next(Serial *s, SerialKind kind) {
         if (s->fd >= 0 && s->next[kind] >= s->reserved[kind]) {
                 s->reserved[kind] = s->next[kind] + SERIAL_BLOCK;
-                /* Should the file system fail now, numbers stay unique in this run. */
-                (void) serial_store(s, s->reserved);
+                /* The next run must not give out what this one does without having reserved it. */
+                if (serial_store(s, s->reserved) < 0)
+                        serial_start_from_clock(s);
         }
         return s->next[kind]++;
 }

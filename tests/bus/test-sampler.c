@@ -698,11 +698,12 @@ static void test_floor(void) {
 /* ---- the manual's reader ---- */
 
 static void test_example(void) {
-        static const char build[] = "\"$PERFALLOC_SOURCE/man/example\" "
-                                    "\"$PERFALLOC_SOURCE/man/perfalloc-sample.5\" reader"
-                                    " >/run/reader.c && cc -std=c99 -Wall -Wextra -Werror -I "
-                                    "\"$PERFALLOC_SOURCE/include\""
-                                    " -o /run/reader /run/reader.c";
+        /* PATH: the rig has an as(1) of its own */
+        static const char build[] =
+                "cd /run && \"$PERFALLOC_SOURCE/man/example\" "
+                "\"$PERFALLOC_SOURCE/man/perfalloc-sample.5\" reader >reader.c && "
+                "PATH=/usr/bin:/bin cc -std=c99 -Wall -Wextra -Werror "
+                "-I \"$PERFALLOC_SOURCE/include\" -o reader reader.c";
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *compiler = g_find_program_in_path("cc"), *event = watched_event(0);
         g_autofree char *command = NULL, *output = NULL;

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Monitors that are registered: programs that give way when they are asked. */
+
+#include "bus-util.h"
+
+#include <unistd.h>
+
+#define MONITOR PERFALLOC_MONITOR_INTERFACE
+
+typedef struct Program {
+        Client *client;
+        char *path;
+        int lease;
+} Program;
+
+static void program_clear(Program *p) {
+        g_clear_pointer(&p->client, client_free);
+        g_clear_pointer(&p->path, g_free);
+        p->lease = close_fd(p->lease);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Program, program_clear)
+
+/* Registers for the breakpoints of all CPUs. */
+static Program program_new(const char *name, uint32_t priority) {
+        Program p = { .client = client_new("alice") };
+        g_autoptr(sd_bus_message) reply = NULL;
+        const char *path;
+        int lease;
+
+        client_watch(p.client);
+        reply = client_call(p.client, MANAGER, "RegisterMonitor", "sa{sv}", name, 2, BREAKPOINTS,
+                            "priority", "u", priority);
+        g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &lease), >, 0);
+        p.path = g_strdup(path);
+        p.lease = dup(lease);
+        return p;
+}
+
+/* Waits for a signal of the monitor's object; for Yield returns the hold's path. */
+static char *program_hear(Program *p, const char *member) {
+        for (;;) {
+                g_autoptr(sd_bus_message) m = client_next(p->client, AWAIT_SEC * USEC_PER_SEC);
+                const char *hold = NULL;
+                uint64_t deadline;
+
+                if (!m)
+                        g_error("no %s came", member);
+                if (sd_bus_message_is_signal(m, MONITOR, member) <= 0)
+                        continue;
+                g_assert_cmpstr(sd_bus_message_get_path(m), ==, p->path);
+                if (strcmp(member, "Yield") == 0) {
+                        g_assert_cmpint(sd_bus_message_read(m, "ot", &hold, &deadline), >, 0);
+                        g_assert_cmpuint(deadline, >, 0);
+                }
+                return g_strdup(hold);
+        }
+}
+
+static void program_answer(Program *p, const char *hold) {
+        g_autoptr(sd_bus_message) reply =
+                client_call(p->client, p->path, MONITOR, "Yielded", "o", hold);
+}
+
+static bool program_is(Program *p, const char *state) {
+        return client_reads(p->client, p->path, MONITOR, "State", state);
+}
+
+static void test_grant_waits_for_answer(void) {
+        g_auto(Program) p = program_new("one", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
+                                                     "t", (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *asked = program_hear(&p, "Yield");
+
+        g_assert_cmpstr(asked, ==, hold);
+        g_assert_true(hold_is(holder, hold, "yielding"));
+        g_assert_true(program_is(&p, "asked"));
+        program_answer(&p, asked);
+        g_assert_true(hold_wait(holder, hold));
+        g_assert_true(program_is(&p, "yielded"));
+        hold_release(holder, hold);
+        g_free(program_hear(&p, "Resume"));
+        g_assert_true(program_is(&p, "counting"));
+}
+
+static void test_all_are_asked_at_once(void) {
+        g_auto(Program) one = program_new("one", 0);
+        g_auto(Program) two = program_new("two", 1);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
+                                                     "t", (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *asked_one = program_hear(&one, "Yield");
+        g_autofree char *asked_two = program_hear(&two, "Yield");
+
+        program_answer(&two, asked_two);
+        g_assert_true(hold_is(holder, hold, "yielding"));
+        program_answer(&one, asked_one);
+        g_assert_true(hold_wait(holder, hold));
+        hold_release(holder, hold);
+}
+
+static void test_silent_one_is_an_obstacle(void) {
+        g_auto(Program) p = program_new("silent", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
+                                                     "t", (uint64_t) 50 * USEC_PER_MSEC);
+
+        g_free(program_hear(&p, "Yield"));
+        client_refused(holder, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", "");
+        g_assert_true(hold_names(holder, hold, getpid()));
+        g_free(program_hear(&p, "Resume"));
+}
+
+static void test_silent_one_does_not_stop_best_effort(void) {
+        g_auto(Program) p = program_new("silent", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "yield_usec",
+                                                     "t", (uint64_t) 50 * USEC_PER_MSEC,
+                                                     "best_effort", "b", true);
+
+        g_assert_false(hold_wait(holder, hold));
+        g_assert_true(hold_names(holder, hold, getpid()));
+        hold_release(holder, hold);
+}
+
+static void test_death_while_asked_is_no_obstacle(void) {
+        g_auto(Program) p = program_new("mortal", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
+                                                     "t", (uint64_t) 60 * USEC_PER_SEC);
+
+        g_free(program_hear(&p, "Yield"));
+        g_clear_pointer(&p.client, client_free);
+        g_assert_true(hold_wait(holder, hold));
+        g_assert_cmpuint(client_count(holder, "monitor"), ==, 0);
+        hold_release(holder, hold);
+}
+
+static void test_closed_lease_ends_it(void) {
+        g_auto(Program) p = program_new("leaving", 0);
+
+        p.lease = close_fd(p.lease);
+        await(!client_finds(p.client, p.path, MONITOR));
+}
+
+/* An answer that comes when its hold is over does not count for the next one. */
+static void test_late_answer_changes_nothing(void) {
+        g_auto(Program) p = program_new("late", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *first = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS,
+                                                      "yield_usec", "t",
+                                                      (uint64_t) 60 * USEC_PER_SEC);
+        g_autofree char *asked_first = program_hear(&p, "Yield"), *asked_second = NULL;
+        g_autofree char *second = NULL;
+
+        hold_release(holder, first);
+        g_free(program_hear(&p, "Resume"));
+        program_answer(&p, asked_first);
+        g_assert_true(program_is(&p, "counting"));
+
+        second = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                      (uint64_t) 60 * USEC_PER_SEC);
+        asked_second = program_hear(&p, "Yield");
+        program_answer(&p, asked_first);
+        g_assert_true(hold_is(holder, second, "yielding"));
+        program_answer(&p, asked_second);
+        program_answer(&p, asked_second);
+        g_assert_true(hold_wait(holder, second));
+        hold_release(holder, second);
+}
+
+static void test_second_hold_asks_nobody_again(void) {
+        g_auto(Program) p = program_new("one", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *first = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS);
+        g_autofree char *asked = program_hear(&p, "Yield"), *second = NULL;
+
+        program_answer(&p, asked);
+        g_assert_true(hold_wait(holder, first));
+        second = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(holder, second));
+        hold_release(holder, first);
+        g_assert_true(program_is(&p, "yielded"));
+        hold_release(holder, second);
+        g_free(program_hear(&p, "Resume"));
+}
+
+static void test_registered_while_held_is_asked(void) {
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS);
+        g_auto(Program) p = {};
+        g_autofree char *asked = NULL;
+
+        g_assert_true(hold_wait(holder, hold));
+        p = program_new("newcomer", 0);
+        asked = program_hear(&p, "Yield");
+        g_assert_cmpstr(asked, ==, hold);
+        program_answer(&p, asked);
+        g_assert_true(program_is(&p, "yielded"));
+        hold_release(holder, hold);
+        g_free(program_hear(&p, "Resume"));
+}
+
+static void test_only_its_connection_answers(void) {
+        g_auto(Program) p = program_new("one", 0);
+        g_autoptr(Client) other = client_new("alice");
+
+        client_refused(other, PERFALLOC_ERROR_NOT_OWNER, p.path, MONITOR, "Yielded", "o",
+                       "/org/perfalloc1/hold/1");
+        client_refused(p.client, SD_BUS_ERROR_INVALID_ARGS, p.path, MONITOR, "Yielded", "o",
+                       "/org/perfalloc1");
+}
+
+/* What it is told is for it alone. */
+static void test_others_hear_nothing(void) {
+        g_auto(Program) p = program_new("one", 0);
+        g_autoptr(Client) holder = client_new("root"), other = client_new("bob");
+        g_autofree char *hold = NULL, *asked = NULL;
+        sd_bus_message *m;
+
+        client_watch(other);
+        hold = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS);
+        asked = program_hear(&p, "Yield");
+        program_answer(&p, asked);
+        g_assert_true(hold_wait(holder, hold));
+        hold_release(holder, hold);
+        g_free(program_hear(&p, "Resume"));
+        /* HoldEnded came after both */
+        do {
+                m = client_next(other, AWAIT_SEC * USEC_PER_SEC);
+                g_assert_nonnull(m);
+                g_assert_cmpint(sd_bus_message_is_signal(m, MONITOR, NULL), ==, 0);
+        } while (!sd_bus_message_is_signal(m, PERFALLOC_MANAGER_INTERFACE, "HoldEnded") &&
+                 sd_bus_message_unref(m) == NULL);
+        sd_bus_message_unref(m);
+}
+
+static void test_name_is_its_own_affair(void) {
+        g_auto(Program) p = program_new("secret", 0);
+        g_autoptr(Client) bob = client_new("bob"), root = client_new("root");
+
+        g_assert_true(client_reads(p.client, p.path, MONITOR, "Name", "secret"));
+        g_assert_true(client_reads(root, p.path, MONITOR, "Name", "secret"));
+        g_assert_true(client_reads(bob, p.path, MONITOR, "Name", ""));
+}
+
+static void test_needs_to_be_allowed(void) {
+        g_autoptr(Client) bob = client_new("bob");
+
+        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
+                       "RegisterMonitor", "sa{sv}", "x", 0);
+}
+
+static void test_bad_input_is_named(void) {
+        g_autoptr(Client) alice = client_new("alice");
+
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "RegisterMonitor", "sa{sv}",
+                       "a\nb", 0);
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "RegisterMonitor", "sa{sv}", "x",
+                       1, "pmus", "as", 1, "nope");
+        g_assert_nonnull(strstr(alice->refusal, "nope"));
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "RegisterMonitor", "sa{sv}", "x",
+                       1, "cpus", "s", "4711");
+        g_assert_nonnull(strstr(alice->refusal, "cpus"));
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "RegisterMonitor", "sa{sv}", "x",
+                       1, "colour", "s", "red");
+        g_assert_nonnull(strstr(alice->refusal, "colour"));
+        g_assert_cmpuint(client_count(alice, "monitor"), ==, 0);
+}
+
+static void test_ten_thousand_meet_the_quota(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        unsigned descriptors = service_descriptors();
+        g_autoptr(GArray) leases = g_array_new(false, false, sizeof(int));
+
+        for (int i = 0; i < 64; i++) {
+                g_autoptr(sd_bus_message) reply =
+                        client_call(alice, MANAGER, "RegisterMonitor", "sa{sv}", "many", 0);
+                const char *path;
+                int lease;
+
+                g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &lease), >, 0);
+                lease = dup(lease);
+                g_array_append_val(leases, lease);
+        }
+        for (int i = 64; i < 10000; i++)
+                client_refused(alice, SD_BUS_ERROR_LIMITS_EXCEEDED, MANAGER, "RegisterMonitor",
+                               "sa{sv}", "many", 0);
+        g_assert_nonnull(strstr(alice->refusal, "MonitorsPerUser"));
+        for (guint i = 0; i < leases->len; i++)
+                close(g_array_index(leases, int, i));
+        await(client_count(alice, "monitor") == 0);
+        await(service_descriptors() <= descriptors);
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/registered/grant-waits-for-answer", test_grant_waits_for_answer);
+        g_test_add_func("/registered/all-are-asked-at-once", test_all_are_asked_at_once);
+        g_test_add_func("/registered/silent-one-is-an-obstacle", test_silent_one_is_an_obstacle);
+        g_test_add_func("/registered/silent-one-does-not-stop-best-effort",
+                        test_silent_one_does_not_stop_best_effort);
+        g_test_add_func("/registered/death-while-asked-is-no-obstacle",
+                        test_death_while_asked_is_no_obstacle);
+        g_test_add_func("/registered/closed-lease-ends-it", test_closed_lease_ends_it);
+        g_test_add_func("/registered/late-answer-changes-nothing", test_late_answer_changes_nothing);
+        g_test_add_func("/registered/second-hold-asks-nobody-again",
+                        test_second_hold_asks_nobody_again);
+        g_test_add_func("/registered/registered-while-held-is-asked",
+                        test_registered_while_held_is_asked);
+        g_test_add_func("/registered/only-its-connection-answers", test_only_its_connection_answers);
+        g_test_add_func("/registered/others-hear-nothing", test_others_hear_nothing);
+        g_test_add_func("/registered/name-is-its-own-affair", test_name_is_its_own_affair);
+        g_test_add_func("/registered/needs-to-be-allowed", test_needs_to_be_allowed);
+        g_test_add_func("/registered/bad-input-is-named", test_bad_input_is_named);
+        g_test_add_func("/registered/ten-thousand-meet-the-quota", test_ten_thousand_meet_the_quota);
+        return g_test_run();
+}
