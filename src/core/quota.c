@@ -114,6 +114,15 @@ int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why) {
         return 0;
 }
 
+int quota_check(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, Refusal *why) {
+        QuotaCharge charge;
+        int r = quota_charge(q, uid, good, amount, &charge, why);
+
+        if (r == 0)
+                quota_release(&charge);
+        return r;
+}
+
 void quota_release(QuotaCharge *c) {
         QuotaUser *user = c->user;
 

@@ -58,15 +58,26 @@ static bool is_our_fault(int r) {
         return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
 }
 
-/* Opens up to max events on the CPU, as one group or each for itself. Returns how many, or -errno when
- * not even the first is possible for another reason than a full PMU. */
+/* Opens an event of a group or one for itself. Kernels before 6.6 know no extended type on arm64;
+ * there a plain one, on a CPU, is that CPU's. */
+static int probe_open_event(struct perf_event_attr *attr, unsigned cpu, int leader) {
+        int fd = probe_open(attr, cpu, leader);
+
+        if (fd != -ENOENT || attr->type != PERF_TYPE_HARDWARE || attr->config <= UINT32_MAX)
+                return fd;
+        attr->config &= UINT32_MAX;
+        return probe_open(attr, cpu, leader);
+}
+
+/* Opens up to max events on the CPU, as one group or each for itself. Returns how many, or -errno
+ * when not even the first is possible for another reason than a full PMU. */
 static int probe_fill(const struct perf_event_attr *event, bool group, unsigned cpu, int *fds,
                       unsigned max) {
-        for (unsigned n = 0; n < max; n++) {
-                struct perf_event_attr attr = *event;
+        struct perf_event_attr attr = *event;
 
+        for (unsigned n = 0; n < max; n++) {
                 attr.disabled = !group || n == 0;
-                fds[n] = probe_open(&attr, cpu, group && n > 0 ? fds[0] : -1);
+                fds[n] = probe_open_event(&attr, cpu, group && n > 0 ? fds[0] : -1);
                 if (is_our_fault(fds[n])) {
                         int r = fds[n];
 
@@ -102,7 +113,7 @@ int probe_capacity(Pmu *pmu, const CpuSet *online) {
         if (!probe_event(pmu, &event, &name))
                 return 0;
 
-        CPU_FOREACH(cpu, &pmu->cpus) {
+        CPU_FOREACH (cpu, &pmu->cpus) {
                 int fds[PROBE_GROUP_MAX], n;
 
                 if (!cpuset_has(online, (unsigned) cpu))
@@ -126,22 +137,23 @@ int probe_capacity(Pmu *pmu, const CpuSet *online) {
         return capacity_set(pmu, best < PROBE_GROUP_MAX ? best : 0, name);
 }
 
-static void probe_cpu_close(const Probe *p, ProbeCpu *c) {
-        if (c->fds)
-                fds_close(c->fds, p->wanted);
-        free(c->fds);
-        c->fds = NULL;
-}
-
-/* A group of n is on the PMU at the first look. */
-static bool group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n) {
-        uint64_t data[3] = {};
+/* Whether a new group of n, flexible and thus scheduled after everybody who is there already, is on
+ * the PMU as soon as it is enabled. Negative: it is we who have nothing left. */
+static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n) {
+        struct {
+                uint64_t value, enabled, running;
+        } data = {};
         int fds[PROBE_GROUP_MAX], opened;
         bool on;
 
+        if (n > PROBE_GROUP_MAX)
+                return 0;
         opened = probe_fill(event, true, cpu, fds, n);
+        if (is_our_fault(opened))
+                return opened;
         on = opened == (int) n && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0) == 0 &&
-             read(fds[0], data, sizeof(data)) == sizeof(data) && data[1] > 0 && data[2] == data[1];
+             read(fds[0], &data, sizeof(data)) == sizeof(data) && data.enabled > 0 &&
+             data.running == data.enabled;
         fds_close(fds, (unsigned) MAX(opened, 0));
         return on;
 }
@@ -149,7 +161,7 @@ static bool group_is_on(const struct perf_event_attr *event, unsigned cpu, unsig
 int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
         struct perf_event_attr event;
         const char *name;
-        int fds[PROBE_GROUP_MAX], n;
+        int fds[PROBE_GROUP_MAX], n, on;
 
         max = MIN(max, PROBE_GROUP_MAX);
         if (!probe_event(pmu, &event, &name))
@@ -159,73 +171,50 @@ int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
                 fds_close(fds, (unsigned) MAX(n, 0));
                 return n;
         }
-        for (n = (int) max; n > 0; n--)
-                if (group_is_on(&event, cpu, (unsigned) n))
-                        break;
-        return n;
-}
-
-static void probe_cpu_settle(const Probe *p, ProbeCpu *c, unsigned n_free) {
-        c->free = n_free;
-        c->settled = true;
-        probe_cpu_close(p, c);
-}
-
-/* Not all are free: how many then. */
-static unsigned probe_free_below(const Probe *p, unsigned cpu) {
-        return (unsigned) MAX(probe_free_now(p->pmu, cpu, p->wanted - 1), 0);
-}
-
-/* Looks at the group of one CPU. */
-static void probe_cpu_look(const Probe *p, ProbeCpu *c, bool first, uint64_t now) {
-        struct {
-                uint64_t value, enabled, running;
-        } data;
-        uint64_t enabled, running;
-
-        if (read(c->fds[0], &data, sizeof(data)) != sizeof(data)) {
-                probe_cpu_settle(p, c, 0); /* the CPU has gone offline */
-                return;
+        for (n = (int) max; n > 0; n--) {
+                on = group_is_on(&event, cpu, (unsigned) n);
+                if (on != 0)
+                        return on < 0 ? on : n;
         }
-        enabled = data.enabled - c->enabled;
-        running = data.running - c->running;
-        c->enabled = data.enabled;
-        c->running = data.running;
-
-        if (enabled == 0 || running < enabled)
-                c->quiet_since = 0;
-        else if (first)
-                probe_cpu_settle(p, c, p->wanted);
-        else if (c->quiet_since == 0)
-                c->quiet_since = now;
-        else if (now - c->quiet_since >= PROBE_QUIET_USEC)
-                probe_cpu_settle(p, c, p->wanted);
-
-        if (!c->settled && now - p->begun_usec >= PROBE_WATCH_USEC) {
-                probe_cpu_close(p, c);
-                probe_cpu_settle(p, c, probe_free_below(p, c->cpu));
-        }
+        return 0;
 }
 
-static int probe_cpu_begin(const Probe *p, ProbeCpu *c, const struct perf_event_attr *event) {
+/* One look at one CPU; the last one counts what is there, if that is not all. */
+static int probe_cpu_look(const Probe *p, ProbeCpu *c, bool last) {
+        struct perf_event_attr event;
+        const char *name;
         int n;
 
-        c->fds = calloc(p->wanted, sizeof(int));
-        if (!c->fds)
-                return -ENOMEM;
-        n = probe_fill(event, p->pmu->kind == PMU_CORE, c->cpu, c->fds, p->wanted);
-        if (is_our_fault(n)) {
-                free(c->fds);
-                c->fds = NULL;
-                return n;
+        if (p->pmu->kind == PMU_BREAKPOINT || last)
+                n = probe_free_now(p->pmu, c->cpu, p->wanted);
+        else {
+                (void) probe_event(p->pmu, &event, &name);
+                n = group_is_on(&event, c->cpu, p->wanted);
+                if (n == 0)
+                        return 0;
+                n = n < 0 ? n : (int) p->wanted;
         }
-        for (unsigned i = (unsigned) MAX(n, 0); i < p->wanted; i++)
-                c->fds[i] = -1;
-        if (p->pmu->kind == PMU_BREAKPOINT || n < (int) p->wanted)
-                probe_cpu_settle(p, c, p->pmu->kind == PMU_BREAKPOINT ? (unsigned) MAX(n, 0) : 0);
-        else if (ioctl(c->fds[0], PERF_EVENT_IOC_ENABLE, 0) < 0)
-                probe_cpu_settle(p, c, 0);
+        if (is_our_fault(n))
+                return n;
+        c->free = (unsigned) MAX(n, 0); /* the CPU has gone offline: none */
+        c->settled = true;
         return 0;
+}
+
+/* One look at all that are not settled; whether any is left. */
+static int probe_look_all(Probe *p, bool last) {
+        bool again = false;
+
+        for (size_t i = 0; i < p->n_cpus; i++) {
+                if (p->cpus[i].settled)
+                        continue;
+                int r = probe_cpu_look(p, &p->cpus[i], last);
+
+                if (r < 0)
+                        return r;
+                again |= !p->cpus[i].settled;
+        }
+        return again;
 }
 
 int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec,
@@ -233,6 +222,7 @@ int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t no
         _cleanup_(probe_freep) Probe *p = calloc(1, sizeof(Probe));
         struct perf_event_attr event;
         const char *name;
+        int r;
 
         if (!p)
                 return -ENOMEM;
@@ -241,42 +231,38 @@ int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t no
         p->pmu = pmu;
         p->wanted = wanted;
         p->begun_usec = p->next_usec = now_usec;
+        p->step_usec = PROBE_STEP_USEC;
         p->cpus = calloc(MAX(cpuset_count(cpus), 1u), sizeof(ProbeCpu));
         if (!p->cpus)
                 return -ENOMEM;
-        CPU_FOREACH(cpu, cpus) {
-                ProbeCpu *c = &p->cpus[p->n_cpus++];
-                int r;
-
-                *c = (ProbeCpu){ .cpu = (unsigned) cpu };
-                r = probe_cpu_begin(p, c, &event);
-                if (r < 0)
-                        return r;
-        }
+        CPU_FOREACH (cpu, cpus)
+                p->cpus[p->n_cpus++] = (ProbeCpu){ .cpu = (unsigned) cpu };
+        r = probe_look_all(p, false);
+        if (r < 0)
+                return r;
+        p->again = r;
         *ret = TAKE_PTR(p);
         return 0;
 }
 
 int probe_look(Probe *p, uint64_t now_usec) {
-        bool first = p->next_usec == p->begun_usec;
-        bool again = false;
+        /* the first look was that of probe_begin() */
+        if (p->again && p->next_usec > p->begun_usec) {
+                bool last = now_usec >= p->begun_usec + PROBE_WATCH_USEC;
+                int r = probe_look_all(p, last);
 
-        for (size_t i = 0; i < p->n_cpus; i++) {
-                ProbeCpu *c = &p->cpus[i];
-
-                if (!c->settled)
-                        probe_cpu_look(p, c, first, now_usec);
-                again |= !c->settled;
+                if (r < 0 && !last)
+                        r = 1; /* out of descriptors for a moment */
+                p->again = r > 0;
         }
-        p->next_usec = now_usec + PROBE_STEP_USEC;
-        return again ? PROBE_AGAIN : PROBE_DONE;
+        p->next_usec = MIN(now_usec + p->step_usec, p->begun_usec + PROBE_WATCH_USEC);
+        p->step_usec *= 2;
+        return p->again ? PROBE_AGAIN : PROBE_DONE;
 }
 
 Probe *probe_free(Probe *p) {
         if (!p)
                 return NULL;
-        for (size_t i = 0; i < p->n_cpus; i++)
-                probe_cpu_close(p, &p->cpus[i]);
         free(p->cpus);
         free(p);
         return NULL;

@@ -96,10 +96,15 @@ static void parsing_complain(Parsing *p, const char *what) {
         log_plain(LOG_WARNING, "%s:%d: %s", p->file->path, p->line, what);
 }
 
+static bool line_is_comment(const char *line) {
+        line += strspn(line, " \t\r");
+        return *line == '#' || *line == ';';
+}
+
 /* The library tells of the first line only that it cannot read. */
 static bool line_is_readable(const char *line) {
         line += strspn(line, " \t\r\n");
-        return *line == '\0' || strchr("#;[", *line) || strpbrk(line, "=:");
+        return *line == '\0' || line_is_comment(line) || strpbrk(line, *line == '[' ? "]" : "=:");
 }
 
 static char *line_read(char *buffer, int size, void *userdata) {
@@ -113,7 +118,8 @@ static char *line_read(char *buffer, int size, void *userdata) {
         memcpy(buffer + copied, "\n", 2);
         p->rest += n + (p->rest[n] == '\n');
         if (copied < n) {
-                parsing_complain(p, "the line is too long");
+                if (!line_is_comment(buffer))
+                        parsing_complain(p, "the line is too long");
                 *buffer = '\0';
         } else if (!line_is_readable(buffer)) {
                 parsing_complain(p, "not a line like Setting=value");

@@ -100,13 +100,13 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
         r = part_to_measure(h, part, &cpus);
         if (r < 0 || cpuset_is_empty(&cpus))
                 return r;
-        promised = hold_promised(h, pmu, part);
-        if (promised == 0)
-                return 0;
         if (!pmu->measured || !probe_can(pmu)) {
                 h->measured_free = false; /* nobody can tell */
                 return 0;
         }
+        promised = hold_promised(h, pmu, part);
+        if (promised == 0)
+                return 0;
         r = probe_begin(pmu, &cpus, promised, now_usec(CLOCK_MONOTONIC), &h->probes[h->n_probes]);
         if (r == 0)
                 h->n_probes++;

@@ -94,6 +94,8 @@ static int handle_hold(sd_bus_message *m, Service *s, bool unattended, sd_bus_er
 
         r = hold_request_read(&s->pmus, m, unattended, &request, &why);
         if (r == 0)
+                r = quota_check(&s->quota, peer->uid, QUOTA_HOLDS, 1, &why);
+        if (r == 0)
                 r = hold_authorize(s, peer, m, &request, &why);
         if (r == 0)
                 r = hold_limit(s, peer, m, &request);

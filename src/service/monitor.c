@@ -197,6 +197,8 @@ static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret,
                               .peer = peer_ref(peer), .lease = -1 };
         r = monitor_read(monitor, m, why);
         if (r == 0)
+                r = quota_check(&s->quota, peer->uid, QUOTA_MONITORS, 1, why);
+        if (r == 0)
                 r = bouncer_check(s->bouncer, peer, m, ACTION_MONITOR, monitor->name, why);
         if (r == 0)
                 r = monitor_build(monitor, ret_lease, why);

@@ -72,6 +72,8 @@ static int opening_new(Service *s, Peer *peer, sd_bus_message *m, Opening **ret,
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &o->call, why);
         if (r == 0)
                 r = opening_request_read(s, m, peer, &o->request, why);
+        if (r == 0)
+                r = quota_check(&s->quota, peer->uid, QUOTA_COUNTERS, o->request.n_events, why);
         if (r != 0)
                 return r;
         *ret = TAKE_PTR(o);

@@ -6,6 +6,8 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
+
 static uint64_t now_nsec(void) {
         struct timespec t;
 
@@ -57,9 +59,12 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
 /* To the owner alone; a signal that cannot be sent is missed too. */
 static void sampler_signal(Sampler *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint64_t slot = a->record->tick;
+        uint64_t slot = a->record->tick, n_queued;
         int r;
 
+        r = sd_bus_get_n_queued_write(a->service->bus, &n_queued);
+        if (r < 0 || n_queued > SIGNALS_QUEUED_MAX)
+                return;
         r = sd_bus_message_new_signal(a->service->bus, &m, a->path, PERFALLOC_SAMPLER_INTERFACE,
                                       "Sample");
         if (r >= 0)

@@ -175,6 +175,17 @@ static void test_counter(void) {
         sd_bus_message_unref(call(path, PERFALLOC_COUNTER_INTERFACE, "Close", NULL));
 }
 
+static void test_sampler(void) {
+        g_autoptr(sd_bus_message) reply =
+                call(PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, "CreateSampler",
+                     "aota{sv}", 0, (uint64_t) 60000000, 0);
+        const char *path;
+
+        g_assert_cmpint(sd_bus_message_read_basic(reply, 'o', &path), >, 0);
+        assert_interface(path, PERFALLOC_SAMPLER_INTERFACE);
+        sd_bus_message_unref(call(path, PERFALLOC_SAMPLER_INTERFACE, "Close", NULL));
+}
+
 static void test_pmu(void) {
         assert_interface(PERFALLOC_OBJECT_PATH "/pmu/software", PERFALLOC_PMU_INTERFACE);
 }
@@ -187,6 +198,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/introspection/manager-is-as-its-file-says", test_manager);
         g_test_add_func("/introspection/hold-is-as-its-file-says", test_hold);
         g_test_add_func("/introspection/counter-is-as-its-file-says", test_counter);
+        g_test_add_func("/introspection/sampler-is-as-its-file-says", test_sampler);
         g_test_add_func("/introspection/pmu-is-as-its-file-says", test_pmu);
 
         int status = g_test_run();

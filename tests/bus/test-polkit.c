@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who may do what: the real polkitd answers, as its actions and rules say. */
+
+#include "bus-util.h"
+
+#include <signal.h>
+
+#define INTERACTION SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED
+#define DENIED      SD_BUS_ERROR_ACCESS_DENIED
+
+/* A rule of one line about the action, or all of ours ("*"), and the user. */
+static void rule_set(const char *user, const char *action, const char *body) {
+        g_autofree char *text = g_strdup_printf(
+                "polkit.addRule(function(action, subject) {\n"
+                "        if (subject.user == '%s' && action.id.indexOf('org.perfalloc1.') == 0 &&\n"
+                "            ('%s' == '*' || action.id == 'org.perfalloc1.%s')) { %s }\n"
+                "});\n",
+                user, action, action, body);
+
+        rig("rules 00-a-test", text);
+}
+
+static void rule_clear(void) {
+        rig("rules --remove 00-a-test", NULL);
+}
+
+static void hold_try(Client *c) {
+        g_autofree char *path = NULL;
+        int lease;
+
+        path = hold_take(c, &lease, "a{sv}", 0);
+        close_fd(lease);
+}
+
+static void hold_refused(Client *c, const char *error) {
+        client_refused(c, error, MANAGER, "Hold", "sa{sv}", "in vain", 0);
+}
+
+/* The message says that a prompt would be all right. */
+static void hold_refused_to_interactive(Client *c) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "Hold");
+
+        g_assert_cmpint(sd_bus_message_append(m, "sa{sv}", "in vain", 0), >=, 0);
+        g_assert_cmpint(sd_bus_message_set_allow_interactive_authorization(m, true), >=, 0);
+        client_refused_message(c, DENIED, m);
+}
+
+static void test_challenge(void) {
+        g_autoptr(Client) bob = client_new("bob");
+
+        hold_refused(bob, INTERACTION);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold "));
+        g_assert_cmpuint(client_count(bob, "hold"), ==, 0);
+}
+
+static void test_no_agent(void) {
+        g_autoptr(Client) bob = client_new("bob");
+
+        hold_refused_to_interactive(bob);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold "));
+}
+
+static void test_example_rules(void) {
+        g_autoptr(Client) carol = client_new("carol");
+
+        hold_try(carol);
+}
+
+static void test_no(void) {
+        g_autoptr(Client) alice = client_new("alice");
+
+        hold_try(alice);
+        rule_set("alice", "hold", "return polkit.Result.NO;");
+        hold_refused(alice, DENIED);
+        hold_refused_to_interactive(alice);
+        rule_clear();
+        hold_try(alice);
+}
+
+static void test_yes(void) {
+        g_autoptr(Client) bob = client_new("bob");
+
+        rule_set("bob", "hold", "return polkit.Result.YES;");
+        hold_try(bob);
+        client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "too much", 1, "mode", "s",
+                       "exclusive");
+        rule_clear();
+        hold_refused(bob, INTERACTION);
+}
+
+/* What was kept of an earlier yes is forgotten when the rules change. */
+static void test_kept(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *first = NULL, *second = NULL;
+
+        first = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        second = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        rule_set("alice", "count-system", "return polkit.Result.NO;");
+        client_refused(alice, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                       "scope", "s", "cpu");
+        rule_clear();
+}
+
+/* Each kind of request names the action that it takes. */
+static void test_actions(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        static const struct {
+                const char *option, *value, *action;
+        } holds[] = {
+                { "mode", "shared", "org.perfalloc1.hold " },
+                { "mode", "exclusive", "org.perfalloc1.hold-exclusive " },
+        }, openings[] = {
+                { "role", "foreground", "org.perfalloc1.count-system " },
+                { "role", "monitor", "org.perfalloc1.monitor " },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(holds); i++) {
+                client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "in vain", 1,
+                               holds[i].option, "s", holds[i].value);
+                g_assert_nonnull(strstr(bob->refusal, holds[i].action));
+                client_refused(bob, INTERACTION, MANAGER, "HoldUnattended", "sta{sv}", "in vain",
+                               UINT64_C(0), 1, holds[i].option, "s", holds[i].value);
+                g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold-unattended "));
+        }
+        rule_set("bob", "count-system", "return polkit.Result.YES;");
+        for (size_t i = 1; i < G_N_ELEMENTS(openings); i++) {
+                client_refused(bob, INTERACTION, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock",
+                               2, "scope", "s", "cpu", openings[i].option, "s", openings[i].value);
+                g_assert_nonnull(strstr(bob->refusal, openings[i].action));
+        }
+        rule_clear();
+        client_refused(bob, INTERACTION, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
+                       "scope", "s", "cpu", openings[0].option, "s", openings[0].value);
+        g_assert_nonnull(strstr(bob->refusal, openings[0].action));
+}
+
+static void test_details(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        g_autofree char *path = NULL;
+        int lease;
+
+        rule_set("bob", "hold",
+                 "return action.lookup('perfalloc.reason') == '\"a test\"' &&"
+                 "       action.lookup('perfalloc.uid') == '2002' &&"
+                 "       action.lookup('perfalloc.program') == '\"test-polkit\"'"
+                 "       ? polkit.Result.YES : polkit.Result.NO;");
+        path = hold_take(bob, &lease, "a{sv}", 0);
+        close_fd(lease);
+        client_refused(bob, DENIED, MANAGER, "Hold", "sa{sv}", "another reason", 0);
+        rule_clear();
+}
+
+static void test_manage(void) {
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
+        g_autofree char *path = NULL;
+        _cleanup_close_ int lease = -1;
+
+        path = hold_take(alice, &lease, "a{sv}", 0);
+        client_refused(bob, PERFALLOC_ERROR_NOT_OWNER, path, HOLD, "Release", NULL);
+        g_assert_true(client_reads(bob, path, HOLD, "Reason", ""));
+        rule_set("bob", "manage", "return polkit.Result.YES;");
+        g_assert_true(client_reads(bob, path, HOLD, "Reason", "a test"));
+        hold_release(bob, path);
+        g_assert_true(client_reads(alice, path, HOLD, "Result", "revoked"));
+        rule_clear();
+}
+
+/* ---- polkitd that is not there, is slow, or dies ---- */
+
+static void test_absent(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        gint64 asked;
+
+        rig("polkit-stop", NULL);
+        asked = g_get_monotonic_time();
+        hold_refused(alice, DENIED);
+        client_refused(alice, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                       "scope", "s", "cpu");
+        /* not after some time-out of a call */
+        g_assert_cmpint(g_get_monotonic_time() - asked, <, 5 * G_USEC_PER_SEC);
+        rig("polkit-start", NULL);
+        hold_try(alice);
+}
+
+static void test_root(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *counter = NULL;
+
+        rig("polkit-stop", NULL);
+        hold_try(root);
+        counter = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        rig("polkit-start", NULL);
+}
+
+static uint64_t hold_ask(Client *c) {
+        return client_send(c, MANAGER, "Hold", "sa{sv}", "slowly", 0);
+}
+
+static void test_waiting_for_polkit(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie;
+
+        rig("polkit-signal STOP", NULL);
+        cookie = hold_ask(alice);
+        for (int i = 0; i < 20; i++)
+                hold_try(root);
+        g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
+        g_assert_false(client_has_answer(alice, cookie));
+        rig("polkit-signal CONT", NULL);
+        reply = client_receive(alice, cookie);
+        g_assert_false(sd_bus_message_is_method_error(reply, NULL));
+}
+
+static void test_dies(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie;
+
+        rig("polkit-signal STOP", NULL);
+        cookie = hold_ask(alice);
+        g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
+        rig("polkit-signal KILL", NULL);
+        reply = client_receive(alice, cookie);
+        g_assert_true(sd_bus_message_is_method_error(reply, DENIED));
+        rig("polkit-start", NULL);
+        hold_try(alice);
+}
+
+/* Alice asks, and is gone before polkit has answered. Carol, who asks after her, is answered after
+ * her. */
+static void leave(Client *alice) {
+        g_autoptr(Client) carol = client_new("carol");
+        g_autofree char *path = NULL;
+        unsigned holds = client_count(carol, "hold");
+        int lease;
+
+        /* her call has arrived when a later one is answered */
+        g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
+        client_free(alice);
+        path = hold_take(carol, &lease, "a{sv}", 0);
+        g_assert_true(hold_wait(carol, path));
+        g_assert_cmpuint(client_count(carol, "hold"), ==, holds + 1);
+        g_assert_cmpuint(client_count(carol, "counter"), ==, 0);
+        close_fd(lease);
+}
+
+#define SLOWLY "polkit.spawn(['/bin/sleep', '1']); return polkit.Result.YES;"
+
+static void test_leaving(void) {
+        Client *alice = client_new("alice");
+        unsigned descriptors = service_descriptors();
+
+        rule_set("alice", "*", SLOWLY);
+        (void) hold_ask(alice);
+        leave(alice);
+        await(service_descriptors() == descriptors);
+        rule_clear();
+}
+
+static void test_leaving_counters(void) {
+        Client *alice = client_new("alice");
+        unsigned descriptors = service_descriptors();
+
+        rule_set("alice", "*", SLOWLY);
+        (void) client_send(alice, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
+                           "s", "cpu");
+        leave(alice);
+        await(service_descriptors() == descriptors);
+        rule_clear();
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/polkit/a-challenge-needs-an-interactive-message", test_challenge);
+        g_test_add_func("/polkit/a-challenge-without-an-agent-is-denied", test_no_agent);
+        g_test_add_func("/polkit/the-example-rules-let-their-group", test_example_rules);
+        g_test_add_func("/polkit/a-no-is-denied", test_no);
+        g_test_add_func("/polkit/a-yes-is-for-one-action-and-while-the-rule-is-there", test_yes);
+        g_test_add_func("/polkit/changed-rules-end-what-was-kept", test_kept);
+        g_test_add_func("/polkit/each-request-names-its-action", test_actions);
+        g_test_add_func("/polkit/rules-see-reason-program-and-uid", test_details);
+        g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
+        g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);
+        g_test_add_func("/polkit/root-is-never-asked", test_root);
+        g_test_add_func("/polkit/nobody-else-waits-for-a-polkitd-that-hangs",
+                        test_waiting_for_polkit);
+        g_test_add_func("/polkit/a-polkitd-that-dies-denies", test_dies);
+        g_test_add_func("/polkit/who-leaves-while-polkit-thinks-gets-no-hold", test_leaving);
+        g_test_add_func("/polkit/who-leaves-while-polkit-thinks-gets-no-counter",
+                        test_leaving_counters);
+        return g_test_run();
+}
