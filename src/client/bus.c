@@ -13,13 +13,34 @@ static int refuse_connection(int r, Refusal *why) {
                       strerror(-r));
 }
 
+int bus_open_at(BusPlace place, const char *name, sd_bus **ret, Refusal *why) {
+        int r;
+
+        switch (place) {
+        case BUS_HOST:
+                r = sd_bus_open_system_remote(ret, name);
+                break;
+        case BUS_MACHINE:
+                r = sd_bus_open_system_machine(ret, name);
+                break;
+        default:
+                r = sd_bus_open_system(ret);
+        }
+        if (r >= 0)
+                return 0;
+        if (r == -ENOMEM || place == BUS_HERE)
+                return refuse_connection(r, why);
+        return refuse(why, BUS_E_FAILED, "cannot connect to the system bus of %s (%s)", name,
+                      strerror(-r));
+}
+
 int bus_open(sd_bus **ret, Refusal *why) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         int r;
 
-        r = sd_bus_open_system(&bus);
-        if (r < 0)
-                return refuse_connection(r, why);
+        r = bus_open_at(BUS_HERE, NULL, &bus, why);
+        if (r != 0)
+                return r;
         r = sd_bus_can_send(bus, SD_BUS_TYPE_UNIX_FD);
         if (r < 0)
                 return refuse_connection(r, why);

@@ -14,9 +14,18 @@ enum {
         BUS_E_FAILED = 1, /* the words are in why */
 };
 
+typedef enum BusPlace {
+        BUS_HERE,
+        BUS_HOST,    /* over ssh: carries no descriptors */
+        BUS_MACHINE, /* a local container */
+} BusPlace;
+
 /* Connects to the system bus. BUS_E_FAILED also where the bus cannot carry descriptors, and so no
  * lease. */
 int bus_open(sd_bus **ret, Refusal *why);
+
+/* As above, but for any place (name: of the host or container), and without asking for descriptors. */
+int bus_open_at(BusPlace place, const char *name, sd_bus **ret, Refusal *why);
 
 /* Returns BUS_E_FAILED, with the error's own words. What does not come from the service itself gets
  * a hint of where to look. */

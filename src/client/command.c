@@ -61,10 +61,23 @@ static bool path_has(const char *name) {
         }
 }
 
-static _Noreturn void command_exec(char **argv, int report, const Signals *signals) {
+/* Nothing is run when whoever has prepared it has gone or changed its mind. */
+static void gate_wait(int gate) {
+        char byte;
+        ssize_t n;
+
+        do
+                n = read(gate, &byte, sizeof(byte));
+        while (n < 0 && errno == EINTR);
+        if (n != sizeof(byte))
+                _exit(COMMAND_CANNOT_RUN);
+}
+
+static _Noreturn void command_exec(char **argv, int gate, int report, const Signals *signals) {
         int error;
 
         signals_restore(signals);
+        gate_wait(gate);
         execvp(argv[0], argv);
         error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
         /* the parent takes the end of the pipe for success, so this cannot be done without */
@@ -84,30 +97,78 @@ static int report_read(int fd) {
         return n == sizeof(error) ? error : 0;
 }
 
-int command_start(Command *c, char **argv, sd_event *event, Signals *signals) {
-        _cleanup_close_ int report = -1, reporter = -1;
-        int fds[2], r;
+int command_prepare(Command *c, char **argv, const Signals *signals) {
+        _cleanup_close_ int gate_end = -1, reporter = -1;
+        int gate[2], report[2];
 
         *c = COMMAND_NULL;
-        if (pipe2(fds, O_CLOEXEC) < 0)
+        if (pipe2(gate, O_CLOEXEC) < 0)
                 return -errno;
-        report = fds[0];
-        reporter = fds[1];
-        r = signals_watch(signals, event, SIGNALS_ALL, command_signal, c);
-        if (r < 0)
-                return r;
+        gate_end = gate[0];
+        c->gate = gate[1];
+        if (pipe2(report, O_CLOEXEC) < 0)
+                return -errno;
+        c->report = report[0];
+        reporter = report[1];
         c->pid = fork();
         if (c->pid < 0)
                 return -errno;
-        if (c->pid == 0)
-                command_exec(argv, reporter, signals);
-        reporter = close_fd(reporter);
-        r = report_read(report);
-        if (r == 0)
+        if (c->pid > 0)
                 return 0;
+        /* its own copy would keep the gate from ever being shut */
+        c->gate = close_fd(c->gate);
+        command_exec(argv, gate_end, reporter, signals);
+}
+
+static void command_wait(Command *c) {
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
                 ;
         c->ended = true;
+}
+
+/* SIGPIPE is ignored: when it has been killed at the gate, that is for SIGCHLD to tell. */
+static int gate_open(Command *c) {
+        ssize_t n;
+
+        do
+                n = write(c->gate, "", 1);
+        while (n < 0 && errno == EINTR);
+        if (n < 0 && errno != EPIPE)
+                return -errno;
+        c->gate = close_fd(c->gate);
+        return 0;
+}
+
+int command_run(Command *c, sd_event *event, Signals *signals) {
+        int r = signals_watch(signals, event, SIGNALS_ALL, command_signal, c);
+
+        if (r >= 0)
+                r = gate_open(c);
+        if (r < 0)
+                return r;
+        r = report_read(c->report);
+        c->report = close_fd(c->report);
+        if (r == 0)
+                return 0;
+        command_wait(c);
         c->status = r == ENOENT ? COMMAND_NOT_FOUND : COMMAND_CANNOT_RUN;
+        return r;
+}
+
+void command_done(Command *c) {
+        bool waits = c->gate >= 0;
+
+        c->gate = close_fd(c->gate);
+        c->report = close_fd(c->report);
+        if (waits && c->pid > 0 && !c->ended)
+                command_wait(c);
+}
+
+int command_start(Command *c, char **argv, sd_event *event, Signals *signals) {
+        int r = command_prepare(c, argv, signals);
+
+        if (r >= 0)
+                r = command_run(c, event, signals);
+        command_done(c);
         return r;
 }

@@ -19,14 +19,25 @@ typedef struct Command Command;
 
 struct Command {
         pid_t pid;
+        int gate;   /* it waits at the other end until it may run */
+        int report; /* what became of its exec */
         bool ended;
         int status; /* its exit status, where it exited */
         int signo;  /* what killed it, else 0 */
 };
 
-#define COMMAND_NULL ((Command){})
+#define COMMAND_NULL ((Command){ .gate = -1, .report = -1 })
 
-/* Negative errno: it was not started, because there was no memory, process or descriptor for it.
- * Positive: the exec failed, with this errno; ended and status are set. From 0 on signals that are
- * sent to this process are handed on. */
+/* It has its pid, and waits to be run. Negative errno: there was no memory, process or descriptor
+ * for it. */
+int command_prepare(Command *c, char **argv, const Signals *signals);
+
+/* It runs; once only. Negative errno: it does not. Positive: the exec failed, with this errno; ended
+ * and status are set. From 0 on signals that are sent to this process are handed on. */
+int command_run(Command *c, sd_event *event, Signals *signals);
+
+/* Ends what was prepared and never run, and leaves what runs alone. */
+void command_done(Command *c);
+
+/* command_prepare and command_run in one. */
 int command_start(Command *c, char **argv, sd_event *event, Signals *signals);

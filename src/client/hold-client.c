@@ -156,10 +156,10 @@ static int append_pmus(sd_bus_message *m, char **pmus) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_options(sd_bus_message *m, const Options *o) {
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+int hold_options_append(sd_bus_message *m, const Options *o) {
+        int r = 0;
 
-        if (r >= 0 && o->pmus)
+        if (o->pmus)
                 r = append_pmus(m, o->pmus);
         if (r >= 0 && o->cpus)
                 r = sd_bus_message_append(m, "{sv}", "cpus", "s", o->cpus);
@@ -171,6 +171,14 @@ static int append_options(sd_bus_message *m, const Options *o) {
                 r = sd_bus_message_append(m, "{sv}", "wait_usec", "t", o->wait_usec);
         if (r >= 0 && o->best_effort)
                 r = sd_bus_message_append(m, "{sv}", "best_effort", "b", 1);
+        return r;
+}
+
+static int append_options(sd_bus_message *m, const Options *o) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = hold_options_append(m, o);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

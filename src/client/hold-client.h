@@ -55,6 +55,9 @@ struct HoldClient {
 #define HOLD_CLIENT_NULL                                                                           \
         ((HoldClient){ .lease = -1, .agent = AGENT_NULL, .progress = PROGRESS_NULL })
 
+/* The entries of Hold's options that o asks for; the array is the caller's. */
+int hold_options_append(sd_bus_message *m, const Options *o);
+
 /* Connects. HOLD_CLIENT_E_FAILED: c->why says why not. */
 int hold_client_open(HoldClient *c, const Options *options, Signals *signals);
 void hold_client_close(HoldClient *c);

@@ -18,7 +18,6 @@ struct Options {
         uint32_t counters;
         const char *cpus;
         char **pmus; /* NULL-terminated */
-        size_t n_pmus;
         uint64_t wait_usec; /* TIMESPAN_INFINITY: for ever */
         const char *reason;
 

@@ -8,11 +8,16 @@
 #include "core/refusal.h"
 
 static SayTo destination = SAY_TO_STDERR;
+static const char *program = "perfalloc";
 static bool quiet = false;
+
+void say_as(const char *command) {
+        program = command;
+}
 
 void say_to(SayTo where) {
         if (where == SAY_TO_LOG)
-                openlog("perfalloc", LOG_PID, LOG_USER);
+                openlog(program, LOG_PID, LOG_USER);
         destination = where;
 }
 
@@ -30,7 +35,7 @@ static void say(int priority, const char *format, va_list ap) {
         if (destination == SAY_TO_LOG)
                 syslog(priority, "%s", text);
         else
-                (void) fprintf(stderr, "perfalloc: %s\n", text);
+                (void) fprintf(stderr, "%s: %s\n", program, text);
 }
 
 void say_error(const char *format, ...) {

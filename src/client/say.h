@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the commands tell their user: one line each, "perfalloc: TEXT", on stderr. After a daemon
- * has let go of its terminal, in the system's log.
+ * What the commands tell their user: one line each, "COMMAND: TEXT", on stderr. After a daemon has
+ * let go of its terminal, in the system's log.
  *
  * Other people's words are in these lines (reasons, names of programs), so control characters never
  * get through to the terminal. Texts longer than REFUSAL_TEXT_MAX are cut.
@@ -16,6 +16,7 @@ typedef enum SayTo {
         SAY_TO_LOG,
 } SayTo;
 
+void say_as(const char *command); /* "perfalloc" until then; has to stay */
 void say_to(SayTo where);
 void say_quietly(bool quiet); /* no more notes */
 

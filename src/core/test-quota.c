@@ -57,6 +57,30 @@ static void test_large_amounts_do_not_wrap(void) {
         quota_done(&q);
 }
 
+static void test_resized_is_held_to_the_limit(void) {
+        QuotaCharge charge, other;
+        Refusal why = REFUSAL_NULL;
+        Quota q;
+
+        quota_init(&q);
+        q.limits[QUOTA_DESCRIPTORS] = 10;
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 4, &charge);
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 4, &other);
+        g_assert_cmpint(quota_resize(&charge, 6, &why), ==, 0);
+        g_assert_cmpint(quota_resize(&charge, 7, &why), ==, REFUSAL_LIMITS_EXCEEDED);
+        g_assert_cmpint(quota_resize(&charge, UINT64_MAX, NULL), ==, REFUSAL_LIMITS_EXCEEDED);
+        g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 10);
+
+        /* less is given back, also when the limit has become lower */
+        q.limits[QUOTA_DESCRIPTORS] = 1;
+        g_assert_cmpint(quota_resize(&charge, 0, NULL), ==, 0);
+        g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 4);
+        quota_release(&charge);
+        quota_release(&other);
+        g_assert_null(q.users);
+        quota_done(&q);
+}
+
 static void test_users_and_goods_are_counted_apart(void) {
         QuotaCharge alices, bobs, holds;
         Quota q;
@@ -175,6 +199,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/quota/limit-is-the-last-that-is-allowed",
                         test_limit_is_the_last_that_is_allowed);
         g_test_add_func("/quota/large-amounts-do-not-wrap", test_large_amounts_do_not_wrap);
+        g_test_add_func("/quota/resized-is-held-to-the-limit", test_resized_is_held_to_the_limit);
         g_test_add_func("/quota/users-and-goods-are-counted-apart",
                         test_users_and_goods_are_counted_apart);
         g_test_add_func("/quota/root-is-counted-and-not-limited",

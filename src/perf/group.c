@@ -10,7 +10,8 @@
 #include "perf/explain.h"
 #include "perf/group-part.h"
 
-#define REOPEN_ROUNDS 8 /* tries to open on all threads while none is born */
+#define GROUP_TRIAL_MAX 64u /* more than any core PMU has */
+#define REOPEN_ROUNDS   8  /* tries to open on all threads while none is born */
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -25,8 +26,51 @@ bool group_closes_to_yield(const Group *g) {
         return g->events[0].pmu->closes_to_yield;
 }
 
+static int trial_open(const Event *e, int leader) {
+        struct perf_event_attr attr = e->attr;
+        int fd;
+
+        attr.disabled = leader < 0;
+        attr.enable_on_exec = leader < 0; /* this thread never execs */
+        fd = (int) syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* On arm64 a leader that is disabled, as ours are when they are opened, is not counted when the
+ * kernel looks whether a group fits (validate_event() of drivers/perf/arm_pmu.c): one too large
+ * would open and never count. A leader that an exec is to enable is counted; so a group of this
+ * kind, on this very thread and never on the PMU, tells at once. Any other error is for the real
+ * opening. */
+static int group_check_fit(const Group *g, Refusal *why) {
+        size_t n, max = MIN(g->n_events, GROUP_TRIAL_MAX);
+        int fds[GROUP_TRIAL_MAX], error = 0;
+
+        for (size_t i = 0; i < g->n_events; i++)
+                if (g->events[i].pmu->kind != PMU_CORE)
+                        return 0;
+        for (n = 0; n < max && error == 0; n++) {
+                fds[n] = trial_open(&g->events[n], n > 0 ? fds[0] : -1);
+                error = MIN(fds[n], 0);
+        }
+        for (size_t i = n; i-- > 0;)
+                close_fd(fds[i]);
+        if (n < 2 || error != -EINVAL)
+                return 0;
+
+        /* it is the group only if the event is good by itself */
+        fds[0] = trial_open(&g->events[n - 1], -1);
+        close_fd(fds[0]);
+        if (fds[0] < 0)
+                return 0;
+        return refuse(why, REFUSAL_INVALID_EVENT,
+                      "'%s' does not fit into one group with the %zu events before it: PMU %s "
+                      "could never count them all at once; open smaller groups",
+                      g->events[n - 1].name, n - 1, g->events[n - 1].pmu->name);
+}
+
 int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Refusal *why) {
         _cleanup_(group_freep) Group *g = calloc(1, sizeof(Group));
+        int r;
 
         if (!g) {
                 events_free(events, n_events);
@@ -43,6 +87,9 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
                                       "free their counters in different ways",
                                       events[0].name, events[0].pmu->name, events[i].name,
                                       events[i].pmu->name);
+        r = n_events > 1 ? group_check_fit(g, why) : 0;
+        if (r != 0)
+                return r;
         *ret = TAKE_PTR(g);
         return 0;
 }
@@ -155,7 +202,8 @@ int group_open(Group *g, Refusal *why) {
                 if (g->parts[part].ended || group_part_is_open(g, part))
                         continue;
                 r = group_open_part(g, part, why);
-                if (r == REFUSAL_NO_SUCH_PROCESS && (g->yielded || group_part_is_pending(g, part))) {
+                if (r == REFUSAL_NO_SUCH_PROCESS &&
+                    (g->yielded || group_part_is_pending(g, part))) {
                         /* the thread ended while we had given way: what it counted stays; or
                          * between being seen and being opened, as others may */
                         g->parts[part].ended = true;
@@ -306,6 +354,8 @@ static int group_is_current(const Group *g, size_t target, bool *ret) {
         }
         if (!g->pinned && n_known != now.n_tids)
                 *ret = false;
+        if (r == 0 && *ret && now.n_tids > 0)
+                r = threads_are_all(&now, g->targets[target].pid, ret);
         return r;
 }
 

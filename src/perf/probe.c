@@ -30,6 +30,10 @@ static bool probe_event(const Pmu *pmu, struct perf_event_attr *ret, const char 
                 /* the extended type in the upper half chooses the PMU on hybrid CPUs */
                 if (pmu->type != PERF_TYPE_RAW)
                         ret->config |= (uint64_t) pmu->type << PERF_PMU_TYPE_SHIFT;
+                /* On arm64 a group's leader that is disabled is not counted when the kernel looks
+                 * whether the group fits (validate_event() of drivers/perf/arm_pmu.c), unless an
+                 * exec is to enable it; nothing execs here. */
+                ret->enable_on_exec = 1;
                 *ret_name = "cycles";
                 return true;
         case PMU_BREAKPOINT:

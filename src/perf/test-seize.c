@@ -292,7 +292,7 @@ static void *thread_vfork(void *userdata) {
         if (vfork() == 0) {
                 (void) syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
                 while (syscall(SYS_getppid) == parent)
-                        syscall(SYS_pause);
+                        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0); /* arm64 has no pause */
         }
         return NULL;
 }

@@ -118,12 +118,15 @@ static inline bool subject_start_as(Subject *s, pid_t pid) {
                 .set_tid = (uintptr_t) &pid,
                 .set_tid_size = pid ? 1 : 0,
         };
+        unsigned tries = 0;
 
         *s = (Subject){};
         for (unsigned i = 0; i < SUBJECT_THREADS; i++)
                 g_assert_cmpint(pipe(s->orders[i]), ==, 0);
         g_assert_cmpint(pipe(s->answers), ==, 0);
-        s->pid = pid ? (pid_t) syscall(SYS_clone3, &how, sizeof(how)) : fork();
+        do /* a number is free a moment after its owner has gone from /proc */
+                s->pid = pid ? (pid_t) syscall(SYS_clone3, &how, sizeof(how)) : fork();
+        while (s->pid < 0 && errno == EEXIST && tries++ < 1000 && usleep(1000) == 0);
         if (s->pid == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 subject_self = s;

@@ -19,8 +19,11 @@ struct Threads {
 
 #define THREADS_NULL ((Threads){})
 
-/* REFUSAL_NO_SUCH_PROCESS when there is no such process (or /proc hides it from us). */
+/* What lives may be missing when another thread ends meanwhile. REFUSAL_NO_SUCH_PROCESS when there is no such process (or /proc hides it from us). */
 int threads_list(pid_t pid, Threads *ret, Refusal *why);
+
+/* Whether these are all threads of the process now, without fail. -ENOMEM and the like. */
+int threads_are_all(const Threads *t, pid_t pid, bool *ret);
 void threads_done(Threads *t);
 bool threads_equal(const Threads *a, const Threads *b);
 const pid_t *threads_find(const Threads *t, pid_t tid); /* its place in tids, or NULL */

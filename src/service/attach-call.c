@@ -239,7 +239,7 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
         if (!*untraceable || c->attaching.allowed)
                 return 0;
         r = bouncer_check(c->service->bouncer, c->peer, c->m, ACTION_COUNT_OTHER, NULL, &denied);
-        if (r == REFUSAL_ACCESS_DENIED)
+        if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)
                 return refuse(why, r, "%s; %.600s", untraceable, denied.text);

@@ -221,27 +221,26 @@ static int attaching_seize(Attaching *a) {
 
 /* ---- a process that bears nobody meanwhile ---- */
 
-/* One try. 0: all threads are open, and with descendants there are none yet; 1: somebody was born, or it is
- * not the way to do it; nothing is open then. */
+/* One try: whether all threads are open, and with descendants there are none yet. If not, then somebody was
+ * born or has ended meanwhile, or this is not the way to do it; and nothing is open. */
 static int attaching_try(Attaching *a, bool *ret_current, Refusal *why) {
-        _cleanup_(threads_done) Threads before = THREADS_NULL, after = THREADS_NULL;
+        _cleanup_(threads_done) Threads threads = THREADS_NULL;
         pid_t last = tree_last_born();
         int r;
 
         *ret_current = false;
-        r = threads_list(a->pid, &before, why);
+        r = threads_list(a->pid, &threads, why);
         if (r != 0)
                 return r;
-        if (a->descendants && (last == 0 || before.n_tids > TREE_THREADS ||
-                               tree_has_children(a->pid, &before)))
+        if (a->descendants && (last == 0 || threads.n_tids > TREE_THREADS ||
+                               tree_has_children(a->pid, &threads)))
                 return 0;
-        r = attaching_open_threads(a, before.tids, before.n_tids, why);
+        r = attaching_open_threads(a, threads.tids, threads.n_tids, why);
         if (r != 0)
                 return r;
-        r = threads_list(a->pid, &after, why);
-        if (r == 0)
-                *ret_current = process_exists(a->pidfd) && threads_equal(&before, &after) &&
-                               (!a->descendants || tree_last_born() == last);
+        r = threads_are_all(&threads, a->pid, ret_current);
+        *ret_current = *ret_current && r == 0 && process_exists(a->pidfd) &&
+                       (!a->descendants || tree_last_born() == last);
         if (!*ret_current)
                 attaching_undo(a);
         return r;
@@ -251,10 +250,15 @@ static int attaching_try(Attaching *a, bool *ret_current, Refusal *why) {
 static void attaching_verified(void *userdata, int r, const ProcessFacts *facts,
                                const Refusal *why) {
         Attaching *a = userdata;
-        const char *words = r == 0 ? trace_rule_denies(a->peer, facts) : NULL;
+        const char *words;
         Refusal changed;
 
         a->job = NULL;
+        if (r == 0 && facts->zombie) {
+                r = refuse_ended(a, &changed);
+                why = &changed;
+        }
+        words = r == 0 ? trace_rule_denies(a->peer, facts) : NULL;
         if (words) {
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
                            "process %d changed while it was being opened: %s", (int) a->pid, words);

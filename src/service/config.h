@@ -8,6 +8,28 @@
 #include "core/quota.h"
 
 typedef struct Config Config;
+typedef struct BridgePath BridgePath;
+typedef struct BridgesConfig BridgesConfig;
+
+#define BRIDGE_PATH_MAX 1024u
+
+typedef enum BridgeMode {
+        BRIDGE_AUTO, /* where the other software usually has it */
+        BRIDGE_NO,
+        BRIDGE_PATH,
+} BridgeMode;
+
+struct BridgePath {
+        BridgeMode mode;
+        char path[BRIDGE_PATH_MAX]; /* empty unless BRIDGE_PATH */
+};
+
+/* Section [Bridges]. */
+struct BridgesConfig {
+        BridgePath pcp, likwid;
+        uint64_t pcp_grace_usec, likwid_grace_usec;
+        bool nmi_watchdog;
+};
 
 struct Config {
         uint64_t hold_max_usec; /* how long a hold lasts at most, without manage */
@@ -16,6 +38,7 @@ struct Config {
         uint64_t sampler_interval_min_usec;
         uint64_t sampler_signal_min_usec; /* the same for samplers that signal each tick */
         uint64_t limits[_QUOTA_GOOD_MAX];
+        BridgesConfig bridges;
 };
 
 void config_default(Config *c);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/bridges.h"
 #include "service/hold-measure.h"
 #include "service/hold-obstacles.h"
 #include "service/hold-tell.h"
@@ -235,13 +236,15 @@ static void hold_start(Hold *h) {
 
         h->state = HOLD_YIELDING;
         TAILQ_INSERT_TAIL(&s->pending, h, list);
-        h->yield_until_usec = usec_add(now_usec(CLOCK_MONOTONIC), h->request.yield_usec);
+        h->yield_until_usec = usec_add(now_usec(CLOCK_MONOTONIC),
+                                       MAX(h->request.yield_usec, roster_grace(&s->roster)));
         hold_step_at(h, h->yield_until_usec);
 }
 
 static void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
         if (roster_apply(&s->roster, cause ? cause->id : 0, deadline_usec, NULL) < 0)
                 hold_tell_degraded("out of memory while monitors were told to yield or resume");
+        bridges_hold_changed(s);
 }
 
 void hold_begin(Hold *h) {

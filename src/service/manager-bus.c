@@ -2,6 +2,7 @@
 #include "manager-bus.h"
 
 #include "perf/attr.h"
+#include "service/bridges.h"
 #include "service/counter.h"
 #include "service/hold-tell.h"
 #include "service/monitor.h"
@@ -29,7 +30,11 @@ static int get_yielding(sd_bus *bus, const char *path, const char *interface, co
 
 static int get_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 0);
+        int r = sd_bus_message_open_container(reply, 'a', "s");
+
+        if (r >= 0)
+                r = bridges_append_features(userdata, reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static int get_attr_size(sd_bus *bus, const char *path, const char *interface,
@@ -195,7 +200,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Yielding", "b", get_yielding, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("Features", "as", get_features, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Features", "as", get_features, 0, 0),
         SD_BUS_PROPERTY("AttrSize", "u", get_attr_size, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_ARGS("s", reason, "a{sv}", options),
                                 SD_BUS_RESULT("o", hold, "h", lease), method_hold,

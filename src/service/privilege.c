@@ -57,7 +57,7 @@ static int privilege_raise(cap_value_t cap, cap_flag_value_t value) {
 
 int privilege_trim(void) {
         static const cap_value_t keep[] = { CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
-                                            CAP_SYS_ADMIN };
+                                            CAP_CHOWN, CAP_SYS_ADMIN };
         int r = privilege_keep(keep, ELEMENTSOF(keep));
 
         if (r < 0)
@@ -74,7 +74,8 @@ int privilege_trim(void) {
 }
 
 int privilege_leave_to_helper(void) {
-        static const cap_value_t keep[] = { CAP_PERFMON, CAP_SYS_ADMIN };
+        /* CAP_CHOWN is there where the drop-in of the bridge to LIKWID gives it */
+        static const cap_value_t keep[] = { CAP_PERFMON, CAP_CHOWN, CAP_SYS_ADMIN };
 
         return privilege_keep(keep, ELEMENTSOF(keep));
 }

@@ -10,6 +10,7 @@
 
 #include "perf/hotplug.h"
 #include "perf/probe.h"
+#include "service/bridges.h"
 #include "service/configured.h"
 #include "service/attach-call.h"
 #include "service/counter.h"
@@ -269,6 +270,9 @@ static int reload(sd_event_source *source, const struct signalfd_siginfo *si, vo
         if (r < 0)
                 log_plain(LOG_ERR, "Configured monitors could not all be read again: %s",
                           strerror(-r));
+        r = bridges_load(s);
+        if (r < 0)
+                log_plain(LOG_ERR, "Bridges could not all be made anew: %s", strerror(-r));
         log_plain(LOG_INFO, "Configuration read again.");
         (void) sd_notify(false, "READY=1");
         service_touch(s);
@@ -366,7 +370,9 @@ int service_run(Service *s) {
                           strerror(-r));
                 return r;
         }
-        r = configured_load(s, s->monitors_directory);
+        r = bridges_load(s);
+        if (r >= 0)
+                r = configured_load(s, s->monitors_directory);
         if (r < 0)
                 return r;
         (void) sd_notify(false, "READY=1");
@@ -388,6 +394,7 @@ Service *service_free(Service *s) {
         samplers_done(s);
         holds_done(s);
         monitors_done(s);
+        bridges_done(s);
         configured_done(s);
         counters_done(s);
         bouncer_free(s->bouncer);

@@ -31,6 +31,7 @@ typedef struct Samplers Samplers;
 typedef struct AttachCall AttachCall;
 typedef struct PersistentCall PersistentCall;
 typedef struct UsersCall UsersCall;
+typedef struct Bridges Bridges;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
 TAILQ_HEAD(HoldList, Hold);
@@ -87,6 +88,7 @@ struct Service {
         sd_event_source *retry;           /* counters that could not be opened again */
 
         Samplers *samplers;
+        Bridges *bridges;
 
         const sd_bus_message *manager_message; /* being answered; its sender may read what is others' */
         bool broadcasting; /* properties are being read for everybody, not for the current message's sender */

@@ -77,3 +77,35 @@ _unused_ static void message_option_strings(sd_bus_message *m, const char *key, 
         for (int i = 0; i < 3; i++)
                 g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
 }
+
+/* Options in words: "scope s cpu|counters u 3|pmus as cpu,power"; the value of an h is fd. */
+_unused_ static void message_write_options(sd_bus_message *m, const char *text, int fd) {
+        g_auto(GStrv) options = g_strsplit(text, "|", -1);
+
+        for (char **option = options; *option && **option; option++) {
+                g_auto(GStrv) words = g_strsplit(*option, " ", 3);
+                const char *key = words[0], *type = words[1], *value = words[2] ? words[2] : "";
+
+                if (strcmp(type, "s") == 0) {
+                        message_option(m, key, "s", value);
+                } else if (strcmp(type, "b") == 0) {
+                        message_option(m, key, "b", strcmp(value, "yes") == 0);
+                } else if (strcmp(type, "u") == 0) {
+                        message_option(m, key, "u", (uint32_t) g_ascii_strtoull(value, NULL, 10));
+                } else if (strcmp(type, "t") == 0) {
+                        message_option(m, key, "t", g_ascii_strtoull(value, NULL, 10));
+                } else if (strcmp(type, "h") == 0) {
+                        message_option(m, key, "h", fd);
+                } else {
+                        g_auto(GStrv) strings = g_strsplit(value, ",", -1);
+
+                        g_assert_cmpstr(type, ==, "as");
+                        g_assert_cmpint(sd_bus_message_open_container(m, 'e', "sv"), >=, 0);
+                        g_assert_cmpint(sd_bus_message_append_basic(m, 's', key), >=, 0);
+                        g_assert_cmpint(sd_bus_message_open_container(m, 'v', "as"), >=, 0);
+                        g_assert_cmpint(sd_bus_message_append_strv(m, strings), >=, 0);
+                        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+                        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+                }
+        }
+}

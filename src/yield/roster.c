@@ -133,6 +133,15 @@ int roster_apply(Roster *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n
         return 0;
 }
 
+uint64_t roster_grace(const Roster *r) {
+        uint64_t grace = 0;
+
+        for (size_t i = 0; i < r->n_yielders; i++)
+                if (r->yielders[i]->ops->grace)
+                        grace = MAX(grace, r->yielders[i]->ops->grace(r->yielders[i]));
+        return grace;
+}
+
 void yielder_acknowledge(Yielder *y) {
         if (y->state != YIELDER_ASKED || !y->roster)
                 return;

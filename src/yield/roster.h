@@ -35,6 +35,9 @@ void roster_dismiss(Roster *r, Yielder *y);
  * and have until deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many were told to yield. -ENOMEM: nothing changed. */
 int roster_apply(Roster *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told);
 
+/* How long those who take their time in any case need at most: a deadline that is earlier is no use. */
+uint64_t roster_grace(const Roster *r);
+
 /* y, which was asked, has given way. An answer that nobody awaits changes nothing. */
 void yielder_acknowledge(Yielder *y);
 

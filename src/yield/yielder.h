@@ -29,6 +29,9 @@ struct YielderOps {
 
         /* Whose it is, for Obstacles: the pid (0: nobody's) and, in words, who. */
         void (*describe)(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size);
+
+        /* For how long it takes in any case, if it were asked now: no deadline is to be before that. May be NULL. */
+        uint64_t (*grace)(const Yielder *y);
 };
 
 struct Yielder {

@@ -555,15 +555,25 @@ pid_t service_pid(void) {
         return (pid_t) pid;
 }
 
+/* An event loop makes its timers when it first needs one of a clock, and keeps them. */
+static bool is_timer(int dir, const char *name) {
+        static const char timer[] = "anon_inode:[timerfd]";
+        char target[sizeof(timer)];
+
+        return readlinkat(dir, name, target, sizeof(target)) == sizeof(timer) - 1 &&
+               memcmp(target, timer, sizeof(timer) - 1) == 0;
+}
+
 unsigned service_descriptors(void) {
         g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service_pid());
+        const struct dirent *entry;
         DIR *dir = opendir(path);
         unsigned n = 0;
 
         if (!dir)
                 g_error("%s: %s", path, g_strerror(errno));
-        while (readdir(dir))
-                n++;
+        while ((entry = readdir(dir)))
+                n += entry->d_name[0] != '.' && !is_timer(dirfd(dir), entry->d_name);
         (void) closedir(dir);
-        return n - 2; /* . and .. */
+        return n;
 }

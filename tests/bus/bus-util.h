@@ -176,4 +176,4 @@ void rig(const char *command, const char *input);
 void rig_configure(const char *text); /* perfallocd.conf; starts the service anew */
 
 pid_t service_pid(void);
-unsigned service_descriptors(void);
+unsigned service_descriptors(void); /* that it has open */

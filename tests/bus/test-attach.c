@@ -644,25 +644,26 @@ static int play_storm(int fd, const void *data) {
 }
 
 static void test_a_storm_of_forks_is_counted_once(void) {
-        g_autoptr(Client) alice = client_new("alice");
+        /* by somebody who may count his own alone, so that everybody in it is looked at */
+        g_autoptr(Client) bob = client_new("bob");
         Storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
         for (int round = 0; round < 10; round++) {
-                g_autofree char *counter = unattached_open(alice);
+                g_autofree char *counter = unattached_open(bob);
                 g_autoptr(Actor) actor = NULL;
 
                 *storm = (Storm){};
-                actor = actor_new("alice", play_storm, &storm);
+                actor = actor_new("bob", play_storm, &storm);
                 await(storm->n_born > 5 * STORM_FORKERS * STORM_STAYING);
-                attach_tree(alice, counter, actor->pid);
-                counter_do(alice, counter, "Start");
+                attach_tree(bob, counter, actor->pid);
+                counter_do(bob, counter, "Start");
                 storm->go = true;
                 g_assert_cmpint(actor_hear(actor), ==, 'd');
                 g_assert_cmpuint(storm->n_written, >=, STORM_FORKERS * (4 + STORM_STAYING));
-                g_assert_cmpuint(counter_value(alice, counter), ==, storm->n_written);
+                g_assert_cmpuint(counter_value(bob, counter), ==, storm->n_written);
                 g_assert_cmpint(actor_join(actor), ==, 0);
-                counter_do(alice, counter, "Close");
+                counter_do(bob, counter, "Close");
         }
         munmap(storm, sizeof(*storm));
 }
@@ -722,28 +723,28 @@ static void test_a_storm_of_threads_is_counted_once(void) {
 /* ---- in the middle ---- */
 
 static void test_a_target_that_dies_in_the_middle(void) {
-        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Client) bob = client_new("bob");
         unsigned descriptors = service_descriptors();
 
         for (int i = 0; i < 100; i++) {
-                g_autofree char *counter = unattached_open(alice);
+                g_autofree char *counter = unattached_open(bob);
                 pid_t child;
-                g_autoptr(Actor) parent = parent_new("alice", &child);
-                uint64_t cookie = client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                g_autoptr(Actor) parent = parent_new("bob", &child);
+                uint64_t cookie = client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
                                               (uint32_t) parent->pid, 1, "descendants", "b",
                                               i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
                 kill(i % 3 == 0 ? child : parent->pid, SIGKILL);
-                reply = client_receive(alice, cookie);
+                reply = client_receive(bob, cookie);
                 if (sd_bus_message_is_method_error(reply, NULL))
                         g_test_message("%d: %s", i, sd_bus_message_get_error(reply)->message);
                 if (sd_bus_message_is_method_error(reply, NULL))
                         g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
                                         PERFALLOC_ERROR_NO_SUCH_PROCESS);
                 kill(child, SIGKILL);
-                counter_do(alice, counter, "Close");
+                counter_do(bob, counter, "Close");
         }
         await(service_descriptors() <= descriptors);
 }
@@ -767,7 +768,7 @@ static void test_a_counter_that_is_closed_in_the_middle(void) {
                 if (sd_bus_message_is_method_error(reply, NULL))
                         g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
                                         SD_BUS_ERROR_UNKNOWN_OBJECT);
-                g_assert_null(client_next(alice, 0)); /* answered once */
+                g_assert_false(client_has_answer(alice, cookie)); /* another one */
         }
         await(service_descriptors() <= descriptors);
         writer_write(parent); /* nobody keeps it stopped */

@@ -90,7 +90,7 @@ static void test_twice(void) {
 
 static void test_close(void) {
         g_autoptr(Client) root = client_new("root");
-        g_autofree char *paths[4] = {};
+        char *paths[4];
         unsigned before = service_descriptors();
 
         for (size_t i = 0; i < 4; i++)
@@ -100,6 +100,7 @@ static void test_close(void) {
         for (size_t i = 0; i < 4; i++) {
                 counter_do(root, paths[i], "Close");
                 g_assert_false(client_finds(root, paths[i], COUNTER));
+                g_free(paths[i]);
         }
         g_assert_cmpuint(service_descriptors(), ==, before);
         g_assert_cmpint(close(breakpoint_open(-1, 0)), ==, 0);

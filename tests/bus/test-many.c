@@ -16,22 +16,7 @@ typedef struct Desk {
         unsigned descriptors;
 } Desk;
 
-/* What the service opens once and keeps, such as timers of the event loop, is no leak. */
-static void warm_up(void) {
-        g_autoptr(Client) alice = client_new("alice");
-        g_autofree char *path = NULL, *counter = NULL;
-        int lease;
-
-        path = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
-        g_assert_true(hold_wait(alice, path));
-        hold_release(alice, path);
-        close_fd(lease);
-        counter = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
-        counter_do(alice, counter, "Close");
-}
-
 static void desk_up(Desk *d, const void *data) {
-        warm_up();
         d->root = client_new("root");
         for (size_t i = 0; i < MONITORS; i++)
                 d->monitors[i] = monitor_open(d->root, i, 0);

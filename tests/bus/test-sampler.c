@@ -665,6 +665,56 @@ static void test_many(void) {
 
 /* ---- the service ---- */
 
+/* Whether the next signal of this name is about the path. */
+static bool next_is_about(Client *c, const char *member, const char *path) {
+        for (;;) {
+                g_autoptr(sd_bus_message) m = NULL;
+                const char *about;
+
+                await((m = client_next(c, 0)));
+                if (!sd_bus_message_is_signal(m, "org.freedesktop.DBus.ObjectManager", member))
+                        continue;
+                g_assert_cmpint(sd_bus_message_read_basic(m, 'o', &about), >, 0);
+                return strcmp(about, path) == 0;
+        }
+}
+
+static void test_announced(void) {
+        g_autoptr(Client) alice = client_new("alice"), bystander = client_new("bob");
+        g_autoptr(Sampler) s = NULL;
+
+        client_watch(bystander);
+        s = sampler_create(alice, NO_COUNTERS, USEC_PER_SEC, "a{sv}", 0);
+        g_assert_true(next_is_about(bystander, "InterfacesAdded", s->path));
+        sampler_close(s);
+        g_assert_true(next_is_about(bystander, "InterfacesRemoved", s->path));
+}
+
+/* All that a user may have, at the floor, and none of it read. */
+static void test_load(void) {
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
+        g_autoptr(GPtrArray) samplers =
+                g_ptr_array_new_with_free_func((GDestroyNotify) sampler_free);
+        char *counters[17] = {};
+        uint64_t worst = 0;
+
+        for (int i = 0; i < 16; i++)
+                counters[i] = counter_open(alice, "task-clock", "a{sv}", 1, "scope", "s", "cpu");
+        for (int i = 0; i < 64; i++)
+                g_ptr_array_add(samplers, sampler_create(alice, (const char *const *) counters, 500,
+                                                         "a{sv}", 0));
+        for (int i = 0; i < 100; i++) {
+                uint64_t begin = boottime_usec();
+
+                g_assert_false(samplers_any(bob));
+                worst = MAX(worst, boottime_usec() - begin);
+        }
+        g_test_message("a call took %" G_GUINT64_FORMAT " us at most", worst);
+        g_assert_cmpuint(worst, <, 500 * MSEC);
+        for (int i = 0; i < 16; i++)
+                g_free(counters[i]);
+}
+
 static void test_stays(void) {
         g_autoptr(Client) alice = NULL;
         g_autoptr(Sampler) s = NULL;
@@ -757,6 +807,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/sampler/refused/options", test_bad_options);
         g_test_add_func("/sampler/refused/counters", test_bad_counters);
         g_test_add_func("/sampler/refused/ten-thousand", test_many);
+        g_test_add_func("/sampler/service/announces-them", test_announced);
+        g_test_add_func("/sampler/service/answers-others-under-load", test_load);
         g_test_add_func("/sampler/service/stays-while-there-are-any", test_stays);
         g_test_add_func("/sampler/service/has-a-floor-that-can-be-set", test_floor);
         g_test_add_func("/sampler/example/reader-of-the-manual", test_example);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "table.h"
+
+#include <inttypes.h>
+#include <libsmartcols/libsmartcols.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/ctl/words.h"
+
+struct Table {
+        const TableSpec *spec;
+        struct libscols_table *scols;
+        struct libscols_line *row;
+        bool json, legend, terminal;
+        uint64_t now_usec;
+        int error;
+};
+
+/* ---- cells ---- */
+
+typedef char *(*CellFormat)(const Table *t, const Value *v);
+
+static char *format_text(const Table *t, const Value *v) {
+        return strdup(v->text && *v->text ? v->text : t->json ? "" : "-");
+}
+
+static char *format_plain(uint64_t n) {
+        char *text;
+
+        return asprintf(&text, "%" PRIu64, n) < 0 ? NULL : text;
+}
+
+static char *format_number(const Table *t, const Value *v) {
+        return format_plain(v->number);
+}
+
+static char *format_count(const Table *t, const Value *v) {
+        return t->terminal ? words_count(v->number) : format_plain(v->number);
+}
+
+static char *format_all(const Table *t, const Value *v) {
+        return v->number == 0 ? strdup("all") : format_plain(v->number);
+}
+
+static char *format_some(const Table *t, const Value *v) {
+        return v->number == 0 ? strdup("-") : format_plain(v->number);
+}
+
+static char *format_hex(const Table *t, const Value *v) {
+        char *text;
+
+        return asprintf(&text, "%#" PRIx64, v->number) < 0 ? NULL : text;
+}
+
+static char *format_bool(const Table *t, const Value *v) {
+        return strdup(v->number ? "yes" : "no");
+}
+
+static char *format_user(const Table *t, const Value *v) {
+        return words_user((uid_t) v->number);
+}
+
+static char *format_span(const Table *t, const Value *v) {
+        return words_span(v->number);
+}
+
+static char *format_nsec(const Table *t, const Value *v) {
+        return words_span(v->number / NSEC_PER_USEC);
+}
+
+/* A clock that was set back makes it 0. */
+static char *format_distance(const Table *t, uint64_t from, uint64_t to, const char *before,
+                             const char *after) {
+        _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
+        char *text;
+
+        return span && asprintf(&text, "%s%s%s", before, span, after) >= 0 ? text : NULL;
+}
+
+static char *format_since(const Table *t, const Value *v) {
+        return v->number == 0 ? strdup("-")
+                              : format_distance(t, v->number, t->now_usec, "", " ago");
+}
+
+static char *format_until(const Table *t, const Value *v) {
+        return v->number == 0 ? strdup("-") : format_distance(t, t->now_usec, v->number, "in ", "");
+}
+
+/* libsmartcols takes the lines of a cell for the members of a JSON array. */
+static char *format_texts(const Table *t, const Value *v) {
+        char *joined = v->texts && v->texts[0] ? value_join(v, t->json ? "\n" : ",")
+                       : t->json               ? NULL
+                                               : strdup("-");
+
+        return joined;
+}
+
+static char *format_paths(const Table *t, const Value *v) {
+        _cleanup_free_ char *joined = NULL;
+        size_t size;
+        FILE *f;
+
+        if (t->json || !v->texts || !v->texts[0])
+                return format_texts(t, v);
+        f = open_memstream(&joined, &size);
+        if (!f)
+                return NULL;
+        for (char **path = v->texts; *path; path++)
+                fprintf(f, "%s%" PRIu64, path > v->texts ? "," : "", ctl_path_number(*path));
+        return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
+}
+
+static const struct {
+        CellFormat people;
+        CellFormat machine;
+        int json;
+        int flags;
+} kinds[_COLUMN_KIND_MAX] = {
+        [COLUMN_TEXT] = { format_text, format_text, SCOLS_JSON_STRING },
+        [COLUMN_STATE] = { format_text, format_text, SCOLS_JSON_STRING },
+        [COLUMN_NUMBER] = { format_number, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_COUNT] = { format_count, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_ALL] = { format_all, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_SOME] = { format_some, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_HEX] = { format_hex, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_BOOL] = { format_bool, format_number, SCOLS_JSON_BOOLEAN },
+        [COLUMN_USER] = { format_user, format_number, SCOLS_JSON_NUMBER },
+        [COLUMN_SPAN] = { format_span, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_NSEC] = { format_nsec, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
+        [COLUMN_SINCE] = { format_since, format_number, SCOLS_JSON_NUMBER },
+        [COLUMN_UNTIL] = { format_until, format_number, SCOLS_JSON_NUMBER },
+        [COLUMN_TEXTS] = { format_texts, format_texts, SCOLS_JSON_ARRAY_STRING },
+        [COLUMN_PATHS] = { format_paths, format_paths, SCOLS_JSON_ARRAY_STRING },
+        [COLUMN_NUMBERS] = { format_texts, format_texts, SCOLS_JSON_ARRAY_NUMBER },
+};
+
+static const struct {
+        const char *state;
+        const char *color;
+} colors[] = {
+        { "granted", "green" },     { "counting", "green" },  { "exact", "green" },
+        { "queued", "yellow" },     { "yielding", "yellow" }, { "asked", "yellow" },
+        { "yielded", "yellow" },    { "scaled", "yellow" },   { "unmeasured", "red" },
+        { "error", "red" },         { "ended", "darkgray" },  { "stopped", "darkgray" },
+};
+
+static const char *color_of(const char *state) {
+        for (size_t i = 0; i < ELEMENTSOF(colors); i++)
+                if (strcmp(colors[i].state, state) == 0)
+                        return colors[i].color;
+        return NULL;
+}
+
+/* ---- rows ---- */
+
+void table_add_row(Table *t) {
+        t->row = scols_table_new_line(t->scols, NULL);
+        if (!t->row)
+                t->error = -ENOMEM;
+}
+
+void table_put(Table *t, size_t column, const Value *v) {
+        ColumnKind kind = t->spec->columns[column].kind;
+        bool nothing = t->json && kinds[kind].json >= SCOLS_JSON_ARRAY_STRING &&
+                       (!v->texts || !v->texts[0]);
+        char *text;
+
+        if (t->error < 0 || nothing)
+                return;
+        text = t->json ? kinds[kind].machine(t, v) : kinds[kind].people(t, v);
+        if (!text || scols_line_refer_data(t->row, column, text) != 0) {
+                free(text);
+                t->error = -ENOMEM;
+                return;
+        }
+        if (kind == COLUMN_STATE && color_of(text))
+                (void) scols_cell_set_color(scols_line_get_cell(t->row, column), color_of(text));
+}
+
+void table_put_number(Table *t, size_t column, uint64_t n) {
+        table_put(t, column, &(Value){ .kind = VALUE_NUMBER, .number = n });
+}
+
+void table_put_text(Table *t, size_t column, const char *text) {
+        table_put(t, column, &(Value){ .kind = VALUE_TEXT, .text = (char *) text });
+}
+
+void table_put_nothing(Table *t, size_t column) {
+        if (t->error == 0 && !t->json && scols_line_set_data(t->row, column, "-") != 0)
+                t->error = -ENOMEM;
+}
+
+void table_add_object(Table *t, const Object *o) {
+        table_add_row(t);
+        for (size_t i = 0; i < t->spec->n_columns; i++) {
+                const char *property = t->spec->columns[i].property;
+
+                if (property)
+                        table_put(t, i, object_value(o, property));
+                else
+                        table_put_number(t, i, o->number);
+        }
+}
+
+/* ---- the table ---- */
+
+static bool terminal_has_colors(void) {
+        const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+        return !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static int column_add(Table *t, const Column *column) {
+        int array = kinds[column->kind].json >= SCOLS_JSON_ARRAY_STRING;
+        int flags = kinds[column->kind].flags | (column->cut ? SCOLS_FL_TRUNC : 0);
+        struct libscols_column *c;
+
+        if (t->json)
+                flags = array ? SCOLS_FL_WRAP : 0;
+        c = scols_table_new_column(t->scols, column->name, 0, flags);
+        if (!c)
+                return -ENOMEM;
+        (void) scols_column_set_json_type(c, kinds[column->kind].json);
+        if (t->json && array) {
+                (void) scols_column_set_wrapfunc(c, scols_wrapnl_chunksize, scols_wrapnl_nextchunk,
+                                                 NULL);
+                (void) scols_column_set_safechars(c, "\n");
+        }
+        return 0;
+}
+
+static uint64_t now_realtime(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_REALTIME, &ts);
+        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
+}
+
+int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
+        _cleanup_(table_freep) Table *t = calloc(1, sizeof(Table));
+
+        if (!t)
+                return -ENOMEM;
+        *t = (Table){ .spec = spec,
+                      .scols = scols_new_table(),
+                      .json = c->options->json,
+                      .legend = !c->options->no_legend,
+                      .terminal = c->terminal,
+                      .now_usec = now_realtime() };
+        if (!t->scols || scols_table_set_name(t->scols, spec->name) != 0)
+                return -ENOMEM;
+        (void) scols_table_enable_json(t->scols, t->json);
+        (void) scols_table_enable_noheadings(t->scols, !t->legend);
+        (void) scols_table_enable_colors(t->scols, t->terminal && !t->json && terminal_has_colors());
+        for (size_t i = 0; i < spec->n_columns; i++)
+                if (column_add(t, &spec->columns[i]) < 0)
+                        return -ENOMEM;
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+Table *table_free(Table *t) {
+        if (!t)
+                return NULL;
+        scols_unref_table(t->scols);
+        free(t);
+        return NULL;
+}
+
+size_t table_rows(const Table *t) {
+        return scols_table_get_nlines(t->scols);
+}
+
+int table_print(Table *t, FILE *f) {
+        if (t->error < 0)
+                return t->error;
+        if (table_rows(t) == 0 && !t->json) {
+                if (t->legend && t->spec->empty)
+                        fprintf(f, "%s\n", t->spec->empty);
+                return 0;
+        }
+        (void) scols_table_set_stream(t->scols, f);
+        return MIN(scols_print_table(t->scols), 0);
+}
+
+int tables_print_json(Table *const tables[], size_t n_tables, FILE *f) {
+        for (size_t i = 0; i < n_tables; i++) {
+                _cleanup_free_ char *text = NULL;
+                char *begin, *end;
+                int r = tables[i]->error;
+
+                if (r == 0)
+                        r = scols_print_table_to_string(tables[i]->scols, &text);
+                if (r < 0)
+                        return r;
+                /* each is an object of its own: what is inside of its braces */
+                begin = text ? strchr(text, '{') : NULL;
+                end = text ? strrchr(text, '}') : NULL;
+                if (!begin || !end)
+                        return -EIO;
+                *end = '\0';
+                end[-1] = end[-1] == '\n' ? '\0' : end[-1];
+                fprintf(f, "%s%s", i == 0 ? "{" : ",", begin + 1);
+        }
+        fprintf(f, "\n}\n");
+        return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Tables, for people and as JSON.
+ *
+ * A table is a list of columns; what is put into a row says only what it is, and the column's kind
+ * says how that looks: to people "alice" and "2min ago", as JSON the numbers of the D-Bus interface.
+ */
+
+#include <stdio.h>
+
+#include "client/ctl/objects.h"
+
+typedef struct Column Column;
+typedef struct Table Table;
+typedef struct TableSpec TableSpec;
+
+typedef enum ColumnKind {
+        COLUMN_TEXT,
+        COLUMN_STATE, /* text, with a colour */
+        COLUMN_NUMBER,
+        COLUMN_COUNT, /* number, large */
+        COLUMN_ALL,   /* number: 0 is all */
+        COLUMN_SOME,  /* number: 0 is unknown or none */
+        COLUMN_HEX,   /* number */
+        COLUMN_BOOL,
+        COLUMN_USER,  /* number: of a user */
+        COLUMN_SPAN,  /* number: µs */
+        COLUMN_NSEC,  /* number: ns */
+        COLUMN_SINCE, /* number: µs of CLOCK_REALTIME; 0: not yet */
+        COLUMN_UNTIL, /* number: likewise; 0: never */
+        COLUMN_TEXTS,
+        COLUMN_PATHS, /* texts: of objects, of which people see the numbers */
+        COLUMN_NUMBERS,
+        _COLUMN_KIND_MAX,
+} ColumnKind;
+
+struct Column {
+        const char *name; /* the heading; in lower case the key in JSON */
+        ColumnKind kind;
+        const char *property; /* what table_add_object puts there; NULL: the object's number */
+        bool cut;             /* where the terminal is too narrow */
+};
+
+struct TableSpec {
+        const char *name;  /* the key in JSON */
+        const char *empty; /* what to say when there are no rows */
+        const Column *columns;
+        size_t n_columns;
+};
+
+int table_new(const Ctl *c, const TableSpec *spec, Table **ret);
+Table *table_free(Table *t);
+DEFINE_CLEANUP(Table *, table_free)
+
+/* A row to put into, cell by cell. Errors are kept for table_print. */
+void table_add_row(Table *t);
+void table_put(Table *t, size_t column, const Value *v);
+void table_put_number(Table *t, size_t column, uint64_t n);
+void table_put_text(Table *t, size_t column, const char *text);
+void table_put_nothing(Table *t, size_t column); /* "-", as JSON null */
+
+/* A row with the properties of the object. */
+void table_add_object(Table *t, const Object *o);
+
+size_t table_rows(const Table *t);
+
+/* Headings only where they are wanted. As JSON: an object with one member. */
+int table_print(Table *t, FILE *f);
+
+/* One JSON object of several tables. */
+int tables_print_json(Table *const tables[], size_t n_tables, FILE *f);

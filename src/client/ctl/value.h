@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The value of a D-Bus property, of the few types that org.perfalloc1(5) has.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "core/util.h"
+
+typedef struct Value Value;
+
+typedef enum ValueKind {
+        VALUE_NONE,
+        VALUE_NUMBER, /* u, t */
+        VALUE_BOOL,
+        VALUE_TEXT,    /* s, o */
+        VALUE_TEXTS,   /* as, ao; a(us): the text, and "(pid N)" where N is not 0 */
+        VALUE_NUMBERS, /* au, as texts */
+} ValueKind;
+
+struct Value {
+        ValueKind kind;
+        uint64_t number;
+        char *text;
+        char **texts; /* NULL-terminated */
+};
+
+#define VALUE_NULL ((Value){ .kind = VALUE_NONE })
+
+/* Reads a variant. A type that is not known here is skipped, and is VALUE_NONE. */
+int value_read(Value *ret, sd_bus_message *m);
+void value_done(Value *v);
+
+/* The texts with glue in between; "" for none. NULL: no memory. The caller frees it. */
+char *value_join(const Value *v, const char *glue);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <perfalloc/dbus.h>
+
+#include "client/ctl/verbs.h"
+
+/* probe: how many counters are free now, measured. */
+
+enum {
+        PROBE_PMU,
+        PROBE_CPU,
+        PROBE_FREE,
+        PROBE_COUNTERS,
+        _PROBE_MAX,
+};
+
+static const Column columns[_PROBE_MAX] = {
+        [PROBE_PMU] = { "PMU", COLUMN_TEXT },
+        [PROBE_CPU] = { "CPU", COLUMN_NUMBER },
+        [PROBE_FREE] = { "FREE", COLUMN_NUMBER },
+        [PROBE_COUNTERS] = { "COUNTERS", COLUMN_SOME },
+};
+
+static const TableSpec spec = { "probe", "No PMU here has counters that could be measured.", columns,
+                                _PROBE_MAX };
+
+/* How many there are is measured with the first probe, so it is asked for afterwards. */
+static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(object_done) Object pmu = OBJECT_NULL;
+        _cleanup_free_ char *path = NULL;
+        uint32_t cpu, n_free;
+        int r;
+
+        r = sd_bus_path_encode(PERFALLOC_OBJECT_PATH "/pmu", name, &path);
+        if (r < 0)
+                return r;
+        r = ctl_call_plain(c, path, PERFALLOC_PMU_INTERFACE, "Probe", &reply, why);
+        if (r == 0)
+                r = object_fetch(c, path, PERFALLOC_PMU_INTERFACE, &pmu, why);
+        if (r == 0)
+                r = MIN(sd_bus_message_enter_container(reply, 'a', "(uu)"), 0);
+        if (r != 0)
+                return r;
+        while ((r = sd_bus_message_read(reply, "(uu)", &cpu, &n_free)) > 0) {
+                table_add_row(t);
+                table_put_text(t, PROBE_PMU, name);
+                table_put_number(t, PROBE_CPU, cpu);
+                table_put_number(t, PROBE_FREE, n_free);
+                table_put(t, PROBE_COUNTERS, object_value(&pmu, "Counters"));
+        }
+        return r;
+}
+
+/* Where none is named: those that can be measured. */
+static int probe_all(Ctl *c, Table *t, Refusal *why) {
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
+        int r = objects_fetch(c, &all, why);
+
+        OBJECTS_FOREACH(pmu, &all, PERFALLOC_PMU_INTERFACE) {
+                if (!object_is(pmu, "Kind", "core") && !object_is(pmu, "Kind", "breakpoint"))
+                        continue;
+                r = ctl_go_on(r, probe(c, t, object_text(pmu, "Name"), why), why);
+                if (r < 0 || r == CTL_E_INTERRUPTED)
+                        return r;
+        }
+        return r;
+}
+
+int verb_probe(Ctl *c, Refusal *why) {
+        _cleanup_(table_freep) Table *t = NULL;
+        int result, r;
+
+        result = table_new(c, &spec, &t);
+        if (result == 0 && c->n_words == 0)
+                result = probe_all(c, t, why);
+        else
+                for (char **name = c->words; *name && result >= 0; name++)
+                        result = ctl_go_on(result, probe(c, t, *name, why), why);
+        r = t && (result == 0 || table_rows(t) > 0) ? table_print(t, stdout) : 0;
+        return result ?: r;
+}

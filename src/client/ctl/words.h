@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Numbers as people read them. The caller frees what is returned; NULL: no memory.
+ */
+
+#include <sys/types.h>
+
+#include "core/util.h"
+
+/* "250us", "12ms", "1.5s", "2min 3s", "4h 5min", "3d 2h"; "infinity" for TIMESPAN_INFINITY */
+char *words_span(uint64_t usec);
+
+/* "alice", or the number of a user without a name. */
+char *words_user(uid_t uid);
+
+/* With the thousands apart, as the locale has it. */
+char *words_count(uint64_t n);
+
+/* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */
+char *words_rate(double per_second);
+
+/* For a label of OpenMetrics or a string of JSON, without the quotes around it: quotes, backslashes and
+ * newlines are escaped, other control characters replaced. */
+char *words_escape(const char *text);

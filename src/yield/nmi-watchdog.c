@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "nmi-watchdog.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+#define SYSTEMD                                                                                    \
+        "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"
+
+typedef struct NmiWatchdog {
+        Bridge bridge;
+        sd_bus *bus;
+        char *path;
+        sd_bus_slot *call;     /* StartUnit that is not answered yet */
+        sd_bus_slot *removals; /* JobRemoved */
+        char *job;             /* that starts the unit */
+} NmiWatchdog;
+
+static NmiWatchdog *watchdog_of(const Bridge *b) {
+        return container_of(b, NmiWatchdog, bridge);
+}
+
+/* It runs, or may: any value but 0. */
+static bool watchdog_runs(const NmiWatchdog *w) {
+        _cleanup_close_ int fd = open(w->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        char value = '0';
+
+        return fd >= 0 && read(fd, &value, 1) == 1 && value != '0';
+}
+
+static void watchdog_complain(NmiWatchdog *w, const char *what) {
+        char text[768];
+
+        (void) snprintf(text, sizeof(text), "Bridge nmi-watchdog: " NMI_WATCHDOG_UNIT ": %.512s. The "
+                                            "watchdog keeps a counter of every CPU.", what);
+        bridge_say(&w->bridge, LOG_WARNING, text);
+}
+
+static void watchdog_forget_job(NmiWatchdog *w) {
+        w->call = sd_bus_slot_unref(w->call);
+        free(w->job);
+        w->job = NULL;
+}
+
+/* The unit has run. What it was to do can be seen: whether it was done is not for systemd to say. */
+static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        NmiWatchdog *w = userdata;
+        const char *job, *unit, *result;
+        uint32_t id;
+
+        if (!w->job || sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0 ||
+            strcmp(job, w->job) != 0)
+                return 0;
+        watchdog_forget_job(w);
+        if (watchdog_runs(w)) {
+                watchdog_complain(w, result);
+        } else {
+                bridge_say(&w->bridge, LOG_INFO, NULL);
+                bridge_answered(&w->bridge);
+        }
+        return 0;
+}
+
+static int watchdog_starting(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        NmiWatchdog *w = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        const char *job;
+
+        w->call = sd_bus_slot_unref(w->call);
+        if (e) {
+                watchdog_complain(w, e->message ?: e->name);
+                return 0;
+        }
+        if (sd_bus_message_read_basic(m, 'o', &job) >= 0)
+                w->job = strdup(job);
+        return 0;
+}
+
+static int watchdog_call(NmiWatchdog *w, const char *method, sd_bus_message_handler_t answered,
+                         sd_bus_slot **slot) {
+        return sd_bus_call_method_async(w->bus, slot, SYSTEMD, method, answered, w, "ss",
+                                        NMI_WATCHDOG_UNIT, "replace");
+}
+
+static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
+        NmiWatchdog *w = watchdog_of(b);
+        int r;
+
+        if (!watchdog_runs(w))
+                return BRIDGE_ABSENT;
+        watchdog_forget_job(w);
+        r = watchdog_call(w, "StartUnit", watchdog_starting, &w->call);
+        if (r < 0) {
+                watchdog_complain(w, strerror(-r));
+                return BRIDGE_RETRY;
+        }
+        return BRIDGE_ASKED;
+}
+
+/* systemd does what it is asked in the order in which it is asked, so this also undoes a start under way. */
+static void watchdog_release(Bridge *b) {
+        NmiWatchdog *w = watchdog_of(b);
+
+        watchdog_forget_job(w);
+        (void) watchdog_call(w, "StopUnit", NULL, NULL);
+}
+
+static bool watchdog_is_active(const Bridge *b) {
+        return access(watchdog_of(b)->path, F_OK) == 0;
+}
+
+static void watchdog_describe(const Bridge *b, pid_t *ret_pid, char *buffer, size_t size) {
+        *ret_pid = 0;
+        (void) snprintf(buffer, size, "the kernel's NMI watchdog, which " NMI_WATCHDOG_UNIT
+                                      " was to turn off");
+}
+
+static void watchdog_free(Bridge *b) {
+        NmiWatchdog *w = watchdog_of(b);
+
+        watchdog_forget_job(w);
+        sd_bus_slot_unref(w->removals);
+        free(w->path);
+        free(w);
+}
+
+static const BridgeOps watchdog_ops = {
+        .name = "nmi-watchdog",
+        .take = watchdog_take,
+        .release = watchdog_release,
+        .is_active = watchdog_is_active,
+        .describe = watchdog_describe,
+        .free = watchdog_free,
+};
+
+int nmi_watchdog_new(const BridgeHost *host, sd_bus *bus, const char *path, Bridge **ret) {
+        NmiWatchdog *w = calloc(1, sizeof(NmiWatchdog));
+        int r = -ENOMEM;
+
+        if (!w)
+                return -ENOMEM;
+        w->bus = bus;
+        w->path = strdup(path);
+        if (w->path)
+                r = sd_bus_match_signal_async(bus, &w->removals, SYSTEMD, "JobRemoved",
+                                              watchdog_job_removed, NULL, w);
+        if (r >= 0)
+                r = bridge_init(&w->bridge, &watchdog_ops, host, 0);
+        if (r < 0) {
+                watchdog_free(&w->bridge);
+                return r;
+        }
+        *ret = &w->bridge;
+        return 0;
+}

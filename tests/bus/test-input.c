@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Bad input: refused with the right error, which names what is wrong, and nothing half done. */
+
+#include "bus-util.h"
+
+#include <fcntl.h>
+
+#define INVALID SD_BUS_ERROR_INVALID_ARGS
+
+enum { MEGABYTE = 1 << 20 };
+
+typedef struct Desk {
+        Client *root, *alice;
+        unsigned descriptors, holds, counters;
+} Desk;
+
+static void desk_up(Desk *d, const void *data) {
+        d->root = client_new("root");
+        d->alice = client_new("alice");
+        d->descriptors = service_descriptors();
+        d->holds = client_count(d->root, "hold");
+        d->counters = client_count(d->root, "counter");
+}
+
+static void desk_down(Desk *d, const void *data) {
+        g_assert_cmpuint(client_count(d->root, "hold"), ==, d->holds);
+        g_assert_cmpuint(client_count(d->root, "counter"), ==, d->counters);
+        g_assert_cmpuint(service_descriptors(), ==, d->descriptors);
+        client_free(d->alice);
+        client_free(d->root);
+}
+
+/* The call is refused, with a message that has the words and is no longer than one would read. */
+static void refused(Client *c, const char *error, const char *words, const char *member,
+                    const char *types, ...) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, member);
+        va_list ap;
+
+        va_start(ap, types);
+        g_assert_cmpint(sd_bus_message_appendv(m, types, ap), >=, 0);
+        va_end(ap);
+        client_refused_message(c, error, m);
+        if (!strstr(c->refusal, words))
+                g_error("%s: the refusal does not say '%s' but: %s", member, words, c->refusal);
+        g_assert_cmpuint(strlen(c->refusal), <, 2048);
+        for (const char *p = c->refusal; *p; p++)
+                g_assert_false(g_ascii_iscntrl(*p));
+}
+
+static char *repeat(const char *text, size_t bytes) {
+        GString *s = g_string_sized_new(bytes);
+
+        while (s->len < bytes)
+                g_string_append(s, text);
+        return g_string_free(s, FALSE);
+}
+
+/* ---- options ---- */
+
+static void test_unknown(Desk *d, const void *data) {
+        g_autofree char *key = repeat("k", MEGABYTE);
+
+        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "no_such", "b", 1);
+        refused(d->alice, INVALID, "no_such", "HoldUnattended", "sta{sv}", "r", UINT64_C(0), 1,
+                "no_such", "b", 1);
+        refused(d->alice, INVALID, "no_such", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                "no_such", "b", 1);
+        refused(d->alice, INVALID, "''", "Hold", "sa{sv}", "r", 1, "", "b", 1);
+        refused(d->alice, INVALID, "kkkk", "Hold", "sa{sv}", "r", 1, key, "b", 1);
+        /* known ones around it change nothing */
+        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 3, "mode", "s", "shared",
+                "no_such", "s", "x", "counters", "u", 0);
+}
+
+static void test_types(Desk *d, const void *data) {
+        static const char *const keys[] = { "pmus", "cpus",      "counters",
+                                            "mode", "wait_usec", "yield_usec" };
+        static const char *const opening_keys[] = { "scope", "pid",      "pidfd", "cpus", "cgroup",
+                                                    "role",  "priority", "yield", "name" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+                refused(d->alice, INVALID, keys[i], "Hold", "sa{sv}", "r", 1, keys[i], "b", 1);
+        refused(d->alice, INVALID, "best_effort", "Hold", "sa{sv}", "r", 1, "best_effort", "s",
+                "yes");
+        refused(d->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 1, "counters", "i", 1);
+        refused(d->alice, INVALID, "wait_usec", "Hold", "sa{sv}", "r", 1, "wait_usec", "x",
+                INT64_C(-1));
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "v", "s", "shared");
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "ao", 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(opening_keys); i++)
+                refused(d->alice, INVALID, opening_keys[i], "OpenCounters", "asa{sv}", 1,
+                        "cpu-clock", 1, opening_keys[i], "b", 1);
+        refused(d->alice, INVALID, "group", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "group",
+                "u", 1);
+}
+
+static void test_signatures(Desk *d, const void *data) {
+        refused(d->alice, INVALID, "", "Hold", "s", "r");
+        refused(d->alice, INVALID, "", "Hold", "sa{ss}", "r", 0);
+        refused(d->alice, INVALID, "", "HoldUnattended", "sua{sv}", "r", 0, 0);
+        refused(d->alice, INVALID, "", "OpenCounters", "sa{sv}", "cpu-clock", 0);
+        refused(d->alice, INVALID, "", "ReadCounters", "as", 0);
+}
+
+static void test_twice(Desk *d, const void *data) {
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 2, "mode", "s", "shared", "mode",
+                "s", "shared");
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 2, "pmus", "as", 1, "software",
+                "pmus", "as", 1, "breakpoint");
+        refused(d->alice, INVALID, "role", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
+                "s", "monitor", "role", "s", "foreground");
+}
+
+static void test_words(Desk *d, const void *data) {
+        static const char *const keys[] = { "scope", "role" };
+
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "both");
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "");
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "Shared");
+        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "\033[31m\n");
+        for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+                refused(d->alice, INVALID, keys[i], "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                        keys[i], "s", "everything");
+        refused(d->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
+                "s", "monitor", "yield", "s", "sometimes");
+}
+
+static void test_combinations(Desk *d, const void *data) {
+        refused(d->alice, INVALID, "cpus", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "cpus",
+                "s", "0");
+        refused(d->alice, INVALID, "pid", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+                "s", "cpu", "pid", "u", 1);
+        refused(d->alice, INVALID, "pidfd", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "pid",
+                "u", 1, "pidfd", "h", 0);
+        refused(d->alice, INVALID, "cgroup", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
+                "s", "cgroup");
+        refused(d->alice, INVALID, "priority", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
+                "scope", "s", "cpu", "priority", "u", 1);
+        refused(d->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+                "s", "cpu", "yield", "s", "always");
+}
+
+/* ---- CPUs and PMUs ---- */
+
+static void test_cpus(Desk *d, const void *data) {
+        static const char *const lists[] = { "8191",   "99999999999999999999",
+                                             "0-8191", "",
+                                             "x",      "1-0",
+                                             "-1",     "0,,0",
+                                             "0-",     ",",
+                                             " ",      "0;1",
+                                             "0x0" };
+        g_autofree char *number = g_strdup_printf("%u", n_cpus());
+
+        for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+                refused(d->alice, INVALID, "", "Hold", "sa{sv}", "r", 1, "cpus", "s", lists[i]);
+                refused(d->alice, INVALID, "", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
+                        "scope", "s", "cpu", "cpus", "s", lists[i]);
+        }
+        refused(d->alice, INVALID, number, "Hold", "sa{sv}", "r", 1, "cpus", "s", number);
+}
+
+static void test_long_cpus(Desk *d, const void *data) {
+        g_autofree char *list = repeat("0,", MEGABYTE), *digits = repeat("0", MEGABYTE);
+
+        list[MEGABYTE - 1] = '\0';
+        refused(d->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", list);
+        refused(d->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", digits);
+        refused(d->alice, INVALID, "CPU", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+                "s", "cpu", "cpus", "s", list);
+}
+
+static void test_pmus(Desk *d, const void *data) {
+        g_autofree char *name = repeat("p", MEGABYTE);
+
+        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "no_such");
+        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 2,
+                "breakpoint", "no_such");
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 0);
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "");
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1,
+                "../software");
+        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, name);
+}
+
+static void test_numbers(Desk *d, const void *data) {
+        refused(d->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 2, BREAKPOINTS, "counters",
+                "u", UINT32_MAX);
+        refused(d->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
+                "cpu-clock", 1, "pid", "u", UINT32_MAX);
+        refused(d->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
+                "cpu-clock", 1, "pid", "u", 0);
+}
+
+/* ---- texts ---- */
+
+static void test_reason(Desk *d, const void *data) {
+        static const char *const texts[] = { "a\nb", "\033[31mred", "\t", "a\177", "\001" };
+        g_autofree char *text = repeat("reason ", MEGABYTE), *exact = repeat("r", 1025);
+
+        for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+                refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", texts[i], 0);
+        refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", text, 0);
+        refused(d->alice, INVALID, "reason", "HoldUnattended", "sta{sv}", text, UINT64_C(0), 0);
+        refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", exact, 0);
+}
+
+static void test_names(Desk *d, const void *data) {
+        g_autofree char *name = repeat("n", MEGABYTE);
+
+        refused(d->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+                "s", "cpu", "name", "s", name);
+        refused(d->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+                "s", "cpu", "name", "s", "a\nb");
+}
+
+/* ---- events ---- */
+
+static void refused_event(Desk *d, const char *error, const char *event) {
+        refused(d->alice, error, "", "OpenCounters", "asa{sv}", 1, event, 1, "scope", "s", "cpu");
+        client_refused(d->alice, error, MANAGER, "EncodeEvent", "s", event);
+}
+
+static void test_events(Desk *d, const void *data) {
+        static const struct {
+                const char *event, *error;
+        } events[] = {
+                { "", PERFALLOC_ERROR_INVALID_EVENT },
+                { "no-such-event", PERFALLOC_ERROR_NO_SUCH_EVENT },
+                { "no_such_pmu/x/", PERFALLOC_ERROR_NO_SUCH_EVENT },
+                { "msr/no_such/", PERFALLOC_ERROR_NO_SUCH_EVENT },
+                { "../../etc/passwd", PERFALLOC_ERROR_NO_SUCH_EVENT },
+                { "cpu-clock:zz", PERFALLOC_ERROR_NO_SUCH_EVENT },
+                { "mem:", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:zz/8:w", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:0x1000/9:w", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:0x1000/0:w", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:0x1000/8:q", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:0x11111111111111111/8:w", PERFALLOC_ERROR_INVALID_EVENT },
+                { "mem:0xffffffffffffffff/8:w", PERFALLOC_ERROR_BAD_ADDRESS },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
+                refused_event(d, events[i].error, events[i].event);
+}
+
+static void test_long_event(Desk *d, const void *data) {
+        g_autofree char *event = repeat("e", MEGABYTE), *address = repeat("mem:0", MEGABYTE),
+                        *terms = repeat("msr/tsc/", MEGABYTE);
+
+        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, event);
+        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, address);
+        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, terms);
+}
+
+static void open_many(Desk *d, size_t n, const char *error) {
+        g_autoptr(sd_bus_message) m = client_message(d->root, MANAGER, "OpenCounters");
+
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
+        for (size_t i = 0; i < n; i++)
+                g_assert_cmpint(sd_bus_message_append(m, "s", "cpu-clock"), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 1, "scope", "s", "cpu"), >=, 0);
+        client_refused_message(d->root, error, m);
+}
+
+static void test_number_of_events(Desk *d, const void *data) {
+        open_many(d, 0, INVALID);
+        open_many(d, 1025, SD_BUS_ERROR_LIMITS_EXCEEDED);
+        open_many(d, 10000, SD_BUS_ERROR_LIMITS_EXCEEDED);
+}
+
+/* ---- descriptors ---- */
+
+static void test_descriptors(Desk *d, const void *data) {
+        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC),
+                            dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+                "cpu-clock", 1, "pidfd", "h", null);
+        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+                "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", dir);
+        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+                "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", null);
+}
+
+/* ---- paths ---- */
+
+static void test_paths(Desk *d, const void *data) {
+        static const char *const numbers[] = {
+                "0",
+                "01",
+                "1_",
+                "18446744073709551615",
+                "18446744073709551616",
+                "99999999999999999999999999999999",
+                "x",
+                "1/2",
+                "_31",
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+                g_autofree char *hold =
+                        g_strconcat(PERFALLOC_OBJECT_PATH "/hold/", numbers[i], NULL);
+                g_autofree char *counter =
+                        g_strconcat(PERFALLOC_OBJECT_PATH "/counter/", numbers[i], NULL);
+
+                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, hold, HOLD, "Wait", NULL);
+                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, counter, COUNTER, "Read",
+                               NULL);
+                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao",
+                               1, counter);
+        }
+        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, PERFALLOC_OBJECT_PATH "/pmu/no_such",
+                       PERFALLOC_PMU_INTERFACE, "Probe", NULL);
+        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
+                       "/");
+        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
+                       PERFALLOC_OBJECT_PATH "/hold/1");
+}
+
+/* ---- patterns ---- */
+
+/* Nobody else waits for one who asks cleverly. */
+static void test_patterns(Desk *d, const void *data) {
+        static const char *const patterns[] = {
+                "",
+                "[",
+                "\\",
+                "**************************************************0",
+                "*?*?*?*?*?*?*?*?*?*?*?*?*?*?*?*?*0",
+                "*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*[!0]*0",
+        };
+        g_autofree char *longest = repeat("*a", MEGABYTE);
+
+        for (size_t i = 0; i <= G_N_ELEMENTS(patterns); i++) {
+                const char *pattern = i < G_N_ELEMENTS(patterns) ? patterns[i] : longest;
+                uint64_t cookie = client_send(d->alice, MANAGER, "ListEvents", "s", pattern);
+                gint64 asked = g_get_monotonic_time();
+
+                g_assert_true(client_reads(d->root, MANAGER, "Version", PERFALLOC_VERSION));
+                g_assert_cmpint(g_get_monotonic_time() - asked, <, 2 * G_USEC_PER_SEC);
+                sd_bus_message_unref(client_receive(d->alice, cookie));
+        }
+}
+
+#define ADD(name, test) g_test_add("/input/" name, Desk, NULL, desk_up, test, desk_down)
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        ADD("unknown-options-are-named", test_unknown);
+        ADD("options-of-the-wrong-type-are-named", test_types);
+        ADD("wrong-arguments-are-refused", test_signatures);
+        ADD("options-given-twice-are-named", test_twice);
+        ADD("words-that-mean-nothing-are-refused-by-option", test_words);
+        ADD("options-that-do-not-go-together-are-named", test_combinations);
+        ADD("cpus-that-do-not-exist-are-refused", test_cpus);
+        ADD("a-megabyte-of-cpus-is-refused", test_long_cpus);
+        ADD("pmus-that-do-not-exist-are-named", test_pmus);
+        ADD("absurd-numbers-are-refused-by-option", test_numbers);
+        ADD("reasons-are-short-and-printable", test_reason);
+        ADD("names-are-short-and-printable", test_names);
+        ADD("events-that-do-not-exist-are-refused", test_events);
+        ADD("a-megabyte-of-event-is-refused", test_long_event);
+        ADD("ten-thousand-events-are-refused", test_number_of_events);
+        ADD("descriptors-of-something-else-are-refused", test_descriptors);
+        ADD("paths-with-odd-numbers-are-unknown", test_paths);
+        ADD("no-pattern-holds-up-others", test_patterns);
+        return g_test_run();
+}

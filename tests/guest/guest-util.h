@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What the tests on hardware counters share. They run as root in tests/rig/guest, whose PMU has one
+ * counter for cycles alone and six for anything, cycles too. Time there is counted in instructions,
+ * so what is counted of user space can be compared number by number.
+ *
+ * Strangers are processes that count without the service. What stands in a test's way is a
+ * stranger; what measures behind the service's back opens events of its own.
+ */
+
+#include "bus-util.h"
+
+#define PMU      "armv8_pmuv3"
+#define PMU_PATH PERFALLOC_OBJECT_PATH "/pmu/armv8_5fpmuv3"
+#define PMU_FACE PERFALLOC_PMU_INTERFACE
+
+#define COUNTERS 7 /* for cycles */
+#define GENERAL  6 /* for anything else */
+
+/* ---- events ---- */
+
+typedef enum EventKind {
+        CYCLES,
+        INSTRUCTIONS,
+} EventKind;
+
+typedef struct EventSpec {
+        EventKind kind;
+        pid_t pid; /* -1: whoever runs on the CPU */
+        int cpu;   /* -1: wherever the process runs */
+        bool pinned, user, stopped;
+        uint64_t period; /* samples, and nobody reads them */
+} EventSpec;
+
+typedef struct EventTimes {
+        uint64_t value, enabled, running;
+} EventTimes;
+
+/* perf_event_open(2): the descriptor or -errno. */
+int event_open(const EventSpec *e, int leader);
+
+/* False at the end of file: a pinned event that the kernel has dropped. */
+bool event_read(int fd, EventTimes *ret);
+
+/* How many cycles events fit on the CPU together as one group, now, beside all who are there: what
+ * the service promises, measured in another way. */
+unsigned free_on(int cpu);
+
+/* ---- work ---- */
+
+/* Executes so many instructions, give or take none. */
+void burn(uint64_t instructions);
+
+/* A process that burns what it is told to; it is its own program's only work between two bytes. */
+Actor *worker_new(const char *user);
+void worker_burn(Actor *a, unsigned millions);
+
+/* A process that never rests, on one CPU. */
+Actor *spinner_new(const char *user, int cpu);
+
+/* ---- strangers ---- */
+
+typedef struct Stranger {
+        EventKind kind;
+        int cpu;    /* where; -1: on all CPUs */
+        unsigned n; /* events on each */
+        bool pinned;
+        bool own; /* counts itself alone, and never rests, on that CPU */
+        uint64_t period;
+} Stranger;
+
+/* A root process with events of its own. All of them are open when this returns. */
+Actor *stranger_new(const Stranger *s);
+
+/* How its events fare: each must be read in order. Compares with the last time: each must have been
+ * on the PMU since. When whole is true they were on it all the time. */
+void stranger_assert_alive(Actor *a, bool whole);
+
+/* ---- the desk ---- */
+
+/* Opens one group; the paths are the caller's. */
+void counters_open_group(Client *c, const char *const *events, size_t n, char **ret,
+                         const char *types, ...);
+void paths_free(char **paths, size_t n);
+
+/* "cycles" on all CPUs, as a monitor. */
+char *cycles_monitor(Client *c, uint32_t priority);
+
+/* What Probe says about a CPU. */
+unsigned probe_free(Client *c, int cpu);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the PMU is said to have, against what it has. */
+
+#include "guest-util.h"
+
+static void test_counters(void) {
+        g_autoptr(Client) bob = client_new("bob");
+
+        g_assert_true(client_reads(bob, PMU_PATH, PMU_FACE, "Kind", "core"));
+        g_assert_true(client_reads(bob, PMU_PATH, PMU_FACE, "Probed", "cycles"));
+        g_assert_true(client_reads(bob, PMU_PATH, PMU_FACE, "Cpus", "0-1"));
+        g_assert_cmpuint(client_get_number(bob, PMU_PATH, PMU_FACE, "Counters", 'u'), ==, COUNTERS);
+}
+
+/* How many of a group the kernel accepts on an empty PMU. */
+static unsigned group_accepted(EventKind kind) {
+        int fds[COUNTERS + 2];
+        unsigned n = 0;
+
+        for (; n < G_N_ELEMENTS(fds); n++) {
+                EventSpec e = { .kind = kind, .pid = -1, .cpu = 0 };
+
+                fds[n] = event_open(&e, n > 0 ? fds[0] : -1);
+                if (fds[n] < 0)
+                        break;
+        }
+        g_assert_cmpint(fds[n], ==, -EINVAL);
+        for (unsigned i = 0; i < n; i++)
+                close_fd(fds[i]);
+        return n;
+}
+
+static void test_kernel(void) {
+        g_assert_cmpuint(group_accepted(CYCLES), ==, COUNTERS);
+        g_assert_cmpuint(group_accepted(INSTRUCTIONS), ==, GENERAL);
+        g_assert_cmpuint(free_on(0), ==, COUNTERS);
+        g_assert_cmpuint(free_on(1), ==, COUNTERS);
+}
+
+static void test_free_beside(gconstpointer pinned) {
+        g_autoptr(Client) root = client_new("root");
+
+        for (unsigned n = 0; n <= COUNTERS; n++) {
+                Stranger s = { .cpu = 0, .n = n, .pinned = GPOINTER_TO_INT(pinned) };
+                g_autoptr(Actor) a = stranger_new(&s);
+
+                g_assert_cmpuint(free_on(0), ==, COUNTERS - n);
+                g_assert_cmpuint(probe_free(root, 0), ==, COUNTERS - n);
+                g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS);
+                if (n > 0)
+                        stranger_assert_alive(a, true);
+        }
+}
+
+static void test_free_beside_service(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *first = NULL, *second = NULL;
+
+        first = counter_open(alice, "cycles", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "1");
+        second = counter_open(alice, "instructions", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s",
+                              "1");
+        g_assert_cmpuint(probe_free(root, 0), ==, COUNTERS);
+        g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS - 2);
+        counter_do(alice, first, "Close");
+        g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS - 1);
+}
+
+static void test_leaves_nothing(void) {
+        g_autoptr(Client) root = client_new("root");
+        unsigned before = service_descriptors();
+
+        for (unsigned i = 0; i < 20; i++)
+                (void) probe_free(root, 0);
+        g_assert_cmpuint(service_descriptors(), ==, before);
+        g_assert_cmpuint(free_on(0), ==, COUNTERS);
+        g_assert_cmpuint(free_on(1), ==, COUNTERS);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/capacity/the-desk-says-seven-for-cycles", test_counters);
+        g_test_add_func("/capacity/the-kernel-has-seven-for-cycles-and-six-for-instructions",
+                        test_kernel);
+        g_test_add_data_func("/capacity/probe-tells-what-flexible-strangers-leave",
+                             GINT_TO_POINTER(false), test_free_beside);
+        g_test_add_data_func("/capacity/probe-tells-what-pinned-strangers-leave",
+                             GINT_TO_POINTER(true), test_free_beside);
+        g_test_add_func("/capacity/probe-tells-what-clients-of-the-desk-leave",
+                        test_free_beside_service);
+        g_test_add_func("/capacity/probe-leaves-nothing-behind", test_leaves_nothing);
+        return g_test_run();
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Holds of the CPUs' own counters: what monitors leave, what the holder gets, how monitors go on.
+ */
+
+#include "guest-util.h"
+
+static void test_default_hold(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        char *monitors[COUNTERS + 1];
+        uint64_t before[G_N_ELEMENTS(monitors)];
+        g_autofree char *hold = NULL;
+        int lease;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(monitors); i++)
+                monitors[i] = cycles_monitor(root, 0);
+        g_assert_cmpuint(free_on(0), ==, 0);
+        g_assert_cmpuint(free_on(1), ==, 0);
+
+        hold = hold_take(alice, &lease, "a{sv}", 0);
+        g_assert_true(hold_wait(alice, hold));
+        g_assert_cmpuint(free_on(0), ==, COUNTERS);
+        g_assert_cmpuint(free_on(1), ==, COUNTERS);
+        for (size_t i = 0; i < G_N_ELEMENTS(monitors); i++) {
+                g_assert_true(counter_is(root, monitors[i], "yielded"));
+                before[i] = counter_value(root, monitors[i]);
+        }
+        close_fd(lease);
+        await(hold_is(alice, hold, "ended"));
+        for (size_t i = 0; i < G_N_ELEMENTS(monitors); i++) {
+                g_assert_true(counter_is(root, monitors[i], "counting"));
+                await(counter_value(root, monitors[i]) > before[i]);
+        }
+        g_assert_cmpuint(free_on(0), ==, 0);
+        paths_free(monitors, G_N_ELEMENTS(monitors));
+}
+
+/* Six of the seven count instructions. What they say of one stretch of work and of another twice as
+ * long differs by the work alone. */
+static void test_holder_counts_exactly(void) {
+        static const char *const events[COUNTERS] = {
+                "cycles:u",       "instructions:u", "instructions:u", "instructions:u",
+                "instructions:u", "instructions:u", "instructions:u",
+        };
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        g_autoptr(Actor) worker = worker_new("alice");
+        char *counters[COUNTERS], *monitors[COUNTERS];
+        uint64_t once[COUNTERS], thrice[COUNTERS];
+        g_autofree char *hold = NULL;
+        _cleanup_close_ int lease = -1;
+
+        for (size_t i = 0; i < COUNTERS; i++)
+                monitors[i] = cycles_monitor(root, 0);
+        hold = hold_take(alice, &lease, "a{sv}", 0);
+        g_assert_true(hold_wait(alice, hold));
+        worker_burn(worker, 1);
+        counters_open_group(alice, events, COUNTERS, counters, "a{sv}", 2, "pid", "u",
+                            (uint32_t) worker->pid, "group", "b", 1);
+        worker_burn(worker, 2);
+        for (size_t i = 0; i < COUNTERS; i++)
+                once[i] = counter_value(alice, counters[i]);
+        worker_burn(worker, 4);
+        for (size_t i = 0; i < COUNTERS; i++) {
+                g_auto(Measured) m = counter_read(alice, counters[i]);
+
+                g_assert_cmpstr(m.quality, ==, "exact");
+                g_assert_cmpuint(m.running, ==, m.enabled);
+                thrice[i] = m.value;
+        }
+        for (size_t i = 1; i < COUNTERS; i++) {
+                g_assert_cmpuint(once[i], ==, once[1]);
+                g_assert_cmpuint(thrice[i] - 2 * once[i], ==, 2000000);
+        }
+        g_assert_cmpuint(once[1], >=, 2000000);
+        g_assert_cmpuint(thrice[0], >=, 6000000);
+        paths_free(counters, COUNTERS);
+        paths_free(monitors, COUNTERS);
+}
+
+/* One monitor a counter: as many stop as the hold has counters, those of lowest priority. */
+static void test_partial(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        char *monitors[COUNTERS];
+
+        for (unsigned i = 0; i < COUNTERS; i++)
+                monitors[i] = cycles_monitor(root, 10 + (i * 3) % COUNTERS);
+        for (uint32_t n = 1; n <= COUNTERS; n++) {
+                g_autofree char *hold = NULL;
+                _cleanup_close_ int lease = -1;
+
+                hold = hold_take(alice, &lease, "a{sv}", 1, "counters", "u", n);
+                g_assert_true(hold_wait(alice, hold));
+                for (int cpu = 0; cpu < 2; cpu++)
+                        g_assert_cmpuint(free_on(cpu), ==, n);
+                for (unsigned i = 0; i < COUNTERS; i++) {
+                        bool yields = (i * 3) % COUNTERS < n;
+
+                        g_assert_true(
+                                counter_is(root, monitors[i], yields ? "yielded" : "counting"));
+                }
+                hold_release(alice, hold);
+                g_assert_cmpuint(free_on(0), ==, 0);
+        }
+        paths_free(monitors, COUNTERS);
+}
+
+static void test_partial_leaves_others_exact(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        char *monitors[COUNTERS];
+        g_autofree char *hold = NULL;
+        _cleanup_close_ int lease = -1;
+
+        for (unsigned i = 0; i < COUNTERS; i++)
+                monitors[i] = cycles_monitor(root, i);
+        hold = hold_take(alice, &lease, "a{sv}", 1, "counters", "u", (uint32_t) 3);
+        g_assert_true(hold_wait(alice, hold));
+        for (unsigned i = 3; i < COUNTERS; i++) {
+                g_auto(Measured) before = counter_read(root, monitors[i]);
+
+                await(counter_value(root, monitors[i]) > before.value);
+                g_assert_cmpstr(before.quality, ==, "exact");
+        }
+        paths_free(monitors, COUNTERS);
+}
+
+/* One hold has five of seven: three are too many for another, two are not. */
+static void test_beyond_capacity(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *five = NULL, *two = NULL;
+        _cleanup_close_ int a = -1, b = -1;
+
+        five = hold_take(alice, &a, "a{sv}", 1, "counters", "u", (uint32_t) 5);
+        g_assert_true(hold_wait(alice, five));
+        client_refused(root, PERFALLOC_ERROR_BUSY, MANAGER, "Hold", "sa{sv}", "in vain", 1,
+                       "counters", "u", (uint32_t) 3);
+        two = hold_take(root, &b, "a{sv}", 1, "counters", "u", (uint32_t) 2);
+        g_assert_true(hold_wait(root, two));
+        client_refused(root, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "Hold", "sa{sv}", "in vain", 1,
+                       "counters", "u", (uint32_t) (COUNTERS + 1));
+}
+
+static void test_exclusive(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *hold = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        hold = hold_take(alice, &lease, "a{sv}", 1, "mode", "s", "exclusive");
+        g_assert_true(hold_wait(alice, hold));
+        client_refused(root, PERFALLOC_ERROR_BUSY, MANAGER, "OpenCounters", "asa{sv}", 1, "cycles",
+                       1, "scope", "s", "cpu");
+        counter = counter_open(alice, "cycles", "a{sv}", 1, "scope", "s", "cpu");
+        g_assert_true(counter_is(alice, counter, "counting"));
+        g_assert_cmpuint(free_on(0), ==, COUNTERS - 1);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/hold/all-counters-are-taken-from-monitors-and-given-back",
+                        test_default_hold);
+        g_test_add_func("/hold/a-group-of-seven-counts-exactly", test_holder_counts_exactly);
+        g_test_add_func("/hold/n-counters-stop-n-monitors-of-lowest-priority", test_partial);
+        g_test_add_func("/hold/monitors-that-need-not-stop-stay-exact",
+                        test_partial_leaves_others_exact);
+        g_test_add_func("/hold/no-more-are-promised-than-there-are", test_beyond_capacity);
+        g_test_add_func("/hold/exclusive-keeps-others-out", test_exclusive);
+        return g_test_run();
+}
