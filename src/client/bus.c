@@ -59,6 +59,7 @@ static const char *hint(const char *name) {
                 SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                 SD_BUS_ERROR_INVALID_ARGS,
                 SD_BUS_ERROR_LIMITS_EXCEEDED,
+                SD_BUS_ERROR_UNKNOWN_OBJECT,
         };
 
         if (strncmp(name, PERFALLOC_ERROR_PREFIX, strlen(PERFALLOC_ERROR_PREFIX)) == 0)

@@ -103,6 +103,8 @@ static int group_check(Seize *s, Tgroup *g) {
         int r;
 
         r = process_read(g->pidfd, &g->facts, s->why);
+        if (r == 0 && g->facts.zombie)
+                return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) g->pid);
         if (r != 0 || s->rule.any)
                 return r;
         words = process_untraceable(&g->facts, s->rule.uid, s->rule.gids, s->rule.n_gids);

@@ -170,6 +170,14 @@ static int counter_set_charge(CounterSet *set, Refusal *why) {
                             &set->descriptors, why);
 }
 
+/* Somebody of the roster came or went while counters are held. */
+static int counters_apply(Service *s) {
+        if (s->ledger.n_active == 0)
+                return 0;
+        return roster_apply(&s->roster, holds_current(s),
+                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+}
+
 /* A monitor is enrolled before it is opened: while its counters are held it may not take any. */
 static int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         int r = own_monitor_new(&set->service->roster, set->group, &set->scope, o->priority,
@@ -182,8 +190,7 @@ static int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         set->monitor->changed = counter_set_yield_changed;
         set->monitor->userdata = set;
         /* In a partial hold others may have to make room for one of higher priority. */
-        return roster_apply(&set->service->roster, holds_current(set->service),
-                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+        return counters_apply(set->service);
 }
 
 int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
@@ -247,9 +254,11 @@ CounterSet *counter_set_free(CounterSet *set) {
         LIST_REMOVE(set, sets);
         helper_job_cancel(set->guard);
         counter_set_drop_users(set);
-        if (set->monitor)
+        if (set->monitor) {
                 own_monitor_free(set->monitor);
-        else
+                /* in a partial hold another one may go on in its place */
+                (void) counters_apply(set->service);
+        } else
                 group_free(set->group);
         quota_release(&set->counters);
         quota_release(&set->descriptors);

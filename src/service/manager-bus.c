@@ -126,9 +126,12 @@ static int append_reading(sd_bus_message *reply, const Counter *c) {
                                      reading.running, quality_name(quality));
 }
 
+#define READ_COUNTERS_MAX 4096u /* in one call: the loop is not held up for longer than their reads take */
+
 static int read_counters(Service *s, sd_bus_message *m, sd_bus_message *reply, Refusal *why) {
         Peer *peer = peers_sender(s->peers, m);
         const char *path;
+        unsigned n = 0;
         int r;
 
         r = sd_bus_message_rewind(m, true);
@@ -139,6 +142,9 @@ static int read_counters(Service *s, sd_bus_message *m, sd_bus_message *reply, R
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
                 Counter *c = NULL;
 
+                if (n++ >= READ_COUNTERS_MAX)
+                        return refuse(why, REFUSAL_LIMITS_EXCEEDED,
+                                      "one call reads at most %u counters", READ_COUNTERS_MAX);
                 r = counter_find_readable(s, peer, m, path, &c, why);
                 if (r != 0)
                         return r;

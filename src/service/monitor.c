@@ -114,6 +114,9 @@ static void monitor_end(Monitor *monitor) {
         tdelete(monitor, &s->monitors, compare_monitors);
         s->n_monitors--;
         roster_dismiss(&s->roster, &monitor->yielder);
+        /* in a partial hold another one may go on in its place */
+        (void) roster_apply(&s->roster, holds_current(s),
+                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
         monitor_free(monitor);
         service_touch(s);
 }

@@ -133,7 +133,7 @@ static void test_service_keeps_what_it_and_its_helper_need(void) {
 
         if (!need_root())
                 return;
-        o = run(UNIT_CAPS | BIT(CAP_CHOWN) | BIT(CAP_NET_ADMIN), true, privilege_trim);
+        o = run(UNIT_CAPS | BIT(CAP_KILL) | BIT(CAP_NET_ADMIN), true, privilege_trim);
         assert_has(&o, wanted(UNIT_CAPS));
         g_assert_cmpint(o.no_new_privs, ==, 1);
 }
@@ -144,7 +144,7 @@ static void test_root_by_hand_is_trimmed_too(void) {
         if (!need_root())
                 return;
         o = run(0, false, privilege_trim);
-        assert_has(&o, wanted(UNIT_CAPS));
+        assert_has(&o, wanted(UNIT_CAPS | BIT(CAP_CHOWN)));
 }
 
 static void test_reading_others_is_left_to_the_helper(void) {
@@ -156,6 +156,15 @@ static void test_reading_others_is_left_to_the_helper(void) {
         assert_has(&o, wanted(BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN)));
 }
 
+static void test_bridge_to_likwid_keeps_its_capability(void) {
+        Outcome o;
+
+        if (!need_root())
+                return;
+        o = run(UNIT_CAPS | BIT(CAP_CHOWN), true, trim_then_leave);
+        assert_has(&o, wanted(BIT(CAP_PERFMON) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN)));
+}
+
 static void test_events_can_be_opened_afterwards(void) {
         if (!need_root())
                 return;
@@ -164,7 +173,7 @@ static void test_events_can_be_opened_afterwards(void) {
 }
 
 static void test_nothing_is_gained(void) {
-        static const uint64_t few[] = { 0, BIT(CAP_PERFMON), BIT(CAP_SYS_PTRACE), BIT(CAP_CHOWN) };
+        static const uint64_t few[] = { 0, BIT(CAP_PERFMON), BIT(CAP_SYS_PTRACE), BIT(CAP_KILL) };
 
         if (!need_root())
                 return;
@@ -192,6 +201,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/privilege/root-by-hand-is-trimmed-too", test_root_by_hand_is_trimmed_too);
         g_test_add_func("/privilege/reading-others-is-left-to-the-helper",
                         test_reading_others_is_left_to_the_helper);
+        g_test_add_func("/privilege/bridge-to-likwid-keeps-its-capability",
+                        test_bridge_to_likwid_keeps_its_capability);
         g_test_add_func("/privilege/events-can-be-opened-afterwards",
                         test_events_can_be_opened_afterwards);
         g_test_add_func("/privilege/nothing-is-gained", test_nothing_is_gained);

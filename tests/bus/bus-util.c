@@ -279,6 +279,39 @@ bool client_finds(Client *c, const char *path, const char *interface) {
         return r >= 0;
 }
 
+char *properties_read(sd_bus_message *m, const char *property) {
+        const char *name, *value = NULL;
+
+        check(sd_bus_message_enter_container(m, 'a', "{sv}"), property);
+        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                check(sd_bus_message_read(m, "s", &name), property);
+                if (strcmp(name, property) == 0)
+                        check(sd_bus_message_read(m, "v", "s", &value), property);
+                else
+                        check(sd_bus_message_skip(m, "v"), property);
+                check(sd_bus_message_exit_container(m), property);
+        }
+        check(sd_bus_message_exit_container(m), property);
+        return g_strdup(value);
+}
+
+char *object_read(sd_bus_message *m, const char *interface, const char *property) {
+        char *value = NULL;
+        const char *name;
+
+        check(sd_bus_message_enter_container(m, 'a', "{sa{sv}}"), property);
+        while (sd_bus_message_enter_container(m, 'e', "sa{sv}") > 0) {
+                check(sd_bus_message_read(m, "s", &name), property);
+                if (strcmp(name, interface) == 0)
+                        value = properties_read(m, property);
+                else
+                        check(sd_bus_message_skip(m, "a{sv}"), property);
+                check(sd_bus_message_exit_container(m), property);
+        }
+        check(sd_bus_message_exit_container(m), property);
+        return value;
+}
+
 unsigned client_count(Client *c, const char *kind) {
         g_autoptr(sd_bus_message) reply =
                 client_call(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",

@@ -97,6 +97,11 @@ bool client_reads(Client *c, const char *path, const char *interface, const char
                   const char *value);
 bool client_finds(Client *c, const char *path, const char *interface);
 
+/* Reads, at the message's position, a{sv} or a{sa{sv}} and returns the value of a property that is
+ * a string; NULL: it is not there. */
+char *properties_read(sd_bus_message *m, const char *property);
+char *object_read(sd_bus_message *m, const char *interface, const char *property);
+
 /* How many objects of the kind ("hold", "counter") there are. */
 unsigned client_count(Client *c, const char *kind);
 

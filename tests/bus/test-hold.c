@@ -264,47 +264,11 @@ static void test_secrecy(void) {
         g_assert_true(hold_is(bob, path, "granted"));
 }
 
-/* Reads Reason out of a{sv}. */
-static char *read_reason(sd_bus_message *m) {
-        const char *name, *reason = NULL;
-
-        g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "{sv}"), >, 0);
-        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-                g_assert_cmpint(sd_bus_message_read(m, "s", &name), >, 0);
-                if (strcmp(name, "Reason") == 0)
-                        g_assert_cmpint(sd_bus_message_read(m, "v", "s", &reason), >, 0);
-                else
-                        g_assert_cmpint(sd_bus_message_skip(m, "v"), >=, 0);
-                g_assert_cmpint(sd_bus_message_exit_container(m), >=, 0);
-        }
-        g_assert_cmpint(sd_bus_message_exit_container(m), >=, 0);
-        return g_strdup(reason);
-}
-
 static char *get_all_reason(Client *c, const char *path) {
         g_autoptr(sd_bus_message) reply =
                 client_call(c, path, "org.freedesktop.DBus.Properties", "GetAll", "s", HOLD);
 
-        return read_reason(reply);
-}
-
-/* Reads the path of an object and the properties of its interface Hold: {oa{sa{sv}}} or its parts.
- */
-static char *read_object_reason(sd_bus_message *m) {
-        const char *interface;
-        char *reason = NULL;
-
-        g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "{sa{sv}}"), >, 0);
-        while (sd_bus_message_enter_container(m, 'e', "sa{sv}") > 0) {
-                g_assert_cmpint(sd_bus_message_read(m, "s", &interface), >, 0);
-                if (strcmp(interface, HOLD) == 0)
-                        reason = read_reason(m);
-                else
-                        g_assert_cmpint(sd_bus_message_skip(m, "a{sv}"), >=, 0);
-                g_assert_cmpint(sd_bus_message_exit_container(m), >=, 0);
-        }
-        g_assert_cmpint(sd_bus_message_exit_container(m), >=, 0);
-        return reason;
+        return properties_read(reply, "Reason");
 }
 
 static char *managed_reason(Client *c, const char *wanted) {
@@ -318,7 +282,7 @@ static char *managed_reason(Client *c, const char *wanted) {
         while (sd_bus_message_enter_container(reply, 'e', "oa{sa{sv}}") > 0) {
                 g_assert_cmpint(sd_bus_message_read(reply, "o", &path), >, 0);
                 if (strcmp(path, wanted) == 0)
-                        found = read_object_reason(reply);
+                        found = object_read(reply, HOLD, "Reason");
                 else
                         g_assert_cmpint(sd_bus_message_skip(reply, "a{sa{sv}}"), >=, 0);
                 g_assert_cmpint(sd_bus_message_exit_container(reply), >=, 0);
@@ -366,7 +330,7 @@ static void test_signals_keep_secrets(void) {
         added = signal_next(alice, "InterfacesAdded");
         g_assert_cmpint(sd_bus_message_read(added, "o", &which), >, 0);
         g_assert_cmpstr(which, ==, path);
-        reason = read_object_reason(added);
+        reason = object_read(added, HOLD, "Reason");
         g_assert_cmpstr(reason, ==, "");
 }
 

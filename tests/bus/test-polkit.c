@@ -230,7 +230,7 @@ static void test_dies(void) {
 
 /* Alice asks, and is gone before polkit has answered. Carol, who asks after her, is answered after
  * her. */
-static void leave(Client *alice) {
+static void leave(Client *alice, uint64_t cookie) {
         g_autoptr(Client) carol = client_new("carol");
         g_autofree char *path = NULL;
         unsigned holds = client_count(carol, "hold");
@@ -238,6 +238,7 @@ static void leave(Client *alice) {
 
         /* her call has arrived when a later one is answered */
         g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
+        g_assert_false(client_has_answer(alice, cookie));
         client_free(alice);
         path = hold_take(carol, &lease, "a{sv}", 0);
         g_assert_true(hold_wait(carol, path));
@@ -253,8 +254,7 @@ static void test_leaving(void) {
         unsigned descriptors = service_descriptors();
 
         rule_set("alice", "*", SLOWLY);
-        (void) hold_ask(alice);
-        leave(alice);
+        leave(alice, hold_ask(alice));
         await(service_descriptors() == descriptors);
         rule_clear();
 }
@@ -262,11 +262,12 @@ static void test_leaving(void) {
 static void test_leaving_counters(void) {
         Client *alice = client_new("alice");
         unsigned descriptors = service_descriptors();
+        uint64_t cookie;
 
         rule_set("alice", "*", SLOWLY);
-        (void) client_send(alice, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
-                           "s", "cpu");
-        leave(alice);
+        cookie = client_send(alice, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
+                             "s", "cpu");
+        leave(alice, cookie);
         await(service_descriptors() == descriptors);
         rule_clear();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "guest-util.h"
 
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -233,6 +234,16 @@ void paths_free(char **paths, size_t n) {
 char *cycles_monitor(Client *c, uint32_t priority) {
         return counter_open(c, "cycles", "a{sv}", 3, "scope", "s", "cpu", "role", "s", "monitor",
                             "priority", "u", priority);
+}
+
+int counter_fd(Client *c, const char *path) {
+        g_autoptr(sd_bus_message) reply = client_call(c, path, COUNTER, "GetFds", NULL);
+        int fd;
+
+        g_assert_cmpint(sd_bus_message_read(reply, "ah", 1, &fd), >, 0);
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        g_assert_cmpint(fd, >=, 0);
+        return fd;
 }
 
 unsigned probe_free(Client *c, int cpu) {

@@ -88,5 +88,8 @@ void paths_free(char **paths, size_t n);
 /* "cycles" on all CPUs, as a monitor. */
 char *cycles_monitor(Client *c, uint32_t priority);
 
+/* The only descriptor of a counter; the caller's to close. */
+int counter_fd(Client *c, const char *path);
+
 /* What Probe says about a CPU. */
 unsigned probe_free(Client *c, int cpu);

@@ -212,11 +212,16 @@ uint64_t ctl_path_number(const char *path) {
         return slash ? strtoull(slash + 1, NULL, 10) : 0;
 }
 
-int ctl_go_on(int sofar, int r, const Refusal *why) {
-        if (r < 0 || r == CTL_E_INTERRUPTED || sofar < 0 || sofar == CTL_E_INTERRUPTED)
-                return sofar < 0 || sofar == CTL_E_INTERRUPTED ? sofar : r;
-        if (r == 0)
+bool ctl_may_go_on(int r) {
+        return r >= 0 && r != CTL_E_INTERRUPTED;
+}
+
+int ctl_go_on(int sofar, int r, Refusal *why) {
+        if (!ctl_may_go_on(sofar))
                 return sofar;
+        if (r == 0 || !ctl_may_go_on(r))
+                return r ?: sofar;
         say_error("%s", why->text);
+        why->text[0] = '\0';
         return sofar ?: r;
 }

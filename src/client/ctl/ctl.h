@@ -77,6 +77,10 @@ int ctl_path(const char *kind, const char *word, char **ret, Refusal *why);
 /* The N of a path, 0 where there is none. */
 uint64_t ctl_path_number(const char *path);
 
-/* Says what has gone wrong with one of several, and lets the others be done. Returns what is to be
- * returned in the end: the first that went wrong, or at once what cannot be gone on from. */
-int ctl_go_on(int sofar, int r, const Refusal *why);
+/* Says what has gone wrong with one of several (and clears why), and lets the others be done. Returns
+ * what is to be returned in the end: the first that went wrong, or at once what cannot be gone on
+ * from: see ctl_may_go_on. */
+int ctl_go_on(int sofar, int r, Refusal *why);
+
+/* Not after a negative errno or a signal. */
+bool ctl_may_go_on(int r);

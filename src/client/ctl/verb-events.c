@@ -92,7 +92,7 @@ int verb_encode(Ctl *c, Refusal *why) {
         int result, r;
 
         result = table_new(c, &codes_spec, &t);
-        for (char **event = c->words; *event && result >= 0; event++)
+        for (char **event = c->words; *event && ctl_may_go_on(result); event++)
                 result = ctl_go_on(result, encode(c, t, *event, why), why);
         r = t ? table_print(t, stdout) : 0;
         return result ?: r;

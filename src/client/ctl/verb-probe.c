@@ -60,7 +60,7 @@ static int probe_all(Ctl *c, Table *t, Refusal *why) {
                 if (!object_is(pmu, "Kind", "core") && !object_is(pmu, "Kind", "breakpoint"))
                         continue;
                 r = ctl_go_on(r, probe(c, t, object_text(pmu, "Name"), why), why);
-                if (r < 0 || r == CTL_E_INTERRUPTED)
+                if (!ctl_may_go_on(r))
                         return r;
         }
         return r;
@@ -74,7 +74,7 @@ int verb_probe(Ctl *c, Refusal *why) {
         if (result == 0 && c->n_words == 0)
                 result = probe_all(c, t, why);
         else
-                for (char **name = c->words; *name && result >= 0; name++)
+                for (char **name = c->words; *name && ctl_may_go_on(result); name++)
                         result = ctl_go_on(result, probe(c, t, *name, why), why);
         r = t && (result == 0 || table_rows(t) > 0) ? table_print(t, stdout) : 0;
         return result ?: r;

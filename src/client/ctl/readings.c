@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "readings.h"
+
+#include <inttypes.h>
+#include <perfalloc/dbus.h>
+#include <string.h>
+
+void readings_done(Readings *r) {
+        for (size_t i = 0; i < r->n; i++)
+                free(r->paths[i]);
+        free(r->paths);
+        *r = READINGS_NULL;
+}
+
+int readings_add(Readings *rs, const char *word, Refusal *why) {
+        char **more = reallocarray(rs->paths, rs->n + 1, sizeof(char *));
+        int r;
+
+        if (!more)
+                return -ENOMEM;
+        rs->paths = more;
+        r = ctl_path("counter", word, &more[rs->n], why);
+        if (r == 0)
+                rs->n++;
+        return r;
+}
+
+void readings_drop_last(Readings *r) {
+        if (r->n > 0)
+                free(r->paths[--r->n]);
+}
+
+int readings_append_paths(const Readings *rs, sd_bus_message *m) {
+        int r = sd_bus_message_open_container(m, 'a', "o");
+
+        for (size_t i = 0; i < rs->n && r >= 0; i++)
+                r = sd_bus_message_append_basic(m, 'o', rs->paths[i]);
+        return r < 0 ? r : MIN(sd_bus_message_close_container(m), 0);
+}
+
+/* ---- rows ---- */
+
+typedef struct Row {
+        uint64_t value, enabled_nsec, running_nsec;
+        const char *quality;
+} Row;
+
+enum {
+        READING_COUNTER,
+        READING_EVENT,
+        READING_CPU,
+        READING_TID,
+        READING_VALUE,
+        READING_ESTIMATE,
+        READING_ENABLED,
+        READING_RUNNING,
+        READING_QUALITY,
+        _READING_MAX,
+};
+
+static const Column columns[_READING_MAX] = {
+        [READING_COUNTER] = { "COUNTER", COLUMN_NUMBER },
+        [READING_EVENT] = { "EVENT", COLUMN_TEXT },
+        [READING_CPU] = { "CPU", COLUMN_NUMBER },
+        [READING_TID] = { "TID", COLUMN_NUMBER },
+        [READING_VALUE] = { "VALUE", COLUMN_COUNT },
+        [READING_ESTIMATE] = { "ESTIMATE", COLUMN_COUNT },
+        [READING_ENABLED] = { "ENABLED", COLUMN_NSEC },
+        [READING_RUNNING] = { "RUNNING", COLUMN_NSEC },
+        [READING_QUALITY] = { "QUALITY", COLUMN_STATE },
+};
+
+static const TableSpec spec = { "readings", "Nothing is counted.", columns, _READING_MAX };
+
+/* Without the columns of each CPU and thread, and the numbers of the others moved up. */
+static const Column sum_columns[] = {
+        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "VALUE", COLUMN_COUNT },
+        { "ESTIMATE", COLUMN_COUNT }, { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC },
+        { "QUALITY", COLUMN_STATE },
+};
+
+static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_columns,
+                                    ELEMENTSOF(sum_columns) };
+
+/* The estimate is what would have been counted if the event had had its counter all the time. */
+static void row_put(Table *t, size_t first, const Row *row) {
+        bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
+
+        table_put_number(t, first, row->value);
+        if (scaled)
+                table_put_number(t, first + 1,
+                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
+                                             row->running_nsec));
+        else if (strcmp(row->quality, "exact") == 0)
+                table_put_number(t, first + 1, row->value);
+        else
+                table_put_nothing(t, first + 1);
+        table_put_number(t, first + 2, row->enabled_nsec);
+        table_put_number(t, first + 3, row->running_nsec);
+        table_put_text(t, first + 4, row->quality);
+}
+
+static void counter_put(Table *t, const Objects *all, const char *path) {
+        const Object *o = objects_find(all, path);
+
+        table_add_row(t);
+        table_put_number(t, READING_COUNTER, ctl_path_number(path));
+        table_put_text(t, READING_EVENT, o ? object_text(o, "Event") : "");
+}
+
+/* ---- sums ---- */
+
+static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                             "ReadCounters");
+
+        if (r >= 0)
+                r = readings_append_paths(rs, m);
+        return r < 0 ? r : ctl_call(c, m, ret, why);
+}
+
+static int open_persistent(Ctl *c, const char *path, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                             "OpenPersistent");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", strrchr(path, '/') + 1);
+        return r < 0 ? r : ctl_call(c, m, NULL, why);
+}
+
+/* Makes this connection a reader of those that are persistent. Those that are one's own need it not,
+ * and those that are not persistent have said why already. */
+static int open_all_persistent(Ctl *c, const Readings *rs, Refusal *why) {
+        int r = 0;
+
+        for (size_t i = 0; i < rs->n && ctl_may_go_on(r); i++) {
+                Refusal aside;
+
+                r = open_persistent(c, rs->paths[i], &aside);
+                if (r > 0 && r != CTL_E_UNKNOWN)
+                        *why = aside;
+        }
+        return ctl_may_go_on(r) ? 0 : r;
+}
+
+static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+        Refusal aside;
+        int r = open_all_persistent(c, rs, why);
+
+        if (r != 0)
+                return r;
+        r = read_all(c, rs, ret, &aside);
+        return r > 0 ? CTL_E_DENIED : r;
+}
+
+static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_message *m) {
+        Row row;
+        int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
+
+        for (size_t i = 0; i < rs->n && r >= 0; i++) {
+                r = sd_bus_message_read(m, "(ttts)", &row.value, &row.enabled_nsec,
+                                        &row.running_nsec, &row.quality);
+                if (r <= 0)
+                        return r < 0 ? r : -EBADMSG;
+                counter_put(t, all, rs->paths[i]);
+                row_put(t, READING_CPU, &row);
+        }
+        return MIN(r, 0);
+}
+
+int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
+        _cleanup_(table_freep) Table *t = NULL;
+        int r;
+
+        r = read_all(c, rs, &reply, why);
+        if (r == CTL_E_DENIED)
+                r = read_again_as_reader(c, rs, &reply, why);
+        if (r == 0)
+                r = objects_fetch(c, &all, why);
+        if (r == 0)
+                r = table_new(c, &sum_spec, &t);
+        if (r == 0)
+                r = sums_fill(t, rs, &all, reply);
+        return r == 0 ? table_print(t, f) : r;
+}
+
+/* ---- each ---- */
+
+static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
+        int32_t cpu;
+        uint32_t tid;
+        Row row;
+        int r = sd_bus_message_enter_container(m, 'a', "(iuttts)");
+
+        while (r >= 0 && (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value,
+                                                  &row.enabled_nsec, &row.running_nsec,
+                                                  &row.quality)) > 0) {
+                counter_put(t, all, path);
+                if (cpu >= 0)
+                        table_put_number(t, READING_CPU, (uint64_t) cpu);
+                else
+                        table_put_nothing(t, READING_CPU);
+                if (tid > 0)
+                        table_put_number(t, READING_TID, tid);
+                else
+                        table_put_nothing(t, READING_TID);
+                row_put(t, READING_VALUE, &row);
+        }
+        return MIN(r, 0);
+}
+
+static int read_each(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
+        Refusal aside;
+        int r = ctl_call_plain(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why);
+
+        if (r != CTL_E_DENIED || open_persistent(c, path, &aside) != 0)
+                return r;
+        return ctl_call_plain(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why);
+}
+
+int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
+        _cleanup_(table_freep) Table *t = NULL;
+        int r;
+
+        r = objects_fetch(c, &all, why);
+        if (r == 0)
+                r = table_new(c, &spec, &t);
+        for (size_t i = 0; i < rs->n && r == 0; i++) {
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+                r = read_each(c, rs->paths[i], &reply, why);
+                if (r == 0)
+                        r = each_fill(t, rs->paths[i], &all, reply);
+        }
+        return r == 0 ? table_print(t, f) : r;
+}

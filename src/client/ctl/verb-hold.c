@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <perfalloc/dbus.h>
+#include <string.h>
+
+#include "client/ctl/verbs.h"
+#include "client/grant.h"
+#include "client/hold-client.h"
+#include "client/say.h"
+
+/*
+ * hold: for scripts, which have no process that stays: a hold without a lease. It is there after this
+ * command only if it was granted: whoever is told of a failure has nothing to release.
+ */
+
+static int ask(Ctl *c, char **ret_path, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        const CtlOptions *o = c->options;
+        const char *path;
+        int r;
+
+        r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                         "HoldUnattended");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "st", o->hold.reason ?: "perfallocctl hold",
+                                          o->lifetime_usec == UINT64_MAX ? 0 : o->lifetime_usec);
+        if (r == -EINVAL)
+                return refuse(why, CTL_E_USAGE, "--reason has something that is not UTF-8");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0)
+                r = hold_options_append(m, &o->hold);
+        if (r == -EINVAL)
+                return refuse(why, CTL_E_USAGE, "--cpus or --pmu has something that is not UTF-8");
+        if (r >= 0 && o->deadline_usec > 0)
+                r = sd_bus_message_append(m, "{sv}", "yield_usec", "t", o->deadline_usec);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = ctl_call(c, m, &reply, why);
+        if (r == 0)
+                r = MIN(sd_bus_message_read(reply, "o", &path), 0);
+        if (r != 0)
+                return r;
+        *ret_path = strdup(path);
+        return *ret_path ? 0 : -ENOMEM;
+}
+
+static int view_hold(Ctl *c, const char *path, HoldView *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = ctl_call_new(c, &m, path, "org.freedesktop.DBus.Properties", "GetAll");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", PERFALLOC_HOLD_INTERFACE);
+        if (r >= 0)
+                r = ctl_call(c, m, &reply, why);
+        return r == 0 ? hold_view_read(ret, reply) : r;
+}
+
+static void say_granted(Ctl *c, const char *path, sd_bus_message *granted) {
+        _cleanup_(hold_view_done) HoldView view = HOLD_VIEW_NULL;
+        _cleanup_free_ char *words = NULL;
+        uint64_t latency_usec;
+        int confirmed;
+        Refusal aside;
+
+        if (sd_bus_message_read(granted, "bt", &confirmed, &latency_usec) < 0)
+                return;
+        (void) view_hold(c, path, &view, &aside);
+        words = grant_words(&view, confirmed, latency_usec);
+        if (words)
+                say_note("%s", words);
+}
+
+static int print_hold(Ctl *c, const char *path, Refusal *why) {
+        _cleanup_(object_done) Object o = OBJECT_NULL;
+        _cleanup_(table_freep) Table *t = NULL;
+        int r;
+
+        if (!c->options->json) {
+                printf("%" PRIu64 "\n", ctl_path_number(path));
+                return 0;
+        }
+        r = object_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &o, why);
+        if (r == 0)
+                r = table_new(c, &holds_spec, &t);
+        if (r != 0)
+                return r;
+        table_add_object(t, &o);
+        return table_print(t, stdout);
+}
+
+/* Not waited for longer than a service that hangs deserves. */
+static void release(Ctl *c, const char *path) {
+        (void) sd_bus_call_method(c->bus, PERFALLOC_BUS_NAME, path, PERFALLOC_HOLD_INTERFACE,
+                                  "Release", NULL, NULL, NULL);
+}
+
+int verb_hold(Ctl *c, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *granted = NULL;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = ask(c, &path, why);
+        if (r != 0)
+                return r;
+        r = ctl_watch_signals(c);
+        if (r == 0)
+                r = ctl_call_plain(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why);
+        if (r == 0) {
+                say_granted(c, path, granted);
+                r = print_hold(c, path, why);
+        }
+        if (r != 0)
+                release(c, path);
+        return r;
+}
