@@ -55,10 +55,8 @@ int bus_open(sd_bus **ret, Refusal *why) {
 
 static const char *hint(const char *name) {
         static const char *const plain[] = {
-                SD_BUS_ERROR_ACCESS_DENIED,
-                SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                SD_BUS_ERROR_INVALID_ARGS,
-                SD_BUS_ERROR_LIMITS_EXCEEDED,
+                SD_BUS_ERROR_ACCESS_DENIED,  SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                SD_BUS_ERROR_INVALID_ARGS,   SD_BUS_ERROR_LIMITS_EXCEEDED,
                 SD_BUS_ERROR_UNKNOWN_OBJECT,
         };
 

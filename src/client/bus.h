@@ -24,7 +24,8 @@ typedef enum BusPlace {
  * lease. */
 int bus_open(sd_bus **ret, Refusal *why);
 
-/* As above, but for any place (name: of the host or container), and without asking for descriptors. */
+/* As above, but for any place (name: of the host or container), and without asking for descriptors.
+ */
 int bus_open_at(BusPlace place, const char *name, sd_bus **ret, Refusal *why);
 
 /* Returns BUS_E_FAILED, with the error's own words. What does not come from the service itself gets

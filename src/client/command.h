@@ -32,8 +32,8 @@ struct Command {
  * for it. */
 int command_prepare(Command *c, char **argv, const Signals *signals);
 
-/* It runs; once only. Negative errno: it does not. Positive: the exec failed, with this errno; ended
- * and status are set. From 0 on signals that are sent to this process are handed on. */
+/* It runs; once only. Negative errno: it does not. Positive: the exec failed, with this errno;
+ * ended and status are set. From 0 on signals that are sent to this process are handed on. */
 int command_run(Command *c, sd_event *event, Signals *signals);
 
 /* Ends what was prepared and never run, and leaves what runs alone. */

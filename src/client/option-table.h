@@ -11,10 +11,10 @@
 typedef struct OptionRow OptionRow;
 
 typedef enum OptionKind {
-        OPTION_SET,    /* bool, becomes true */
-        OPTION_CLEAR,  /* bool, becomes false */
-        OPTION_TEXT,   /* const char * */
-        OPTION_TEXTS,  /* char **, NULL-terminated: every use adds one; the caller frees the array */
+        OPTION_SET,   /* bool, becomes true */
+        OPTION_CLEAR, /* bool, becomes false */
+        OPTION_TEXT,  /* const char * */
+        OPTION_TEXTS, /* char **, NULL-terminated: every use adds one; the caller frees the array */
         OPTION_NUMBER, /* uint32_t from 1 */
         OPTION_TIME,   /* uint64_t, µs */
 } OptionKind;
@@ -39,8 +39,10 @@ typedef struct OptionTable {
 
 /* What a command line has. Texts are those of argv. */
 typedef struct OptionWords {
-        char **rest;    /* what stands behind the options, or behind "--"; NULL-terminated, NULL: none */
-        char **words;   /* mixed: the words before "--"; NULL-terminated; the caller frees the array */
+        char **rest;  /* what stands behind the options, or behind "--"; NULL-terminated, NULL: none
+                       */
+        char **words; /* mixed: the words before "--"; NULL-terminated; the caller frees the array
+                       */
         size_t n_words;
         uint64_t given; /* a bit for each row that was used */
 } OptionWords;

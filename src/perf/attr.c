@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "attr.h"
 
-#include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -9,7 +9,7 @@ uint32_t attr_kernel_size(void) {
         /* The last byte is set, so a kernel that does not know it must refuse. */
         union {
                 struct perf_event_attr attr;
-                unsigned char bytes[4096];
+                unsigned char bytes[ATTR_SIZE_MAX];
         } probe = { .attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(probe) } };
         int fd;
 
@@ -20,4 +20,74 @@ uint32_t attr_kernel_size(void) {
                 return 0;
         }
         return errno == E2BIG ? probe.attr.size : 0;
+}
+
+static int refuse_size(uint32_t kernel_size, size_t size, const char *wrong, Refusal *why) {
+        char expected[64] = "";
+
+        if (kernel_size > 0)
+                (void) snprintf(expected, sizeof(expected), "; this kernel expects %u", kernel_size);
+        return refuse(why, REFUSAL_ATTR_SIZE, "attr: %zu bytes %s%s (0 stands for %u)", size, wrong,
+                      expected, ATTR_SIZE_MIN);
+}
+
+static bool is_zero(const unsigned char *bytes, size_t from, size_t to) {
+        for (size_t i = from; i < to; i++)
+                if (bytes[i] != 0)
+                        return false;
+        return true;
+}
+
+/* What the client says that it has, or was given. */
+static int attr_read_size(const unsigned char *bytes, size_t n, uint32_t kernel_size, size_t *ret,
+                          Refusal *why) {
+        uint32_t size = 0;
+
+        if (n < ATTR_SIZE_MIN)
+                return refuse_size(kernel_size, n, "is too short for a struct perf_event_attr", why);
+        if (n > ATTR_SIZE_MAX)
+                return refuse_size(kernel_size, n, "is more than the kernel looks at", why);
+        memcpy(&size, bytes + offsetof(struct perf_event_attr, size), sizeof(size));
+        if (size == 0)
+                size = ATTR_SIZE_MIN;
+        if (size < ATTR_SIZE_MIN)
+                return refuse_size(kernel_size, size, "in its field size is less than there ever were",
+                                   why);
+        if (size > ATTR_SIZE_MAX)
+                return refuse_size(kernel_size, size,
+                                   "in its field size is more than the kernel looks at", why);
+        if (size > n)
+                return refuse_size(kernel_size, size, "in its field size is more than was sent", why);
+        *ret = size;
+        return 0;
+}
+
+int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refusal *why) {
+        size_t size = 0, known = kernel_size > 0 ? MIN(kernel_size, ATTR_SIZE_KNOWN) : ATTR_SIZE_KNOWN;
+        Attr a = {};
+        int r;
+
+        r = attr_read_size(bytes, n, kernel_size, &size, why);
+        if (r != 0)
+                return r;
+        if (kernel_size > 0 && size > kernel_size && !is_zero(bytes, kernel_size, size))
+                return refuse_size(kernel_size, size,
+                                   "has fields set that this kernel does not know", why);
+        if (size > known && !is_zero(bytes, known, size))
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "attr: the fields from byte %zu on are not known to this service, and so "
+                              "nobody may set them through it; clear them",
+                              known);
+        memcpy(a.bytes, bytes, MIN(size, known));
+        attr_set_number(&a, ATTR_SIZE, MIN(size, known));
+        *ret = a;
+        return 0;
+}
+
+int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags) {
+        Attr copy = *a; /* the kernel writes its size into it (E2BIG) */
+        int fd = (int) syscall(SYS_perf_event_open, &copy, pid, cpu, group,
+                               flags | PERF_FLAG_FD_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
 }

@@ -35,3 +35,6 @@ void group_close_part(Group *g, size_t part);
 
 /* What the part's descriptors have counted moves to the bases, and they are closed. */
 void group_fold_part(Group *g, size_t part);
+
+/* PERF_EVENT_IOC_ENABLE (what is pending is left out) or DISABLE, for all parts and who inherited of them. */
+void group_gate_all(const Group *g, unsigned long request);

@@ -35,11 +35,8 @@ int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads) {
 
 void group_accept(Group *g, size_t target) {
         g->targets[target].pending = NULL;
-        if (!g->wanted || g->yielded)
-                return;
-        for (size_t part = 0; part < g->n_parts; part++)
-                if (g->parts[part].target == target)
-                        group_part_ioctl(g, part, PERF_EVENT_IOC_ENABLE);
+        if (g->wanted && !g->yielded)
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
 }
 
 /* Folds its parts into the past and closes the gaps that they leave. */

@@ -9,9 +9,11 @@
 
 #include "perf/explain.h"
 #include "perf/group-part.h"
+#include "perf/tree.h"
 
 #define GROUP_TRIAL_MAX 64u /* more than any core PMU has */
-#define REOPEN_ROUNDS   8  /* tries to open on all threads while none is born */
+#define REOPEN_ROUNDS   8   /* tries to open on all threads while none is born */
+#define GATE_ROUNDS     4   /* at least two, see group_gate_all() */
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -220,27 +222,37 @@ int group_open(Group *g, Refusal *why) {
         return 0;
 }
 
-static void group_enable(const Group *g) {
+static void group_gate(const Group *g, unsigned long request) {
         for (size_t part = 0; part < g->n_parts; part++)
-                if (!group_part_is_pending(g, part))
-                        group_part_ioctl(g, part, PERF_EVENT_IOC_ENABLE);
+                if (request != PERF_EVENT_IOC_ENABLE || !group_part_is_pending(g, part))
+                        group_part_ioctl(g, part, request);
 }
 
-static void group_disable(const Group *g) {
-        for (size_t part = 0; part < g->n_parts; part++)
-                group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
+/* Who is born of a thread that has inherited its event itself takes over the state that he sees there, and
+ * only then joins the list of those whom an ioctl reaches (inherit_event() in kernel/events/core.c): in
+ * between he slips through. Therefore again, as long as somebody is being born. */
+void group_gate_all(const Group *g, unsigned long request) {
+        bool inherited = g->scope == GROUP_PROCESS && !g->pinned;
+
+        for (int round = 0; round < GATE_ROUNDS; round++) {
+                pid_t last = inherited ? tree_last_born() : 0;
+
+                group_gate(g, request);
+                if (!inherited || (round > 0 && tree_last_born() == last))
+                        break;
+        }
 }
 
 void group_start(Group *g) {
         g->wanted = true;
         if (!g->yielded)
-                group_enable(g);
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
 }
 
 void group_stop(Group *g) {
         g->wanted = false;
         if (!g->yielded)
-                group_disable(g);
+                group_gate_all(g, PERF_EVENT_IOC_DISABLE);
 }
 
 /* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped.
@@ -291,7 +303,7 @@ void group_yield(Group *g) {
         if (g->yielded)
                 return;
         if (g->wanted)
-                group_disable(g);
+                group_gate_all(g, PERF_EVENT_IOC_DISABLE);
         if (group_closes_to_yield(g))
                 group_close(g);
         g->yielded = true;
@@ -403,7 +415,7 @@ int group_resume(Group *g, Refusal *why) {
         g->error = 0;
         g->yielded = false;
         if (g->wanted)
-                group_enable(g);
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
         return 0;
 }
 
@@ -424,7 +436,7 @@ int group_mend(Group *g, Refusal *why) {
         r = group_open(g, why);
         g->error = r > 0 ? refusal_errno(r) : -r;
         if (r == 0 && g->wanted)
-                group_enable(g);
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
         return r;
 }
 

@@ -67,6 +67,21 @@ static int pmu_read_type(int directory, uint32_t *ret) {
         return 0;
 }
 
+/* The kernel's default is 4 ms, the least that an administrator can set 1. */
+static int pmu_read_turn(int directory, uint64_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        uint64_t msec;
+        int r;
+
+        r = sysfs_read(directory, "perf_event_mux_interval_ms", &text);
+        if (sysfs_is_fatal(r))
+                return r;
+        if (r < 0 || number_parse(text, &msec) < 0 || msec == 0 || msec > 1000)
+                msec = 1;
+        *ret = msec * USEC_PER_MSEC;
+        return 0;
+}
+
 /* Core units list the CPUs they are in as "cpus" (hybrid x86, arm); units shared by several CPUs
  * name in "cpumask" on which CPU of each group to open (sysfs-bus-event_source-devices-uncore).
  * There are thousands of the latter on large servers: they are looked for first. */
@@ -106,6 +121,8 @@ static int pmu_read(Pmu *ret, int directory, const char *name, const CpuSet *pos
         r = unit < 0 ? unit : pmu_read_type(unit, &pmu.type);
         if (r == 0)
                 r = pmu_read_kind(unit, &pmu, possible);
+        if (r == 0 && pmu.kind == PMU_CORE)
+                r = pmu_read_turn(unit, &pmu.turn_usec);
         if (sysfs_is_fatal(r))
                 return r;
         if (r < 0)

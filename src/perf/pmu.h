@@ -31,6 +31,7 @@ struct Pmu {
         PmuKind kind;
         CpuSet cpus; /* where its events can be opened: "cpus" or "cpumask", else all possible */
         bool closes_to_yield; /* disabling does not free what an open event takes; closing does */
+        uint64_t turn_usec;   /* how long flexible events that are too many stay on in turn */
         unsigned counters; /* general events that count at once on one CPU; 0: unknown or unlimited
                             */
         bool measured;     /* counters was measured (then 0 means unlimited) */

@@ -2,9 +2,11 @@
 #include "probe.h"
 
 #include <linux/hw_breakpoint.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 /* Watched only while a probe has its slot open, and never enabled. */
 static volatile uint64_t probe_word;
@@ -141,12 +143,21 @@ int probe_capacity(Pmu *pmu, const CpuSet *online) {
         return capacity_set(pmu, best < PROBE_GROUP_MAX ? best : 0, name);
 }
 
-/* Whether a new group of n, flexible and thus scheduled after everybody who is there already, is on
- * the PMU as soon as it is enabled. Negative: it is we who have nothing left. */
-static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n) {
+static bool leader_was_on(int fd) {
         struct {
                 uint64_t value, enabled, running;
-        } data = {};
+        } data;
+
+        return read(fd, &data, sizeof(data)) == sizeof(data) && data.enabled > 0 &&
+               data.running == data.enabled;
+}
+
+/* Whether a new group of n, flexible and thus scheduled after everybody who is there already, is on
+ * the PMU as soon as it is enabled. On the CPU that this process runs on, nobody else does, and
+ * whoever would run but for it has pinned events that are not to be seen: it rests for a moment,
+ * and the group must stay on. Negative: it is we who have nothing left. */
+static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n, bool rest) {
+        static const struct timespec moment = { .tv_nsec = PROBE_REST_USEC * 1000 };
         int fds[PROBE_GROUP_MAX], opened;
         bool on;
 
@@ -156,9 +167,35 @@ static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsign
         if (is_our_fault(opened))
                 return opened;
         on = opened == (int) n && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0) == 0 &&
-             read(fds[0], &data, sizeof(data)) == sizeof(data) && data.enabled > 0 &&
-             data.running == data.enabled;
+             leader_was_on(fds[0]);
+        if (on && rest && cpu == (unsigned) sched_getcpu()) {
+                (void) nanosleep(&moment, NULL);
+                on = leader_was_on(fds[0]);
+        }
         fds_close(fds, (unsigned) MAX(opened, 0));
+        return on;
+}
+
+static uint64_t monotonic_usec(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / 1000;
+}
+
+/* Where flexible events take turns, the kernel moves the first of them behind the others every few
+ * milliseconds: behind the new group too, if it happens while that is opened, which is then on
+ * although somebody else is there. Of two groups that are on one after the other within one such
+ * interval this can be true of one only. */
+static int counters_are_free(const Pmu *pmu, const struct perf_event_attr *event, unsigned cpu,
+                             unsigned n) {
+        uint64_t begun = monotonic_usec();
+        int on = group_is_on(event, cpu, n, false);
+
+        if (on > 0)
+                on = group_is_on(event, cpu, n, true);
+        if (on > 0 && monotonic_usec() - begun >= pmu->turn_usec)
+                on = 0;
         return on;
 }
 
@@ -176,7 +213,7 @@ int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
                 return n;
         }
         for (n = (int) max; n > 0; n--) {
-                on = group_is_on(&event, cpu, (unsigned) n);
+                on = counters_are_free(pmu, &event, cpu, (unsigned) n);
                 if (on != 0)
                         return on < 0 ? on : n;
         }
@@ -193,7 +230,7 @@ static int probe_cpu_look(const Probe *p, ProbeCpu *c, bool last) {
                 n = probe_free_now(p->pmu, c->cpu, p->wanted);
         else {
                 (void) probe_event(p->pmu, &event, &name);
-                n = group_is_on(&event, c->cpu, p->wanted);
+                n = counters_are_free(p->pmu, &event, c->cpu, p->wanted);
                 if (n == 0)
                         return 0;
                 n = n < 0 ? n : (int) p->wanted;

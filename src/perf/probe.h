@@ -8,10 +8,14 @@
  * breakpoint: opens (disabled) until the kernel says ENOSPC; a slot is reserved from open to close.
  * Counting PMUs: a successful open proves nothing, so one flexible group of the wanted size is put
  * on each CPU and looked at. The kernel schedules a new flexible group after all that are there; so
- * it is on the PMU at once only where so many counters are free, and running == enabled > 0 proves
- * it. A group that waited for its turn would come to it some time, and prove nothing; so each look
- * is with a new group, which is closed after it. Who is not free at the first look is looked at
- * again, ever more rarely, for PROBE_WATCH_USEC: others may just be leaving.
+ * it is on the PMU at once only where so many counters are free, and running == enabled > 0 of two
+ * such groups, one after the other, proves it. A group that waited for its turn would come to it
+ * some time, and prove nothing; so each look is with new groups, which are closed after it. Who is
+ * not free at the first look is looked at again, ever more rarely, for PROBE_WATCH_USEC: others may
+ * just be leaving.
+ *
+ * Not to be seen are events of tasks that do not run: pinned ones that come back with their task,
+ * and flexible ones, which give way to any that is CPU-wide.
  *
  * A probe never waits: after probe_begin() the caller calls probe_look() when the time that it gave
  * has come, until it says something else than PROBE_AGAIN.
@@ -25,8 +29,10 @@ typedef struct ProbeCpu ProbeCpu;
 #define PROBE_WATCH_USEC (50 * USEC_PER_MSEC)
 #define PROBE_STEP_USEC                                                                            \
         (2 * USEC_PER_MSEC) /* to the second look; each later one takes twice as long */
-#define PROBE_GROUP_MAX 64u /* larger groups are not tried: such a PMU has no limit that matters   \
-                             */
+#define PROBE_REST_USEC 50  /* what passes until another task runs on this CPU is some µs */
+#define PROBE_GROUP_MAX                                                                            \
+        64u /* larger groups are not tried: such a PMU has no limit that matters                   \
+             */
 
 enum {
         PROBE_DONE,  /* free[] of every CPU is set */

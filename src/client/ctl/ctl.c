@@ -158,8 +158,8 @@ int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why
         int r;
 
         r = call_once(c, m, &reply);
-        if (r == 0 &&
-            sd_bus_message_is_method_error(reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
+        if (r == 0 && sd_bus_message_is_method_error(
+                              reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
                 reply = sd_bus_message_unref(reply);
                 r = call_with_agent(c, m, &reply);
         }

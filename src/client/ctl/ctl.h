@@ -5,8 +5,8 @@
  * What all verbs of perfallocctl(1) have: their command line, the way to the service, and calls to
  * it.
  *
- * A function that can fail returns a negative errno for what nobody here can mend, or one of CTL_E_*
- * with the words in why. Each of these is an exit status.
+ * A function that can fail returns a negative errno for what nobody here can mend, or one of
+ * CTL_E_* with the words in why. Each of these is an exit status.
  */
 
 #include <systemd/sd-bus.h>
@@ -35,7 +35,7 @@ struct Ctl {
         Signals *signals;
         sd_event *event;
         sd_bus *bus;
-        int signo; /* what has asked perfallocctl to end, after ctl_watch_signals; else 0 */
+        int signo;     /* what has asked perfallocctl to end, after ctl_watch_signals; else 0 */
         int status;    /* COMMAND's exit status */
         bool terminal; /* standard output is one (or a pager's, on one) */
 };
@@ -70,16 +70,16 @@ int ctl_call_plain(Ctl *c, const char *path, const char *interface, const char *
 /* The CTL_E_* of an error, with its words. */
 int ctl_refuse(const sd_bus_error *error, Refusal *why);
 
-/* The object that a word of the command line means, "N" or its whole path; the caller frees it. kind
- * is "hold", "counter"... CTL_E_USAGE for anything else. */
+/* The object that a word of the command line means, "N" or its whole path; the caller frees it.
+ * kind is "hold", "counter"... CTL_E_USAGE for anything else. */
 int ctl_path(const char *kind, const char *word, char **ret, Refusal *why);
 
 /* The N of a path, 0 where there is none. */
 uint64_t ctl_path_number(const char *path);
 
-/* Says what has gone wrong with one of several (and clears why), and lets the others be done. Returns
- * what is to be returned in the end: the first that went wrong, or at once what cannot be gone on
- * from: see ctl_may_go_on. */
+/* Says what has gone wrong with one of several (and clears why), and lets the others be done.
+ * Returns what is to be returned in the end: the first that went wrong, or at once what cannot be
+ * gone on from: see ctl_may_go_on. */
 int ctl_go_on(int sofar, int r, Refusal *why);
 
 /* Not after a negative errno or a signal. */

@@ -183,7 +183,7 @@ size_t objects_count(const Objects *all, const char *interface) {
         size_t n = 0;
 
         OBJECTS_FOREACH(o, all, interface)
-                n++;
+        n++;
         return n;
 }
 

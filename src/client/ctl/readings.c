@@ -130,8 +130,8 @@ static int open_persistent(Ctl *c, const char *path, Refusal *why) {
         return r < 0 ? r : ctl_call(c, m, NULL, why);
 }
 
-/* Makes this connection a reader of those that are persistent. Those that are one's own need it not,
- * and those that are not persistent have said why already. */
+/* Makes this connection a reader of those that are persistent. Those that are one's own need it
+ * not, and those that are not persistent have said why already. */
 static int open_all_persistent(Ctl *c, const Readings *rs, Refusal *why) {
         int r = 0;
 
@@ -196,9 +196,9 @@ static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_mess
         Row row;
         int r = sd_bus_message_enter_container(m, 'a', "(iuttts)");
 
-        while (r >= 0 && (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value,
-                                                  &row.enabled_nsec, &row.running_nsec,
-                                                  &row.quality)) > 0) {
+        while (r >= 0 &&
+               (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
+                                        &row.running_nsec, &row.quality)) > 0) {
                 counter_put(t, all, path);
                 if (cpu >= 0)
                         table_put_number(t, READING_CPU, (uint64_t) cpu);

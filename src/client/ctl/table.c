@@ -139,10 +139,10 @@ static const struct {
         const char *state;
         const char *color;
 } colors[] = {
-        { "granted", "green" },     { "counting", "green" },  { "exact", "green" },
-        { "queued", "yellow" },     { "yielding", "yellow" }, { "asked", "yellow" },
-        { "yielded", "yellow" },    { "scaled", "yellow" },   { "unmeasured", "red" },
-        { "error", "red" },         { "ended", "darkgray" },  { "stopped", "darkgray" },
+        { "granted", "green" },  { "counting", "green" },  { "exact", "green" },
+        { "queued", "yellow" },  { "yielding", "yellow" }, { "asked", "yellow" },
+        { "yielded", "yellow" }, { "scaled", "yellow" },   { "unmeasured", "red" },
+        { "error", "red" },      { "ended", "darkgray" },  { "stopped", "darkgray" },
 };
 
 static const char *color_of(const char *state) {
@@ -252,7 +252,8 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
                 return -ENOMEM;
         (void) scols_table_enable_json(t->scols, t->json);
         (void) scols_table_enable_noheadings(t->scols, !t->legend);
-        (void) scols_table_enable_colors(t->scols, t->terminal && !t->json && terminal_has_colors());
+        (void) scols_table_enable_colors(t->scols,
+                                         t->terminal && !t->json && terminal_has_colors());
         for (size_t i = 0; i < spec->n_columns; i++)
                 if (column_add(t, &spec->columns[i]) < 0)
                         return -ENOMEM;

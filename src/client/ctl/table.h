@@ -5,7 +5,8 @@
  * Tables, for people and as JSON.
  *
  * A table is a list of columns; what is put into a row says only what it is, and the column's kind
- * says how that looks: to people "alice" and "2min ago", as JSON the numbers of the D-Bus interface.
+ * says how that looks: to people "alice" and "2min ago", as JSON the numbers of the D-Bus
+ * interface.
  */
 
 #include <stdio.h>

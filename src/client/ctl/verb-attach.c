@@ -19,7 +19,7 @@ static int read_pid(const char *word, uint32_t *ret, Refusal *why) {
 
 static int begin(Ctl *c, const char *member, sd_bus_message **ret, Refusal *why) {
         _cleanup_free_ char *path = NULL;
-        uint32_t pid;
+        uint32_t pid = 0;
         int r;
 
         r = ctl_path("counter", c->words[0], &path, why);

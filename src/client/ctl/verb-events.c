@@ -56,8 +56,8 @@ enum {
 };
 
 static const Column code_columns[_CODE_MAX] = {
-        [CODE_EVENT] = { "EVENT", COLUMN_TEXT },     [CODE_TYPE] = { "TYPE", COLUMN_NUMBER },
-        [CODE_CONFIG] = { "CONFIG", COLUMN_HEX },    [CODE_CONFIG1] = { "CONFIG1", COLUMN_HEX },
+        [CODE_EVENT] = { "EVENT", COLUMN_TEXT },    [CODE_TYPE] = { "TYPE", COLUMN_NUMBER },
+        [CODE_CONFIG] = { "CONFIG", COLUMN_HEX },   [CODE_CONFIG1] = { "CONFIG1", COLUMN_HEX },
         [CODE_CONFIG2] = { "CONFIG2", COLUMN_HEX },
 };
 

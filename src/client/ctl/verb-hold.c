@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/ctl/verbs.h"
@@ -9,8 +10,8 @@
 #include "client/say.h"
 
 /*
- * hold: for scripts, which have no process that stays: a hold without a lease. It is there after this
- * command only if it was granted: whoever is told of a failure has nothing to release.
+ * hold: for scripts, which have no process that stays: a hold without a lease. It is there after
+ * this command only if it was granted: whoever is told of a failure has nothing to release.
  */
 
 static int ask(Ctl *c, char **ret_path, Refusal *why) {
@@ -79,7 +80,7 @@ static int print_hold(Ctl *c, const char *path, Refusal *why) {
 
         if (!c->options->json) {
                 printf("%" PRIu64 "\n", ctl_path_number(path));
-                return 0;
+                return fflush(stdout) == 0 ? 0 : -errno;
         }
         r = object_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &o, why);
         if (r == 0)
@@ -87,7 +88,8 @@ static int print_hold(Ctl *c, const char *path, Refusal *why) {
         if (r != 0)
                 return r;
         table_add_object(t, &o);
-        return table_print(t, stdout);
+        r = table_print(t, stdout);
+        return r == 0 && fflush(stdout) != 0 ? -errno : r;
 }
 
 /* Not waited for longer than a service that hangs deserves. */
@@ -101,12 +103,12 @@ int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_free_ char *path = NULL;
         int r;
 
-        r = ask(c, &path, why);
-        if (r != 0)
-                return r;
         r = ctl_watch_signals(c);
         if (r == 0)
-                r = ctl_call_plain(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why);
+                r = ask(c, &path, why);
+        if (r != 0)
+                return r;
+        r = ctl_call_plain(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why);
         if (r == 0) {
                 say_granted(c, path, granted);
                 r = print_hold(c, path, why);

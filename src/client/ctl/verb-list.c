@@ -47,18 +47,15 @@ static const Column counter_columns[] = {
 };
 
 static const Column sampler_columns[] = {
-        { "SAMPLER", COLUMN_NUMBER },
-        { "INTERVAL", COLUMN_SPAN, "IntervalUSec" },
-        { "START", COLUMN_SPAN, "StartUSec" },
-        { "COUNTERS", COLUMN_PATHS, "Counters", true },
-        { "TICKS", COLUMN_COUNT, "Ticks" },
-        { "MISSED", COLUMN_COUNT, "Missed" },
+        { "SAMPLER", COLUMN_NUMBER },          { "INTERVAL", COLUMN_SPAN, "IntervalUSec" },
+        { "START", COLUMN_SPAN, "StartUSec" }, { "COUNTERS", COLUMN_PATHS, "Counters", true },
+        { "TICKS", COLUMN_COUNT, "Ticks" },    { "MISSED", COLUMN_COUNT, "Missed" },
         { "BLOCKED", COLUMN_BOOL, "Blocked" },
 };
 
 static const Column pmu_columns[] = {
-        { "NAME", COLUMN_TEXT, "Name" },       { "TYPE", COLUMN_NUMBER, "Type" },
-        { "KIND", COLUMN_TEXT, "Kind" },       { "CPUS", COLUMN_TEXT, "Cpus" },
+        { "NAME", COLUMN_TEXT, "Name" },         { "TYPE", COLUMN_NUMBER, "Type" },
+        { "KIND", COLUMN_TEXT, "Kind" },         { "CPUS", COLUMN_TEXT, "Cpus" },
         { "COUNTERS", COLUMN_SOME, "Counters" }, { "PROBED", COLUMN_TEXT, "Probed" },
 };
 
@@ -92,6 +89,6 @@ int verb_list(Ctl *c, Refusal *why) {
         if (r != 0)
                 return r;
         OBJECTS_FOREACH(o, &all, lists[i].interface)
-                table_add_object(t, o);
+        table_add_object(t, o);
         return table_print(t, stdout);
 }

@@ -106,10 +106,10 @@ int monitors_table(Ctl *c, const Objects *all, Table **ret, Refusal *why) {
         if (r != 0)
                 return r;
         OBJECTS_FOREACH(o, all, PERFALLOC_MONITOR_INTERFACE)
-                add_registered(t, o);
+        add_registered(t, o);
         OBJECTS_FOREACH(o, all, PERFALLOC_COUNTER_INTERFACE)
-                if (object_is(o, "Role", "monitor"))
-                        add_counter(t, all, o);
+        if (object_is(o, "Role", "monitor"))
+                add_counter(t, all, o);
         add_bridges(t, &manager);
         *ret = TAKE_PTR(t);
         return 0;

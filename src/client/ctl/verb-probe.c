@@ -20,8 +20,8 @@ static const Column columns[_PROBE_MAX] = {
         [PROBE_COUNTERS] = { "COUNTERS", COLUMN_SOME },
 };
 
-static const TableSpec spec = { "probe", "No PMU here has counters that could be measured.", columns,
-                                _PROBE_MAX };
+static const TableSpec spec = { "probe", "No PMU here has counters that could be measured.",
+                                columns, _PROBE_MAX };
 
 /* How many there are is measured with the first probe, so it is asked for afterwards. */
 static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {

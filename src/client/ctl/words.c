@@ -82,7 +82,10 @@ char *words_rate(double per_second) {
         if (i == 0)
                 r = asprintf(&text, "%.0f", per_second);
         else
-                r = asprintf(&text, "%.*f%c", per_second < 9.995 ? 2 : per_second < 99.95 ? 1 : 0,
+                r = asprintf(&text, "%.*f%c",
+                             per_second < 9.995   ? 2
+                             : per_second < 99.95 ? 1
+                                                  : 0,
                              per_second, prefixes[i]);
         return r < 0 ? NULL : text;
 }

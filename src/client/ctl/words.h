@@ -21,6 +21,6 @@ char *words_count(uint64_t n);
 /* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */
 char *words_rate(double per_second);
 
-/* For a label of OpenMetrics or a string of JSON, without the quotes around it: quotes, backslashes and
- * newlines are escaped, other control characters replaced. */
+/* For a label of OpenMetrics or a string of JSON, without the quotes around it: quotes, backslashes
+ * and newlines are escaped, other control characters replaced. */
 char *words_escape(const char *text);

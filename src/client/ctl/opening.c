@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opening.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <perfalloc/dbus.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define CGROUPS "/sys/fs/cgroup/"
+
+void opening_done(Opening *o) {
+        o->pidfd = close_fd(o->pidfd);
+        o->cgroup = close_fd(o->cgroup);
+}
+
+/* ---- what to count ---- */
+
+/* So that nobody else can have its number by the time that it is counted, and its end is noticed.
+ */
+static int hold_target(Ctl *c, Opening *o, Refusal *why) {
+        o->pid = c->options->pid;
+        if (!ctl_is_local(c))
+                return 0;
+        o->pidfd = (int) syscall(SYS_pidfd_open, o->pid, 0);
+        if (o->pidfd >= 0)
+                return 0;
+        if (errno == ESRCH)
+                return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, o->pid);
+        return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", o->pid, strerror(errno));
+}
+
+static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
+        _cleanup_free_ char *path = NULL;
+        const char *name = c->options->cgroup;
+
+        if (!ctl_is_local(c))
+                return refuse(why, CTL_E_USAGE,
+                              "--cgroup hands over a descriptor, which is not possible to another "
+                              "host or container");
+        if (asprintf(&path, "%s%s", *name == '/' ? "" : CGROUPS, name) < 0)
+                return -ENOMEM;
+        o->cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (o->cgroup < 0)
+                return refuse(why, CTL_E_UNKNOWN, "cgroup %s: %s", path, strerror(errno));
+        return 0;
+}
+
+int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *why) {
+        _cleanup_(opening_done) Opening o = OPENING_NULL;
+        const CtlOptions *q = c->options;
+        bool cpus = q->all_cpus || (q->hold.cpus && !q->cgroup);
+        int n = (q->pid > 0) + (child > 0) + cpus + (q->cgroup != NULL) + q->detached, r = 0;
+
+        if (n == 0)
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "what is to be counted? A process (--pid), CPUs (--cpus, --all-cpus), "
+                        "a cgroup (--cgroup), or a command that is run (-- COMMAND)");
+        if (n > 1 || (q->all_cpus && q->hold.cpus))
+                return refuse(why, CTL_E_USAGE,
+                              "only one of --pid, --cpus, --all-cpus, --cgroup, --detached and a "
+                              "command can be counted at a time");
+        o.events = events;
+        o.pid = (uint32_t) child;
+        if (q->pid > 0)
+                r = hold_target(c, &o, why);
+        else if (q->cgroup)
+                r = open_cgroup(c, &o, why);
+        if (r != 0)
+                return r;
+        *ret = o;
+        o = OPENING_NULL;
+        return 0;
+}
+
+/* ---- the call ---- */
+
+static int append_target(sd_bus_message *m, const Opening *o, const CtlOptions *q) {
+        int r;
+
+        if (o->cgroup >= 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "scope", "s", "cgroup", "cgroup", "h",
+                                          o->cgroup);
+        else if (o->pidfd >= 0)
+                r = sd_bus_message_append(m, "{sv}", "pidfd", "h", o->pidfd);
+        else if (o->pid > 0)
+                r = sd_bus_message_append(m, "{sv}", "pid", "u", o->pid);
+        else if (q->detached)
+                r = sd_bus_message_append(m, "{sv}", "attach", "b", 0);
+        else
+                r = sd_bus_message_append(m, "{sv}", "scope", "s", "cpu");
+        if (r >= 0 && q->hold.cpus)
+                r = sd_bus_message_append(m, "{sv}", "cpus", "s", q->hold.cpus);
+        return r;
+}
+
+static int append_flags(sd_bus_message *m, const CtlOptions *q, bool with_descendants) {
+        const struct {
+                const char *key;
+                bool given, value;
+        } flags[] = {
+                { "descendants", with_descendants, true },
+                { "group", q->group, true },
+                { "pinned", q->pinned, true },
+                { "persistent", q->persistent, true },
+                { "start", q->stopped || q->detached, false },
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(flags) && r >= 0; i++)
+                if (flags[i].given)
+                        r = sd_bus_message_append(m, "{sv}", flags[i].key, "b", flags[i].value);
+        return r;
+}
+
+static int append_words(sd_bus_message *m, const CtlOptions *q) {
+        const struct {
+                const char *key, *value;
+        } words[] = { { "role", q->role }, { "yield", q->yield }, { "name", q->name } };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(words) && r >= 0; i++)
+                if (words[i].value)
+                        r = sd_bus_message_append(m, "{sv}", words[i].key, "s", words[i].value);
+        if (r >= 0 && q->priority > 0)
+                r = sd_bus_message_append(m, "{sv}", "priority", "u", q->priority);
+        return r;
+}
+
+static int append_options(sd_bus_message *m, const Opening *o, const CtlOptions *q) {
+        bool command = o->pid > 0 && q->pid == 0;
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = append_target(m, o, q);
+        if (r >= 0)
+                r = append_flags(m, q, q->descendants || command);
+        if (r >= 0)
+                r = append_words(m, q);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int read_counters(sd_bus_message *m, Readings *ret, Refusal *why) {
+        const char *path;
+        int r = sd_bus_message_enter_container(m, 'a', "o");
+
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
+                r = readings_add(ret, path, why);
+                if (r > 0)
+                        return -EBADMSG;
+        }
+        return r;
+}
+
+int opening_open(Ctl *c, const Opening *o, Readings *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r;
+
+        r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, "OpenCounters");
+        if (r >= 0)
+                r = sd_bus_message_append_strv(m, o->events);
+        if (r >= 0)
+                r = append_options(m, o, c->options);
+        if (r == -EINVAL)
+                return refuse(why, CTL_E_USAGE,
+                              "an event or option has something that is not UTF-8");
+        if (r >= 0)
+                r = ctl_call(c, m, &reply, why);
+        return r == 0 ? read_counters(reply, ret, why) : r;
+}

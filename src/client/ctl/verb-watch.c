@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <langinfo.h>
+#include <perfalloc/dbus.h>
+#include <perfalloc/sample.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "client/ctl/opening.h"
+#include "client/ctl/verbs.h"
+#include "client/ctl/words.h"
+
+/* watch: rates as they are, from a sampler; a picture on a terminal, lines elsewhere. */
+
+#define INTERVAL_USEC USEC_PER_SEC
+#define BAR_MAX       60u
+#define LABEL_MAX     40
+
+typedef struct WatchRow {
+        char *label;
+        double rate, highest;
+        bool known;
+} WatchRow;
+
+typedef struct Watch {
+        Ctl *c;
+        Readings counters;
+        Opening opening;
+        WatchRow *rows;
+        struct perfalloc_sample *now, *before; /* before: none yet where its tick is UINT64_MAX */
+        uint64_t first_nsec;
+        uint64_t n_shown;
+        size_t size;
+        int stream;
+        bool over;
+} Watch;
+
+static void watch_done(Watch *w) {
+        for (size_t i = 0; w->rows && i < w->counters.n; i++)
+                free(w->rows[i].label);
+        free(w->rows);
+        free(w->now);
+        free(w->before);
+        readings_done(&w->counters);
+        opening_done(&w->opening);
+        w->stream = close_fd(w->stream);
+}
+
+/* ---- rates ---- */
+
+/* What shared its counter is scaled up by the time that it had not, in this interval alone. */
+static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
+                      uint64_t nsec) {
+        double n = (double) (b->value - a->value);
+        double enabled = (double) (b->enabled_nsec - a->enabled_nsec);
+        double running = (double) (b->running_nsec - a->running_nsec);
+
+        if (running > 0 && running < enabled)
+                n *= enabled / running;
+        return n * (double) NSEC_PER_SEC / (double) nsec;
+}
+
+/* Somebody may have called Reset. */
+static bool has_fallen(const struct perfalloc_reading *a, const struct perfalloc_reading *b) {
+        return b->value < a->value || b->enabled_nsec < a->enabled_nsec ||
+               b->running_nsec < a->running_nsec;
+}
+
+static void rates_take(Watch *w) {
+        uint64_t nsec = w->now->boottime_nsec - w->before->boottime_nsec;
+
+        for (size_t i = 0; i < w->counters.n; i++) {
+                const struct perfalloc_reading *a = &w->before->readings[i];
+                const struct perfalloc_reading *b = &w->now->readings[i];
+                WatchRow *row = &w->rows[i];
+
+                row->known = b->quality != PERFALLOC_QUALITY_UNMEASURED && !has_fallen(a, b);
+                row->rate = row->known ? rate_of(a, b, nsec) : 0;
+                row->highest = MAX(row->highest, row->rate);
+        }
+}
+
+static const char *quality_word(uint64_t quality) {
+        static const char *const words[] = { "exact", "scaled", "unmeasured" };
+
+        return quality < ELEMENTSOF(words) ? words[quality] : "?";
+}
+
+/* ---- on a terminal ---- */
+
+static unsigned bar_room(void) {
+        struct winsize size = {};
+        unsigned columns = 80;
+
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+                columns = size.ws_col;
+        return columns > LABEL_MAX + 26 ? MIN(columns - LABEL_MAX - 26, BAR_MAX) : 0;
+}
+
+static void bar_print(const WatchRow *row, unsigned room) {
+        bool wide = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+        unsigned n = row->highest > 0 ? (unsigned) (row->rate / row->highest * room + 0.5) : 0;
+
+        while (n-- > 0)
+                fputs(wide ? "\u2588" : "#", stdout);
+}
+
+static void picture_print(Watch *w) {
+        unsigned room = bar_room();
+
+        if (w->n_shown > 1)
+                printf("\033[%zuA", w->counters.n + 1);
+        printf("\033[Kafter %.1f s, tick %" PRIu64 ", missed %" PRIu64 "\n",
+               (double) (w->now->boottime_nsec - w->first_nsec) / 1e9, w->now->tick,
+               w->now->missed);
+        for (size_t i = 0; i < w->counters.n; i++) {
+                const WatchRow *row = &w->rows[i];
+                _cleanup_free_ char *rate = row->known ? words_rate(row->rate) : strdup("-");
+
+                printf("\033[K%-*.*s %8s/s %-10s ", LABEL_MAX, LABEL_MAX, row->label, rate ?: "?",
+                       quality_word(w->now->readings[i].quality));
+                bar_print(row, room);
+                putchar('\n');
+        }
+}
+
+/* ---- elsewhere ---- */
+
+static void lines_print(Watch *w) {
+        double seconds = (double) (w->now->boottime_nsec - w->first_nsec) / 1e9;
+
+        if (w->n_shown == 1 && !w->c->options->no_legend)
+                printf("TIME COUNTER EVENT VALUE RATE QUALITY MISSED\n");
+        for (size_t i = 0; i < w->counters.n; i++) {
+                const struct perfalloc_reading *reading = &w->now->readings[i];
+                const WatchRow *row = &w->rows[i];
+
+                printf("%.3f %" PRIu64 " %s %" PRIu64 " ", seconds,
+                       ctl_path_number(w->counters.paths[i]), row->label, reading->value);
+                printf(row->known ? "%.1f" : "-", row->rate);
+                printf(" %s %" PRIu64 "\n", quality_word(reading->quality), w->now->missed);
+        }
+}
+
+/* One object a line, as for what never ends (jsonlines.org). */
+static void json_print(Watch *w) {
+        printf("{\"tick\":%" PRIu64 ",\"boottime_nsec\":%" PRIu64 ",\"missed\":%" PRIu64
+               ",\"readings\":[",
+               w->now->tick, w->now->boottime_nsec, w->now->missed);
+        for (size_t i = 0; i < w->counters.n; i++) {
+                const struct perfalloc_reading *reading = &w->now->readings[i];
+                const WatchRow *row = &w->rows[i];
+                _cleanup_free_ char *label = words_escape(row->label);
+
+                printf("%s{\"counter\":%" PRIu64 ",\"event\":\"%s\",\"value\":%" PRIu64
+                       ",\"rate\":",
+                       i > 0 ? "," : "", ctl_path_number(w->counters.paths[i]), label ?: "",
+                       reading->value);
+                printf(row->known ? "%.3f" : "null", row->rate);
+                printf(",\"quality\":\"%s\"}", quality_word(reading->quality));
+        }
+        printf("]}\n");
+}
+
+/* ---- the stream ---- */
+
+static void sample_show(Watch *w) {
+        w->n_shown++;
+        rates_take(w);
+        if (w->c->options->json)
+                json_print(w);
+        else if (w->c->terminal)
+                picture_print(w);
+        else
+                lines_print(w);
+        if (fflush(stdout) != 0 || w->n_shown == w->c->options->count)
+                w->over = true;
+}
+
+static int on_sample(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Watch *w = userdata;
+        struct perfalloc_sample *swap;
+        ssize_t n = recv(fd, w->now, w->size, MSG_DONTWAIT);
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0) {
+                w->over = true;
+                return 0;
+        }
+        if ((size_t) n != w->size || w->now->n_readings != w->counters.n)
+                return -EBADMSG;
+        if (w->before->tick == UINT64_MAX)
+                w->first_nsec = w->now->boottime_nsec;
+        else
+                sample_show(w);
+        swap = w->before;
+        w->before = w->now;
+        w->now = swap;
+        return 0;
+}
+
+/* A sampler ends with its stream. */
+static int stream_open(Watch *w, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        uint64_t interval = w->c->options->interval_usec ?: INTERVAL_USEC;
+        int fd, r;
+
+        r = ctl_call_new(w->c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                         "CreateSampler");
+        if (r >= 0)
+                r = readings_append_paths(&w->counters, m);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ta{sv}", interval, 1, "start_usec", "t",
+                                          (uint64_t) 0);
+        if (r >= 0)
+                r = ctl_call(w->c, m, &reply, why);
+        if (r == 0)
+                r = MIN(sd_bus_message_read(reply, "oh", NULL, &fd), 0);
+        if (r != 0)
+                return r;
+        w->stream = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        return w->stream < 0 ? -errno : 0;
+}
+
+/* ---- what is watched ---- */
+
+static bool are_counters(char **words) {
+        for (char **word = words; *word; word++)
+                if ((*word)[strspn(*word, "0123456789")] && **word != '/')
+                        return false;
+        return true;
+}
+
+static int counters_get(Watch *w, Refusal *why) {
+        int r = 0;
+
+        if (!are_counters(w->c->words)) {
+                r = opening_prepare(w->c, w->c->words, 0, &w->opening, why);
+                return r == 0 ? opening_open(w->c, &w->opening, &w->counters, why) : r;
+        }
+        for (char **word = w->c->words; *word && r == 0; word++)
+                r = readings_add(&w->counters, *word, why);
+        return r;
+}
+
+static int rows_make(Watch *w, Refusal *why) {
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
+        int r = objects_fetch(w->c, &all, why);
+
+        if (r != 0)
+                return r;
+        w->size = PERFALLOC_SAMPLE_SIZE(w->counters.n);
+        w->rows = calloc(w->counters.n, sizeof(WatchRow));
+        w->now = calloc(1, w->size);
+        w->before = calloc(1, w->size);
+        if (!w->rows || !w->now || !w->before)
+                return -ENOMEM;
+        w->before->tick = UINT64_MAX;
+        for (size_t i = 0; i < w->counters.n; i++) {
+                const Object *o = objects_find(&all, w->counters.paths[i]);
+                const char *event = o ? object_text(o, "Event") : "";
+
+                w->rows[i].label = strdup(*event ? event : "?");
+                if (!w->rows[i].label)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int verb_watch(Ctl *c, Refusal *why) {
+        _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
+        _cleanup_(watch_done) Watch w = { .c = c, .opening = OPENING_NULL, .stream = -1 };
+        int r;
+
+        r = ctl_watch_signals(c);
+        if (r == 0)
+                r = counters_get(&w, why);
+        if (r == 0)
+                r = rows_make(&w, why);
+        if (r == 0)
+                r = stream_open(&w, why);
+        if (r == 0)
+                r = MIN(sd_event_add_io(c->event, &source, w.stream, EPOLLIN, on_sample, &w), 0);
+        if (r != 0)
+                return r;
+        r = ctl_run(c, &w.over);
+        /* that is how one ends it */
+        if (r == CTL_E_INTERRUPTED)
+                return 0;
+        if (r == 0 && w.n_shown != c->options->count && !ferror(stdout))
+                return refuse(why, CTL_E_FAILED, "the sampler has ended: perfallocd has gone");
+        return r;
+}

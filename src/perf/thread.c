@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "thread.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "perf/process.h"
+#include "perf/procfs.h"
+
+/* The process of the thread whose directory that is, 0: it has ended. */
+static pid_t directory_process(int directory) {
+        char text[512]; /* Tgid is one of the first lines */
+        _cleanup_close_ int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
+        const char *field;
+        ssize_t n;
+
+        n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+        if (n < 0)
+                return 0;
+        text[n] = '\0';
+        field = procfs_field(text, "Tgid");
+        return field ? (pid_t) strtol(field, NULL, 10) : 0;
+}
+
+static int refuse_ended(pid_t tid, Refusal *why) {
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "there is no process or thread %d (any more)",
+                      (int) tid);
+}
+
+int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
+        _cleanup_(thread_release) Thread t = THREAD_NULL;
+        char path[sizeof("/proc/-2147483648")];
+        int r;
+
+        if (tid <= 0)
+                return process_open(tid, &t.pidfd, why); /* which says what numbers there are */
+        (void) snprintf(path, sizeof(path), "/proc/%d", (int) tid);
+        t.directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (t.directory < 0 && errno != ENOENT && errno != ESRCH)
+                return -errno;
+        t.tid = tid;
+        t.pid = t.directory >= 0 ? directory_process(t.directory) : 0;
+        if (t.pid <= 0)
+                return refuse_ended(tid, why);
+        r = process_open(t.pid, &t.pidfd, why);
+        if (r != 0)
+                return r;
+        if (!thread_exists(&t))
+                return refuse_ended(tid, why);
+        *ret = t;
+        t = THREAD_NULL;
+        return 0;
+}
+
+bool thread_exists(const Thread *t) {
+        return directory_process(t->directory) == t->pid && process_exists(t->pidfd);
+}
+
+void thread_release(Thread *t) {
+        t->pidfd = close_fd(t->pidfd);
+        t->directory = close_fd(t->directory);
+}

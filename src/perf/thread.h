@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * One thread, held so that its number cannot come to mean another one unnoticed.
+ *
+ * A directory of /proc belongs to the thread and not to its number (and is to be had before Linux 6.9's
+ * PIDFD_THREAD): what is in it is gone when the thread is. Who was found under the number before something
+ * was done by it, and is there afterwards, was there all the time.
+ */
+
+#include <sys/types.h>
+
+#include "core/refusal.h"
+
+typedef struct Thread Thread;
+
+struct Thread {
+        pid_t tid;
+        pid_t pid;     /* of its process */
+        int pidfd;     /* likewise */
+        int directory; /* /proc/TID */
+};
+
+#define THREAD_NULL ((Thread){ .pidfd = -1, .directory = -1 })
+
+/* tid may be that of any thread of a process. Refusals are those of process_open(). */
+int thread_hold(pid_t tid, Thread *ret, Refusal *why);
+void thread_release(Thread *t);
+
+/* Whether it has not ended, and its process has not become another one (execve(2)). */
+bool thread_exists(const Thread *t);
