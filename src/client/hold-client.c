@@ -116,7 +116,12 @@ static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!c->interactive &&
             sd_bus_message_is_method_error(m, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 r = ask_interactively(c);
-        else {
+        else if (!c->called_again &&
+                 sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN)) {
+                /* it was just leaving for want of work: the next call starts it anew */
+                c->called_again = true;
+                r = hold_send(c);
+        } else {
                 agent_stop(&c->agent);
                 if (sd_bus_message_is_method_error(m, NULL))
                         return settle_error(c, sd_bus_message_get_error(m));

@@ -41,7 +41,7 @@ struct HoldClient {
 
         Agent agent;
         Progress progress;
-        bool interactive; /* asking with leave to prompt */
+        bool interactive, called_again; /* asking with leave to prompt */
         sd_bus_slot *call;
         bool settled;
         int outcome; /* one of the above, or a negative errno */

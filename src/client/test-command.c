@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 typedef struct Fixture {
@@ -188,6 +189,57 @@ static void command_that_ends_first_is_not_signalled(Fixture *f, const void *dat
         g_assert_cmpint(f->command.status, ==, 5);
 }
 
+/* ---- prepared ---- */
+
+static void assert_nothing_said(Fixture *f) {
+        char byte;
+
+        g_assert_cmpint(fcntl(f->fds[0], F_SETFL, O_NONBLOCK), ==, 0);
+        g_assert_cmpint(read(f->fds[0], &byte, 1), <, 0);
+        g_assert_cmpint(errno, ==, EAGAIN);
+        g_assert_cmpint(fcntl(f->fds[0], F_SETFL, 0), ==, 0);
+}
+
+static void prepare(Fixture *f, const char *command) {
+        char *argv[] = { (char *) "sh", (char *) "-c", (char *) command, NULL };
+
+        g_assert_cmpint(command_prepare(&f->command, argv, &f->signals), ==, 0);
+}
+
+static void what_is_prepared_has_its_pid_and_waits(Fixture *f, const void *data) {
+        char pid[16];
+
+        prepare(f, "printf $$ >&9");
+        (void) snprintf(pid, sizeof(pid), "%d", f->command.pid);
+        assert_nothing_said(f);
+        g_assert_cmpint(command_run(&f->command, f->event, &f->signals), ==, 0);
+        hear(f, pid);
+        run_to_end(f);
+        command_done(&f->command);
+}
+
+static void what_is_prepared_and_not_run_is_gone(Fixture *f, const void *data) {
+        prepare(f, "printf ran >&9");
+        command_done(&f->command);
+        g_assert_true(f->command.ended);
+        g_assert_cmpint(kill(f->command.pid, 0), <, 0);
+        assert_nothing_said(f);
+}
+
+/* As by ^C of the terminal, which it has too. */
+static void what_is_killed_before_it_runs_has_ended(Fixture *f, const void *data) {
+        siginfo_t info;
+
+        prepare(f, "printf ran >&9");
+        g_assert_cmpint(kill(f->command.pid, SIGINT), ==, 0);
+        /* dead, and left for command_run */
+        g_assert_cmpint(waitid(P_PID, (id_t) f->command.pid, &info, WEXITED | WNOWAIT), ==, 0);
+        g_assert_cmpint(command_run(&f->command, f->event, &f->signals), ==, 0);
+        run_to_end(f);
+        g_assert_cmpint(f->command.signo, ==, SIGINT);
+        command_done(&f->command);
+}
+
 #define ADD(name, f) g_test_add("/command/" name, Fixture, NULL, set_up, f, tear_down)
 
 int main(int argc, char **argv) {
@@ -202,5 +254,8 @@ int main(int argc, char **argv) {
         ADD("signals-that-processes-send-are-handed-on", signals_that_processes_send_are_handed_on);
         ADD("other-signals-are-not", other_signals_are_not);
         ADD("command-that-ends-first-is-not-signalled", command_that_ends_first_is_not_signalled);
+        ADD("what-is-prepared-has-its-pid-and-waits", what_is_prepared_has_its_pid_and_waits);
+        ADD("what-is-prepared-and-not-run-is-gone", what_is_prepared_and_not_run_is_gone);
+        ADD("what-is-killed-before-it-runs-has-ended", what_is_killed_before_it_runs_has_ended);
         return g_test_run();
 }

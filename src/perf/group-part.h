@@ -27,6 +27,10 @@ static inline void group_part_ioctl(const Group *g, size_t part, unsigned long r
                 (void) ioctl(group_slot(g, part, 0)->fd, request, 0);
 }
 
+/* perf_event_open(2): the end of file is how the kernel says that it has dropped a pinned event;
+ * its siblings go on to be read. */
+bool group_part_is_dropped(const Group *g, size_t part);
+
 /* Room for more parts; -ENOMEM. */
 int group_grow(Group *g, size_t n_more);
 void group_add_part(Group *g, GroupPart part);
@@ -36,5 +40,6 @@ void group_close_part(Group *g, size_t part);
 /* What the part's descriptors have counted moves to the bases, and they are closed. */
 void group_fold_part(Group *g, size_t part);
 
-/* PERF_EVENT_IOC_ENABLE (what is pending is left out) or DISABLE, for all parts and who inherited of them. */
+/* PERF_EVENT_IOC_ENABLE (what is pending is left out) or DISABLE, for all parts and who inherited
+ * of them. */
 void group_gate_all(const Group *g, unsigned long request);

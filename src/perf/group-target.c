@@ -21,9 +21,8 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         targets[g->n_targets].pidfd = fd;
         g->n_targets++;
         for (size_t i = 0; i < n_tids; i++)
-                group_add_part(g, (GroupPart){ .cpu = -1,
-                                               .tid = tids[i],
-                                               .target = g->n_targets - 1 });
+                group_add_part(
+                        g, (GroupPart){ .cpu = -1, .tid = tids[i], .target = g->n_targets - 1 });
         return 0;
 }
 
@@ -90,19 +89,5 @@ bool group_is_open_at(const Group *g, size_t target) {
         for (size_t part = 0; part < g->n_parts; part++)
                 if (g->parts[part].target == target && group_part_is_open(g, part))
                         return true;
-        return false;
-}
-
-bool group_is_dropped(const Group *g) {
-        if (!g->pinned || !g->wanted || g->yielded)
-                return false;
-        for (size_t part = 0; part < g->n_parts; part++) {
-                uint64_t data[3];
-
-                /* perf_event_open(2): the end of file is how it says so */
-                if (group_part_is_open(g, part) &&
-                    read(group_slot(g, part, 0)->fd, data, sizeof(data)) == 0)
-                        return true;
-        }
         return false;
 }

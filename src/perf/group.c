@@ -98,8 +98,10 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
 
 void group_close_part(Group *g, size_t part) {
         /* siblings first: closing a leader would set them free to count on their own */
-        for (size_t event = g->n_events; event-- > 0;)
+        for (size_t event = g->n_events; event-- > 0;) {
                 close_fdp(&group_slot(g, part, event)->fd);
+                group_slot(g, part, event)->seen = READING_NULL;
+        }
 }
 
 Group *group_free(Group *g) {
@@ -228,9 +230,10 @@ static void group_gate(const Group *g, unsigned long request) {
                         group_part_ioctl(g, part, request);
 }
 
-/* Who is born of a thread that has inherited its event itself takes over the state that he sees there, and
- * only then joins the list of those whom an ioctl reaches (inherit_event() in kernel/events/core.c): in
- * between he slips through. Therefore again, as long as somebody is being born. */
+/* Who is born of a thread that has inherited its event itself takes over the state that he sees
+ * there, and only then joins the list of those whom an ioctl reaches (inherit_event() in
+ * kernel/events/core.c): in between he slips through. Therefore again, as long as somebody is being
+ * born. */
 void group_gate_all(const Group *g, unsigned long request) {
         bool inherited = g->scope == GROUP_PROCESS && !g->pinned;
 
@@ -255,18 +258,18 @@ void group_stop(Group *g) {
                 group_gate_all(g, PERF_EVENT_IOC_DISABLE);
 }
 
-/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped.
- */
-static bool slot_read(const GroupSlot *s, Reading *ret) {
+/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped,
+ * which had counted what it said last. */
+static bool slot_read(GroupSlot *s, Reading *ret) {
         struct {
                 uint64_t value, enabled, running;
         } data;
+        bool said = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
 
-        *ret = READING_NULL;
-        if (s->fd < 0 || read(s->fd, &data, sizeof(data)) != sizeof(data))
-                return false;
-        *ret = (Reading){ data.value, data.enabled, data.running };
-        return true;
+        if (said)
+                s->seen = (Reading){ data.value, data.enabled, data.running };
+        *ret = s->seen;
+        return said;
 }
 
 void group_reset(Group *g, size_t event) {
@@ -287,8 +290,8 @@ void group_fold_part(Group *g, size_t part) {
                 GroupSlot *s = group_slot(g, part, event);
                 Reading now;
 
-                if (slot_read(s, &now))
-                        reading_add(&s->base, &now);
+                (void) slot_read(s, &now);
+                reading_add(&s->base, &now);
         }
         group_close_part(g, part);
 }
@@ -405,7 +408,7 @@ int group_resume(Group *g, Refusal *why) {
         if (group_closes_to_yield(g)) {
                 for (size_t i = 0; i < g->n_targets; i++)
                         if (g->targets[i].guarded && !g->targets[i].pending)
-                                g->targets[i].pending = g;
+                                g->targets[i].pending = true;
                 r = group_reopen(g, why);
                 if (r != 0) {
                         g->error = r > 0 ? refusal_errno(r) : -r;
@@ -421,9 +424,11 @@ int group_resume(Group *g, Refusal *why) {
 
 /* Base and descriptor together. False when what a descriptor should have counted cannot be had. */
 static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
-        const GroupSlot *s = group_slot(g, part, event);
+        GroupSlot *s = group_slot(g, part, event);
         bool complete = slot_read(s, ret) || g->parts[part].ended;
 
+        if (event > 0 && group_part_is_dropped(g, part))
+                complete = false;
         reading_add(ret, &s->base);
         return complete;
 }

@@ -31,24 +31,29 @@ typedef enum GroupScope {
 } GroupScope;
 
 struct GroupPart {
-        int cpu;       /* -1: wherever the thread runs */
-        pid_t tid;     /* -1: whoever runs on the CPU; a cgroup's parts too */
-        size_t target; /* whose thread it is, index in targets */
-        bool ended;    /* the thread is gone, or the CPU is offline: nothing to open */
+        int cpu;               /* -1: wherever the thread runs */
+        pid_t tid;             /* -1: whoever runs on the CPU; a cgroup's parts too */
+        size_t target;         /* whose thread it is, index in targets */
+        bool ended;            /* the thread is gone, or the CPU is offline: nothing to open */
+        uint64_t dropped_nsec; /* CLOCK_MONOTONIC: since when its pinned events are known to be off
+                                * the PMU; 0: they are on it */
 };
 
 struct GroupSlot {
         int fd; /* -1 while closed */
         Reading base;
+        Reading seen; /* what the descriptor said last, for the time in which it says nothing */
 };
 
 struct GroupTarget {
         pid_t pid;
         int pidfd;
         bool descendants; /* processes that it starts later inherit */
-        const void *pending; /* who has yet to accept it; until then it does not count. NULL: nobody */
-        bool guarded; /* whenever it had to be opened anew it is pending again, on the group itself */
-        uid_t uid;        /* whose it was when it was attached, for those who guard it */
+        const void
+                *pending; /* who has yet to accept it; until then it does not count. NULL: nobody */
+        bool guarded; /* whenever it had to be opened anew it is pending again, on the group itself
+                       */
+        uid_t uid;    /* whose it was when it was attached, for those who guard it */
         gid_t gid;
 };
 
@@ -86,18 +91,19 @@ int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online);
 /* Adds a target and a part for each of its threads. pidfd is duplicated. */
 int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads);
 
-/* The same with more to say of the target, of which any may be told: those of its descendants too. */
+/* The same with more to say of the target, of which any may be told: those of its descendants too.
+ */
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids);
 
 /* A target that is pending counts like the others from now on. */
 void group_accept(Group *g, size_t target);
 
-/* Its events are closed, what they have counted stays in the sum (past). The place of the last target
- * becomes that of this one. */
+/* Its events are closed, what they have counted stays in the sum (past). The place of the last
+ * target becomes that of this one. */
 void group_detach(Group *g, size_t target);
 
-/* The place of a process that lives (or is a zombie) among the targets; n_targets when it has none. One
- * that has ended is not found: its number may be somebody else's. */
+/* The place of a process that lives (or is a zombie) among the targets; n_targets when it has none.
+ * One that has ended is not found: its number may be somebody else's. */
 size_t group_find_target(const Group *g, pid_t pid);
 
 /* Detaches targets that have ended for good. Those with descendants stay, for these may live on. */
@@ -108,6 +114,11 @@ bool group_is_open_at(const Group *g, size_t target);
 
 /* Whether the kernel has dropped a pinned event that should count: there was no counter for it. */
 bool group_is_dropped(const Group *g);
+
+/* Tries to bring back what was dropped. The time that it was off is enabled and not running, so
+ * what it counts is scaled from then on. True when something was dropped or came back since the
+ * last call. */
+bool group_revive(Group *g);
 
 /* Opens, disabled, what is not open. On failure all is as before. Refusals are
  * perf_event_open(2)'s. */
@@ -138,13 +149,13 @@ int group_mend(Group *g, Refusal *why);
 void group_cpu_leave(Group *g, unsigned cpu);
 int group_cpu_join(Group *g, unsigned cpu, Refusal *why);
 
-/* Sums over all parts and the past; the quality is that of the worst part that was ever enabled. Never fails: a
- * descriptor that cannot be read makes the whole unmeasured. */
+/* Sums over all parts and the past; the quality is that of the worst part that was ever enabled.
+ * Never fails: a descriptor that cannot be read makes the whole unmeasured. */
 void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality);
 void group_read_part(const Group *g, size_t event, size_t part, Reading *ret, Quality *ret_quality);
 
-/* The open descriptors of one event: puts at most n of them, borrowed, into fds and returns how many there
- * are. */
+/* The open descriptors of one event: puts at most n of them, borrowed, into fds and returns how
+ * many there are. */
 size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n);
 
 /* Descriptors that a group of so many events holds open with its parts. */

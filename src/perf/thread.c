@@ -32,16 +32,16 @@ int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
         char path[sizeof("/proc/-2147483648")];
         int r;
 
-        if (tid <= 0)
-                return process_open(tid, &t.pidfd, why); /* which says what numbers there are */
         (void) snprintf(path, sizeof(path), "/proc/%d", (int) tid);
-        t.directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (t.directory < 0 && errno != ENOENT && errno != ESRCH)
+        t.directory = tid > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (t.directory < 0 && tid > 0 && errno != ENOENT && errno != ESRCH)
                 return -errno;
         t.tid = tid;
         t.pid = t.directory >= 0 ? directory_process(t.directory) : 0;
-        if (t.pid <= 0)
-                return refuse_ended(tid, why);
+        if (t.pid <= 0) {
+                r = process_open(tid, &t.pidfd, why); /* says what is wrong with the number */
+                return r != 0 ? r : refuse_ended(tid, why);
+        }
         r = process_open(t.pid, &t.pidfd, why);
         if (r != 0)
                 return r;

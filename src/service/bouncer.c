@@ -2,6 +2,7 @@
 #include "bouncer.h"
 
 #include <assert.h>
+#include <time.h>
 
 #include "service/denial.h"
 #include "service/question.h"
@@ -146,6 +147,15 @@ int bouncer_may_manage(Bouncer *b, Peer *peer, sd_bus_message *m) {
 
 void bouncer_set_waiting_max(Bouncer *b, unsigned max) {
         b->questions.checks.queue.waiting_max = max;
+}
+
+uint64_t bouncer_age_usec(Bouncer *b, sd_bus_message *m) {
+        const Question *q = question_find(&b->questions, m);
+        uint64_t now = 0;
+
+        if (q)
+                (void) sd_event_now(sd_bus_get_event(b->bus), CLOCK_MONOTONIC, &now);
+        return q && now > q->since_usec ? now - q->since_usec : 0;
 }
 
 size_t bouncer_n_waiting(const Bouncer *b) {

@@ -301,15 +301,16 @@ void holds_advance(Service *s) {
         s->advancing = false;
 }
 
-/* Who has an exclusive hold on one of these cells, granted or about to be. */
-static Hold *exclusive_holder(Service *s, unsigned pmu, const CpuSet *cpus) {
+/* Who but uid has an exclusive hold on one of these cells, granted or about to be. */
+static Hold *exclusive_holder(Service *s, uid_t uid, unsigned pmu, const CpuSet *cpus) {
         const Scope scope = { .n_parts = 1, .parts = &(ScopePart){ .pmu = pmu, .cpus = *cpus } };
         LedgerHold *l;
 
         if (!ledger_demands(&s->ledger, &scope, CELL_EXCLUSIVE))
                 return NULL;
         TAILQ_FOREACH(l, &s->ledger.holds, list)
-                if (l->state == LEDGER_ACTIVE && l->exclusive && scope_overlaps(&l->scope, &scope))
+                if (l->state == LEDGER_ACTIVE && l->exclusive &&
+                    container_of(l, Hold, ledger)->uid != uid && scope_overlaps(&l->scope, &scope))
                         return container_of(l, Hold, ledger);
         return NULL;
 }
@@ -318,9 +319,9 @@ int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_eve
                         const CpuSet *cpus, Refusal *why) {
         for (size_t i = 0; i < n_events; i++) {
                 const Pmu *pmu = events[i].pmu;
-                const Hold *h = exclusive_holder(s, pmu->index, cpus ?: &pmu->cpus);
+                const Hold *h = exclusive_holder(s, uid, pmu->index, cpus ?: &pmu->cpus);
 
-                if (h && h->uid != uid)
+                if (h)
                         return refuse(why, REFUSAL_BUSY,
                                       "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
                                       "until it ends",

@@ -21,6 +21,7 @@ struct HoldRequest {
         bool exclusive, best_effort, unattended;
         uint64_t wait_usec, yield_usec;
         uint64_t lifetime_usec; /* UINT64_MAX: until it is released */
+        uint64_t age_usec;      /* how long ago the call came: the times above, but for yield_usec, count from then */
 };
 
 #define HOLD_REQUEST_NULL ((HoldRequest){})

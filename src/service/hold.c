@@ -143,7 +143,7 @@ void hold_step_at(Hold *h, uint64_t usec) {
 
 static int hold_add_timers(Hold *h) {
         Service *s = h->service;
-        uint64_t lifetime = h->request.lifetime_usec;
+        uint64_t lifetime = h->request.lifetime_usec, age = h->request.age_usec;
         int r;
 
         r = sd_event_add_time(s->event, &h->step, CLOCK_MONOTONIC, 0, 1, hold_stepped, h);
@@ -154,7 +154,7 @@ static int hold_add_timers(Hold *h) {
                 return 0;
         h->expires_usec = h->requested_usec + lifetime;
         return sd_event_add_time(s->event, &h->expiry, CLOCK_BOOTTIME,
-                                 usec_add(now_usec(CLOCK_BOOTTIME), lifetime), USEC_PER_MSEC,
+                                 usec_add(now_usec(CLOCK_BOOTTIME) - age, lifetime), USEC_PER_MSEC,
                                  hold_expired, h);
 }
 
@@ -213,7 +213,7 @@ int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int
                 .uid = peer->uid,
                 .pid = peer->pid,
                 .request = *request,
-                .requested_usec = now_usec(CLOCK_REALTIME),
+                .requested_usec = now_usec(CLOCK_REALTIME) - request->age_usec,
                 .admitted_usec = now_usec(CLOCK_MONOTONIC),
                 .lease = -1,
         };
@@ -251,7 +251,7 @@ void hold_begin(Hold *h) {
         Service *s = h->service;
 
         if (h->ledger.state != LEDGER_ACTIVE) {
-                hold_step_at(h, usec_add(h->admitted_usec, h->request.wait_usec));
+                hold_step_at(h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
                 return;
         }
         hold_start(h);

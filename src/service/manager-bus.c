@@ -4,6 +4,7 @@
 #include "perf/attr.h"
 #include "service/bridges.h"
 #include "service/counter.h"
+#include "service/event-call.h"
 #include "service/hold-tell.h"
 #include "service/monitor.h"
 #include "service/object.h"
@@ -104,6 +105,7 @@ static int handle_hold(sd_bus_message *m, Service *s, bool unattended, sd_bus_er
                 r = hold_authorize(s, peer, m, &request, &why);
         if (r == 0)
                 r = hold_limit(s, peer, m, &request);
+        request.age_usec = bouncer_age_usec(s->bouncer, m);
         if (r == 0)
                 r = hold_new(s, peer, &request, &h, unattended ? NULL : &lease, &why);
         return r == 0 ? hold_reply(h, m, lease) : reply_failure(r, &why, error);
@@ -220,6 +222,11 @@ static const sd_bus_vtable manager_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadCounters", SD_BUS_ARGS("ao", counters),
                                 SD_BUS_RESULT("a(ttts)", readings), method_read_counters,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenEvent",
+                                SD_BUS_ARGS("ay", attr, "i", pid, "i", cpu, "t", flags, "a{sv}",
+                                            options),
+                                SD_BUS_RESULT("h", event), event_call_handle,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("OpenPersistent", SD_BUS_ARGS("s", id), SD_BUS_RESULT("o", counter),
                                 persistent_open_handle, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opening-request.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
+#include "perf/cgroup.h"
 #include "service/opening.h"
 #include "service/options.h"
 
@@ -55,25 +52,6 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_START] = { "start", "b", offsetof(OpeningOptions, start) },
         [OPTION_PERSISTENT] = { "persistent", "b", offsetof(OpeningOptions, persistent) },
 };
-
-/* cgroups(7): a directory of cgroup2, or of the hierarchy that version 1 has for perf_event. Another one of
- * version 1 is refused by the kernel (EBADF). */
-static int cgroup_check(int fd, Refusal *why) {
-        struct statfs fs;
-        struct stat st;
-        int flags = fcntl(fd, F_GETFL);
-
-        if (flags < 0 || flags & O_PATH)
-                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'cgroup': the kernel does not take a descriptor that was opened "
-                              "with O_PATH; open the directory with O_RDONLY");
-        if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 || !S_ISDIR(st.st_mode) ||
-            (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC))
-                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'cgroup': the descriptor is no directory of a cgroup file system "
-                              "(/sys/fs/cgroup/...)");
-        return 0;
-}
 
 /* Which options go with which scope. */
 static const struct {

@@ -4,6 +4,7 @@
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static int question_compare(const void *a, const void *b) {
         uintptr_t x = (uintptr_t) ((const Question *) a)->m,
@@ -40,6 +41,7 @@ int question_new(Questions *qs, Peer *peer, sd_bus_message *m, Question **ret) {
                 return -ENOMEM;
         }
         sd_bus_message_ref(m);
+        (void) sd_event_now(sd_bus_get_event(qs->bus), CLOCK_MONOTONIC, &q->since_usec);
         q->questions = qs;
         q->peer = peer_ref(peer);
         TAILQ_INSERT_TAIL(&qs->lists[QUESTION_NEW], q, entry);

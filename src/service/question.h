@@ -28,6 +28,7 @@ struct Question {
         QuestionState state;
         Peer *peer;
         sd_bus_message *m;
+        uint64_t since_usec; /* CLOCK_MONOTONIC */
         Details details;
         unsigned todo; /* actions to be asked for, the lowest bit is next */
         bool quiet;    /* never a prompt, and a no is no refusal */

@@ -14,7 +14,9 @@
 #include "service/configured.h"
 #include "service/attach-call.h"
 #include "service/counter.h"
+#include "service/event-call.h"
 #include "service/hold.h"
+#include "service/leaving.h"
 #include "service/log.h"
 #include "service/manager-bus.h"
 #include "service/monitor.h"
@@ -62,6 +64,7 @@ static void peer_gone(void *userdata, Peer *peer) {
         attach_calls_forget_peer(s, peer);
         persistent_calls_forget_peer(s, peer);
         users_calls_forget_peer(s, peer);
+        event_calls_forget_peer(s, peer);
         probe_calls_forget_peer(s, peer);
         samplers_forget_peer(s, peer);
         holds_forget_peer(s, peer);
@@ -79,57 +82,6 @@ static void helper_died(void *userdata) {
 
 static void yielder_acknowledged(void *userdata) {
         holds_advance(userdata);
-}
-
-/* ---- idle exit ---- */
-
-static bool service_is_idle(const Service *s) {
-        return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
-               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->attach_calls) &&
-               LIST_EMPTY(&s->persistent_calls) && LIST_EMPTY(&s->users_calls) &&
-               LIST_EMPTY(&s->probe_calls) && samplers_are_idle(s);
-}
-
-void service_touch(Service *s) {
-        if (!s->idle || s->leaving)
-                return;
-        if (!service_is_idle(s)) {
-                (void) sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
-                return;
-        }
-        (void) sd_event_source_set_time_relative(s->idle, s->config.idle_exit_usec);
-        (void) sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT);
-}
-
-/* The name is gone; whatever was sent to it before that is in our queue by now, and is answered first. */
-static int name_released(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-
-        (void) sd_event_source_set_time_relative(s->idle, 0);
-        (void) sd_event_source_set_priority(s->idle, SD_EVENT_PRIORITY_IDLE);
-        return MIN(sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT), 0);
-}
-
-static int service_idled(sd_event_source *source, uint64_t usec, void *userdata) {
-        Service *s = userdata;
-        int r;
-
-        if (s->leaving) {
-                if (service_is_idle(s) && bouncer_n_waiting(s->bouncer) == 0)
-                        return sd_event_exit(s->event, EXIT_SUCCESS);
-                /* Somebody was faster: answer him, and stay without the name until he is done. */
-                (void) sd_event_source_set_time_relative(source, USEC_PER_SEC / 10);
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        }
-        if (!service_is_idle(s) || bouncer_n_waiting(s->bouncer) > 0) {
-                (void) sd_event_source_set_time_relative(source, s->config.idle_exit_usec);
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        }
-        log_plain(LOG_DEBUG, "Nothing to do; leaving.");
-        (void) sd_notify(false, "STOPPING=1");
-        s->leaving = true;
-        r = sd_bus_release_name_async(s->bus, NULL, PERFALLOC_BUS_NAME, name_released, s);
-        return r < 0 ? sd_event_exit(s->event, EXIT_FAILURE) : 0;
 }
 
 /* ---- start and end ---- */
@@ -185,6 +137,8 @@ static int service_open_bus(Service *s) {
         if (r < 0)
                 return r;
         r = reader_init(s); /* before the peers: the filter added last runs first */
+        if (r >= 0)
+                r = leaving_init(s);
         if (r >= 0)
                 r = peers_new(s->bus, peer_gone, s, &s->peers);
         if (r >= 0)
@@ -293,10 +247,7 @@ static int service_make_loop(Service *s) {
         if (r >= 0)
                 r = sd_event_set_watchdog(s->event, true);
         if (r >= 0)
-                r = sd_event_add_time_relative(s->event, &s->idle, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
-                                               service_idled, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
+                r = leaving_make_timer(s);
         if (r >= 0)
                 r = helper_attach_event(s->helper, s->event, helper_died, s);
         if (r >= 0)
@@ -329,6 +280,8 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         LIST_INIT(&s->attach_calls);
         LIST_INIT(&s->persistent_calls);
         LIST_INIT(&s->users_calls);
+        LIST_INIT(&s->event_calls);
+        handed_init(&s->handed);
         LIST_INIT(&s->probe_calls);
         quota_init(&s->quota);
         ledger_init(&s->ledger);
@@ -390,6 +343,7 @@ Service *service_free(Service *s) {
         attach_calls_done(s);
         persistent_calls_done(s);
         users_calls_done(s);
+        event_calls_done(s);
         probe_calls_done(s);
         samplers_done(s);
         holds_done(s);
@@ -413,6 +367,7 @@ Service *service_free(Service *s) {
         free(s->cover);
         pmu_table_done(&s->pmus);
         quota_done(&s->quota);
+        handed_done(&s->handed);
         serial_close(&s->serial);
         free(s->config_path);
         free(s->monitors_directory);

@@ -15,6 +15,7 @@
 #include "perf/pmu.h"
 #include "service/bouncer.h"
 #include "service/config.h"
+#include "service/handed.h"
 #include "service/helper.h"
 #include "service/peer.h"
 #include "service/serial.h"
@@ -31,6 +32,7 @@ typedef struct Samplers Samplers;
 typedef struct AttachCall AttachCall;
 typedef struct PersistentCall PersistentCall;
 typedef struct UsersCall UsersCall;
+typedef struct EventCall EventCall;
 typedef struct Bridges Bridges;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
@@ -43,6 +45,7 @@ LIST_HEAD(ProbeCallList, ProbeCall);
 LIST_HEAD(AttachCallList, AttachCall);
 LIST_HEAD(PersistentCallList, PersistentCall);
 LIST_HEAD(UsersCallList, UsersCall);
+LIST_HEAD(EventCallList, EventCall);
 
 /* Granted holds that have all counters of a cell, and those of them whose measurement found them free. */
 typedef struct Cover {
@@ -81,6 +84,8 @@ struct Service {
         struct AttachCallList attach_calls; /* AttachProcess calls under way */
         struct PersistentCallList persistent_calls; /* OpenPersistent calls under way */
         struct UsersCallList users_calls; /* ListUsers calls under way */
+        struct EventCallList event_calls; /* OpenEvent calls under way */
+        Handed handed;                    /* which events were handed out */
         struct ProbeCallList probe_calls; /* Probe calls under way */
         uint64_t probe_paid_usec;         /* CLOCK_MONOTONIC, for their pace */
         struct CounterList changed;       /* State to be signalled when there is time */

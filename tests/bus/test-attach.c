@@ -593,8 +593,10 @@ static pid_t storm_child(Storm *storm, bool stays) {
         if (pid != 0)
                 return pid;
         storm->n_born++;
-        while (stays && !storm->go)
+        while (stays && !storm->go) { /* of their children nobody can be attached himself */
+                waitpid(storm_child(storm, false), NULL, 0);
                 g_usleep(500);
+        }
         if (storm->go)
                 storm_write(storm);
         _exit(0);

@@ -52,9 +52,6 @@ static void least_counted(const int *fds, size_t n, uint64_t work, uint64_t *ret
                         g_assert_true(event_read(fds[i], &after[i]));
                         g_assert_cmpuint(after[i].running, ==, after[i].enabled);
                         ret[i] = MIN(ret[i], after[i].value - before[i].value);
-                        if (i == 1 || i == 2)
-                                printf("# DBG work %lu ev %zu %lu\n", work, i,
-                                       after[i].value - before[i].value);
                 }
         }
 }

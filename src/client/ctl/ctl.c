@@ -153,6 +153,21 @@ static int call_with_agent(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         return call_once(c, again, ret);
 }
 
+/* ssh has told what went wrong by then; the bus only knows that it ended. */
+static bool host_is_lost(const Ctl *c, const sd_bus_error *error) {
+        return c->options->host && (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
+                                    sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED));
+}
+
+static int refuse_reply(const Ctl *c, const sd_bus_error *error, Refusal *why) {
+        if (host_is_lost(c, error))
+                return refuse(why, CTL_E_FAILED,
+                              "there is no connection to the system bus of %s (it needs ssh, and "
+                              "systemd-stdio-bridge over there)",
+                              c->options->host);
+        return ctl_refuse(error, why);
+}
+
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
@@ -166,7 +181,7 @@ int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why
         if (r != 0)
                 return r;
         if (sd_bus_message_is_method_error(reply, NULL))
-                return ctl_refuse(sd_bus_message_get_error(reply), why);
+                return refuse_reply(c, sd_bus_message_get_error(reply), why);
         if (ret_reply)
                 *ret_reply = TAKE_PTR(reply);
         return 0;

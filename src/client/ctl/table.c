@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "table.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
 #include <string.h>
@@ -19,42 +20,47 @@ struct Table {
 
 /* ---- cells ---- */
 
+/* What people see, or a value of JSON. NULL: no memory. */
 typedef char *(*CellFormat)(const Table *t, const Value *v);
 
 static char *format_text(const Table *t, const Value *v) {
-        return strdup(v->text && *v->text ? v->text : t->json ? "" : "-");
+        return strdup(v->text && *v->text ? v->text : "-");
 }
 
-static char *format_plain(uint64_t n) {
-        char *text;
-
-        return asprintf(&text, "%" PRIu64, n) < 0 ? NULL : text;
+static char *json_text(const Table *t, const Value *v) {
+        return words_json(v->text ?: "");
 }
 
 static char *format_number(const Table *t, const Value *v) {
-        return format_plain(v->number);
+        char *text;
+
+        return asprintf(&text, "%" PRIu64, v->number) < 0 ? NULL : text;
 }
 
 static char *format_count(const Table *t, const Value *v) {
-        return t->terminal ? words_count(v->number) : format_plain(v->number);
+        return t->terminal ? words_count(v->number) : format_number(t, v);
 }
 
 static char *format_all(const Table *t, const Value *v) {
-        return v->number == 0 ? strdup("all") : format_plain(v->number);
+        return v->number == 0 ? strdup("all") : format_number(t, v);
 }
 
 static char *format_some(const Table *t, const Value *v) {
-        return v->number == 0 ? strdup("-") : format_plain(v->number);
+        return v->number == 0 ? strdup("-") : format_number(t, v);
 }
 
 static char *format_hex(const Table *t, const Value *v) {
         char *text;
 
-        return asprintf(&text, "%#" PRIx64, v->number) < 0 ? NULL : text;
+        return asprintf(&text, "0x%" PRIx64, v->number) < 0 ? NULL : text;
 }
 
 static char *format_bool(const Table *t, const Value *v) {
         return strdup(v->number ? "yes" : "no");
+}
+
+static char *json_bool(const Table *t, const Value *v) {
+        return strdup(v->number ? "true" : "false");
 }
 
 static char *format_user(const Table *t, const Value *v) {
@@ -70,8 +76,7 @@ static char *format_nsec(const Table *t, const Value *v) {
 }
 
 /* A clock that was set back makes it 0. */
-static char *format_distance(const Table *t, uint64_t from, uint64_t to, const char *before,
-                             const char *after) {
+static char *format_distance(uint64_t from, uint64_t to, const char *before, const char *after) {
         _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
         char *text;
 
@@ -79,21 +84,15 @@ static char *format_distance(const Table *t, uint64_t from, uint64_t to, const c
 }
 
 static char *format_since(const Table *t, const Value *v) {
-        return v->number == 0 ? strdup("-")
-                              : format_distance(t, v->number, t->now_usec, "", " ago");
+        return v->number == 0 ? strdup("-") : format_distance(v->number, t->now_usec, "", " ago");
 }
 
 static char *format_until(const Table *t, const Value *v) {
-        return v->number == 0 ? strdup("-") : format_distance(t, t->now_usec, v->number, "in ", "");
+        return v->number == 0 ? strdup("-") : format_distance(t->now_usec, v->number, "in ", "");
 }
 
-/* libsmartcols takes the lines of a cell for the members of a JSON array. */
 static char *format_texts(const Table *t, const Value *v) {
-        char *joined = v->texts && v->texts[0] ? value_join(v, t->json ? "\n" : ",")
-                       : t->json               ? NULL
-                                               : strdup("-");
-
-        return joined;
+        return v->texts && v->texts[0] ? value_join(v, ",") : strdup("-");
 }
 
 static char *format_paths(const Table *t, const Value *v) {
@@ -101,8 +100,8 @@ static char *format_paths(const Table *t, const Value *v) {
         size_t size;
         FILE *f;
 
-        if (t->json || !v->texts || !v->texts[0])
-                return format_texts(t, v);
+        if (!v->texts || !v->texts[0])
+                return strdup("-");
         f = open_memstream(&joined, &size);
         if (!f)
                 return NULL;
@@ -111,28 +110,52 @@ static char *format_paths(const Table *t, const Value *v) {
         return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
 }
 
+static char *json_texts(const Table *t, const Value *v) {
+        _cleanup_free_ char *array = NULL;
+        size_t size;
+        FILE *f = open_memstream(&array, &size);
+        bool whole = f != NULL;
+
+        for (char **text = v->texts; whole && text && *text; text++) {
+                _cleanup_free_ char *json = words_json(*text);
+
+                fprintf(f, "%c%s", text == v->texts ? '[' : ',', json ?: "null");
+                whole = json != NULL;
+        }
+        if (f) {
+                fputs(v->texts && v->texts[0] ? "]" : "[]", f);
+                whole &= fclose(f) == 0;
+        }
+        return whole ? TAKE_PTR(array) : NULL;
+}
+
+static char *json_numbers(const Table *t, const Value *v) {
+        _cleanup_free_ char *joined = value_join(v, ",");
+        char *array;
+
+        return joined && asprintf(&array, "[%s]", joined) >= 0 ? array : NULL;
+}
+
 static const struct {
-        CellFormat people;
-        CellFormat machine;
-        int json;
+        CellFormat people, json;
         int flags;
 } kinds[_COLUMN_KIND_MAX] = {
-        [COLUMN_TEXT] = { format_text, format_text, SCOLS_JSON_STRING },
-        [COLUMN_STATE] = { format_text, format_text, SCOLS_JSON_STRING },
-        [COLUMN_NUMBER] = { format_number, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_COUNT] = { format_count, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_ALL] = { format_all, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_SOME] = { format_some, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_HEX] = { format_hex, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_BOOL] = { format_bool, format_number, SCOLS_JSON_BOOLEAN },
-        [COLUMN_USER] = { format_user, format_number, SCOLS_JSON_NUMBER },
-        [COLUMN_SPAN] = { format_span, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_NSEC] = { format_nsec, format_number, SCOLS_JSON_NUMBER, SCOLS_FL_RIGHT },
-        [COLUMN_SINCE] = { format_since, format_number, SCOLS_JSON_NUMBER },
-        [COLUMN_UNTIL] = { format_until, format_number, SCOLS_JSON_NUMBER },
-        [COLUMN_TEXTS] = { format_texts, format_texts, SCOLS_JSON_ARRAY_STRING },
-        [COLUMN_PATHS] = { format_paths, format_paths, SCOLS_JSON_ARRAY_STRING },
-        [COLUMN_NUMBERS] = { format_texts, format_texts, SCOLS_JSON_ARRAY_NUMBER },
+        [COLUMN_TEXT] = { format_text, json_text },
+        [COLUMN_STATE] = { format_text, json_text },
+        [COLUMN_NUMBER] = { format_number, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_COUNT] = { format_count, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_ALL] = { format_all, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_SOME] = { format_some, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_HEX] = { format_hex, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_BOOL] = { format_bool, json_bool },
+        [COLUMN_USER] = { format_user, format_number },
+        [COLUMN_SPAN] = { format_span, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_NSEC] = { format_nsec, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_SINCE] = { format_since, format_number },
+        [COLUMN_UNTIL] = { format_until, format_number },
+        [COLUMN_TEXTS] = { format_texts, json_texts },
+        [COLUMN_PATHS] = { format_paths, json_texts },
+        [COLUMN_NUMBERS] = { format_texts, json_numbers },
 };
 
 static const struct {
@@ -162,20 +185,21 @@ void table_add_row(Table *t) {
 
 void table_put(Table *t, size_t column, const Value *v) {
         ColumnKind kind = t->spec->columns[column].kind;
-        bool nothing = t->json && kinds[kind].json >= SCOLS_JSON_ARRAY_STRING &&
-                       (!v->texts || !v->texts[0]);
+        const char *color = NULL;
         char *text;
 
-        if (t->error < 0 || nothing)
+        if (t->error < 0)
                 return;
-        text = t->json ? kinds[kind].machine(t, v) : kinds[kind].people(t, v);
+        text = t->json ? kinds[kind].json(t, v) : kinds[kind].people(t, v);
         if (!text || scols_line_refer_data(t->row, column, text) != 0) {
                 free(text);
                 t->error = -ENOMEM;
                 return;
         }
-        if (kind == COLUMN_STATE && color_of(text))
-                (void) scols_cell_set_color(scols_line_get_cell(t->row, column), color_of(text));
+        if (kind == COLUMN_STATE)
+                color = color_of(text);
+        if (color)
+                (void) scols_cell_set_color(scols_line_get_cell(t->row, column), color);
 }
 
 void table_put_number(Table *t, size_t column, uint64_t n) {
@@ -187,7 +211,7 @@ void table_put_text(Table *t, size_t column, const char *text) {
 }
 
 void table_put_nothing(Table *t, size_t column) {
-        if (t->error == 0 && !t->json && scols_line_set_data(t->row, column, "-") != 0)
+        if (t->error == 0 && scols_line_set_data(t->row, column, t->json ? "null" : "-") != 0)
                 t->error = -ENOMEM;
 }
 
@@ -212,22 +236,10 @@ static bool terminal_has_colors(void) {
 }
 
 static int column_add(Table *t, const Column *column) {
-        int array = kinds[column->kind].json >= SCOLS_JSON_ARRAY_STRING;
-        int flags = kinds[column->kind].flags | (column->cut ? SCOLS_FL_TRUNC : 0);
-        struct libscols_column *c;
+        int flags = kinds[column->kind].flags | (column->cut ? SCOLS_FL_TRUNC : 0) |
+                    (column->detail ? SCOLS_FL_HIDDEN : 0);
 
-        if (t->json)
-                flags = array ? SCOLS_FL_WRAP : 0;
-        c = scols_table_new_column(t->scols, column->name, 0, flags);
-        if (!c)
-                return -ENOMEM;
-        (void) scols_column_set_json_type(c, kinds[column->kind].json);
-        if (t->json && array) {
-                (void) scols_column_set_wrapfunc(c, scols_wrapnl_chunksize, scols_wrapnl_nextchunk,
-                                                 NULL);
-                (void) scols_column_set_safechars(c, "\n");
-        }
-        return 0;
+        return scols_table_new_column(t->scols, column->name, 0, flags) ? 0 : -ENOMEM;
 }
 
 static uint64_t now_realtime(void) {
@@ -248,12 +260,10 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
                       .legend = !c->options->no_legend,
                       .terminal = c->terminal,
                       .now_usec = now_realtime() };
-        if (!t->scols || scols_table_set_name(t->scols, spec->name) != 0)
+        if (!t->scols)
                 return -ENOMEM;
-        (void) scols_table_enable_json(t->scols, t->json);
         (void) scols_table_enable_noheadings(t->scols, !t->legend);
-        (void) scols_table_enable_colors(t->scols,
-                                         t->terminal && !t->json && terminal_has_colors());
+        (void) scols_table_enable_colors(t->scols, t->terminal && terminal_has_colors());
         for (size_t i = 0; i < spec->n_columns; i++)
                 if (column_add(t, &spec->columns[i]) < 0)
                         return -ENOMEM;
@@ -273,37 +283,55 @@ size_t table_rows(const Table *t) {
         return scols_table_get_nlines(t->scols);
 }
 
+/* ---- printing ---- */
+
+static void print_key(const char *name, FILE *f) {
+        fputc('"', f);
+        for (const char *p = name; *p; p++)
+                fputc(tolower((unsigned char) *p), f);
+        fputs("\": ", f);
+}
+
+/* A cell that nothing was put into is null. */
+static void print_row_json(const Table *t, struct libscols_line *row, FILE *f) {
+        for (size_t i = 0; i < t->spec->n_columns; i++) {
+                const char *cell = scols_cell_get_data(scols_line_get_cell(row, i));
+
+                fprintf(f, "%s\t\t\t", i > 0 ? ",\n" : "");
+                print_key(t->spec->columns[i].name, f);
+                fputs(cell ?: "null", f);
+        }
+}
+
+int tables_print_json(Table *const tables[], size_t n_tables, FILE *f) {
+        for (size_t i = 0; i < n_tables; i++) {
+                const Table *t = tables[i];
+                size_t n = table_rows(t);
+
+                if (t->error < 0)
+                        return t->error;
+                fprintf(f, "%s\n\t\"%s\": [", i > 0 ? "," : "{", t->spec->name);
+                for (size_t row = 0; row < n; row++) {
+                        fprintf(f, "%s\n\t\t{\n", row > 0 ? "," : "");
+                        print_row_json(t, scols_table_get_line(t->scols, row), f);
+                        fputs("\n\t\t}", f);
+                }
+                fputs(n > 0 ? "\n\t]" : "]", f);
+        }
+        fputs("\n}\n", f);
+        return 0;
+}
+
 int table_print(Table *t, FILE *f) {
         if (t->error < 0)
                 return t->error;
-        if (table_rows(t) == 0 && !t->json) {
+        if (t->json)
+                return tables_print_json(&t, 1, f);
+        if (table_rows(t) == 0) {
                 if (t->legend && t->spec->empty)
                         fprintf(f, "%s\n", t->spec->empty);
                 return 0;
         }
         (void) scols_table_set_stream(t->scols, f);
         return MIN(scols_print_table(t->scols), 0);
-}
-
-int tables_print_json(Table *const tables[], size_t n_tables, FILE *f) {
-        for (size_t i = 0; i < n_tables; i++) {
-                _cleanup_free_ char *text = NULL;
-                char *begin, *end;
-                int r = tables[i]->error;
-
-                if (r == 0)
-                        r = scols_print_table_to_string(tables[i]->scols, &text);
-                if (r < 0)
-                        return r;
-                /* each is an object of its own: what is inside of its braces */
-                begin = text ? strchr(text, '{') : NULL;
-                end = text ? strrchr(text, '}') : NULL;
-                if (!begin || !end)
-                        return -EIO;
-                *end = '\0';
-                end[-1] = end[-1] == '\n' ? '\0' : end[-1];
-                fprintf(f, "%s%s", i == 0 ? "{" : ",", begin + 1);
-        }
-        fprintf(f, "\n}\n");
-        return 0;
 }

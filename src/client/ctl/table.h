@@ -42,6 +42,7 @@ struct Column {
         ColumnKind kind;
         const char *property; /* what table_add_object puts there; NULL: the object's number */
         bool cut;             /* where the terminal is too narrow */
+        bool detail;          /* only as JSON */
 };
 
 struct TableSpec {
@@ -67,8 +68,8 @@ void table_add_object(Table *t, const Object *o);
 
 size_t table_rows(const Table *t);
 
-/* Headings only where they are wanted. As JSON: an object with one member. */
+/* Headings only where they are wanted. As JSON: an object with one member, an array of objects. */
 int table_print(Table *t, FILE *f);
 
-/* One JSON object of several tables. */
+/* One JSON object with a member for each table. */
 int tables_print_json(Table *const tables[], size_t n_tables, FILE *f);

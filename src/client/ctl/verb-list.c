@@ -17,14 +17,14 @@ static const Column hold_columns[] = {
         { "COUNTERS", COLUMN_ALL, "Counters" },
         { "PMUS", COLUMN_TEXTS, "Pmus" },
         { "CPUS", COLUMN_TEXT, "Cpus" },
-        { "ASKED", COLUMN_SINCE, "RequestTimestamp" },
+        { "ASKED", COLUMN_SINCE, "RequestTimestamp", .detail = true },
         { "GRANTED", COLUMN_SINCE, "GrantTimestamp" },
         { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp" },
-        { "LATENCY", COLUMN_SPAN, "LatencyUSec" },
-        { "UNATTENDED", COLUMN_BOOL, "Unattended" },
+        { "LATENCY", COLUMN_SPAN, "LatencyUSec", .detail = true },
+        { "UNATTENDED", COLUMN_BOOL, "Unattended", .detail = true },
         { "QUEUE", COLUMN_SOME, "QueuePosition" },
         { "REASON", COLUMN_TEXT, "Reason", true },
-        { "OBSTACLES", COLUMN_TEXTS, "Obstacles", true },
+        { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };
 
 const TableSpec holds_spec = { "holds", "No holds.", hold_columns, ELEMENTSOF(hold_columns) };
@@ -32,8 +32,8 @@ const TableSpec holds_spec = { "holds", "No holds.", hold_columns, ELEMENTSOF(ho
 static const Column counter_columns[] = {
         { "COUNTER", COLUMN_NUMBER },
         { "EVENT", COLUMN_TEXT, "Event" },
-        { "TYPE", COLUMN_NUMBER, "Type" },
-        { "CONFIG", COLUMN_HEX, "Config" },
+        { "TYPE", COLUMN_NUMBER, "Type", .detail = true },
+        { "CONFIG", COLUMN_HEX, "Config", .detail = true },
         { "SCOPE", COLUMN_TEXT, "Scope" },
         { "TARGETS", COLUMN_NUMBERS, "Targets", true },
         { "CPUS", COLUMN_TEXT, "Cpus" },

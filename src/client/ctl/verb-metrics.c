@@ -135,7 +135,7 @@ static int print_labels(const Object *o, const Label labels[]) {
                 else if (v->kind == VALUE_NUMBER)
                         text = words_user((uid_t) v->number);
                 else
-                        text = words_escape(v->text ?: "");
+                        text = words_label(v->text ?: "");
                 if (!text)
                         return -ENOMEM;
                 printf("%c%s=\"%s\"", i == 0 ? '{' : ',', labels[i].name, text);
@@ -173,7 +173,7 @@ static int print_service(Ctl *c, Refusal *why) {
         r = object_fetch(c, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, &manager, why);
         if (r != 0)
                 return r;
-        version = words_escape(object_text(&manager, "Version"));
+        version = words_label(object_text(&manager, "Version"));
         if (!version)
                 return -ENOMEM;
         print_head("perfalloc", "info", "The service.");

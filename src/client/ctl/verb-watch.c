@@ -154,11 +154,10 @@ static void json_print(Watch *w) {
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
-                _cleanup_free_ char *label = words_escape(row->label);
+                _cleanup_free_ char *label = words_json(row->label);
 
-                printf("%s{\"counter\":%" PRIu64 ",\"event\":\"%s\",\"value\":%" PRIu64
-                       ",\"rate\":",
-                       i > 0 ? "," : "", ctl_path_number(w->counters.paths[i]), label ?: "",
+                printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64 ",\"rate\":",
+                       i > 0 ? "," : "", ctl_path_number(w->counters.paths[i]), label ?: "null",
                        reading->value);
                 printf(row->known ? "%.3f" : "null", row->rate);
                 printf(",\"quality\":\"%s\"}", quality_word(reading->quality));

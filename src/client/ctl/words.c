@@ -90,20 +90,39 @@ char *words_rate(double per_second) {
         return r < 0 ? NULL : text;
 }
 
-char *words_escape(const char *text) {
-        _cleanup_free_ char *escaped = NULL;
+static void escape_label(unsigned char c, FILE *f) {
+        if (c == '\n')
+                fputs("\\n", f);
+        else
+                fprintf(f, c == '"' || c == '\\' ? "\\%c" : "%c", c);
+}
+
+static void escape_json(unsigned char c, FILE *f) {
+        if (c < 0x20 || c == 0x7f)
+                fprintf(f, "\\u%04x", c);
+        else
+                escape_label(c, f);
+}
+
+static char *escaped(const char *text, void (*escape)(unsigned char c, FILE *f),
+                     const char *quote) {
+        _cleanup_free_ char *copy = NULL;
         size_t size;
-        FILE *f = open_memstream(&escaped, &size);
+        FILE *f = open_memstream(&copy, &size);
 
         if (!f)
                 return NULL;
-        for (const char *p = text; *p; p++) {
-                if (*p == '\n')
-                        fputs("\\n", f);
-                else if (*p == '"' || *p == '\\')
-                        fprintf(f, "\\%c", *p);
-                else
-                        fputc((unsigned char) *p < 0x20 || *p == 0x7f ? '?' : *p, f);
-        }
-        return fclose(f) == 0 ? TAKE_PTR(escaped) : NULL;
+        fputs(quote, f);
+        for (const char *p = text; *p; p++)
+                escape((unsigned char) *p, f);
+        fputs(quote, f);
+        return fclose(f) == 0 ? TAKE_PTR(copy) : NULL;
+}
+
+char *words_label(const char *text) {
+        return escaped(text, escape_label, "");
+}
+
+char *words_json(const char *text) {
+        return escaped(text, escape_json, "\"");
 }

@@ -21,6 +21,9 @@ char *words_count(uint64_t n);
 /* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */
 char *words_rate(double per_second);
 
-/* For a label of OpenMetrics or a string of JSON, without the quotes around it: quotes, backslashes
- * and newlines are escaped, other control characters replaced. */
-char *words_escape(const char *text);
+/* For a label of OpenMetrics, without the quotes around it: quotes, backslashes and newlines are
+ * escaped. */
+char *words_label(const char *text);
+
+/* A string of JSON, with its quotes. */
+char *words_json(const char *text);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "words.h"
+
+#include <glib.h>
+#include <inttypes.h>
+
+#include "core/timespan.h"
+
+static void assert_span(uint64_t usec, const char *expected) {
+        char *text = words_span(usec);
+
+        g_test_message("%" PRIu64, usec);
+        g_assert_cmpstr(text, ==, expected);
+        free(text);
+}
+
+static void spans_have_two_units_at_most(void) {
+        assert_span(0, "0us");
+        assert_span(999, "999us");
+        assert_span(1000, "1ms");
+        assert_span(999999, "999ms");
+        assert_span(1000000, "1s");
+        assert_span(1049999, "1s");
+        assert_span(1500000, "1.5s");
+        assert_span(9999999, "9.9s");
+        assert_span(59999999, "59s");
+        assert_span(60 * USEC_PER_SEC, "1min");
+        assert_span(150 * USEC_PER_SEC, "2min 30s");
+        assert_span(3600 * USEC_PER_SEC - 1, "59min 59s");
+        assert_span(3600 * USEC_PER_SEC, "1h");
+        assert_span(3660 * USEC_PER_SEC, "1h 1min");
+        assert_span(86400 * USEC_PER_SEC, "1d");
+        assert_span(90000 * USEC_PER_SEC, "1d 1h");
+        assert_span(UINT64_MAX - 1, "213503982d 8h");
+        assert_span(TIMESPAN_INFINITY, "infinity");
+}
+
+static void assert_rate(double rate, const char *expected) {
+        char *text = words_rate(rate);
+
+        g_test_message("%f", rate);
+        g_assert_cmpstr(text, ==, expected);
+        free(text);
+}
+
+static void rates_have_three_digits(void) {
+        assert_rate(0, "0");
+        assert_rate(0.4, "0");
+        assert_rate(999.4, "999");
+        assert_rate(999.6, "1.00k");
+        assert_rate(1234, "1.23k");
+        assert_rate(12340, "12.3k");
+        assert_rate(123400, "123k");
+        assert_rate(999600, "1.00M");
+        assert_rate(2e9, "2.00G");
+        assert_rate(1e18, "1.00E");
+        assert_rate(1e21, "1000E");
+}
+
+static void users_have_names_or_numbers(void) {
+        char *root = words_user(0), *nobody = words_user(3999999999u);
+
+        g_assert_cmpstr(root, ==, "root");
+        g_assert_cmpstr(nobody, ==, "3999999999");
+        free(root);
+        free(nobody);
+}
+
+static void labels_cannot_be_left(void) {
+        char *label = words_label("a\"b\\c\nd");
+
+        g_assert_cmpstr(label, ==, "a\\\"b\\\\c\\nd");
+        free(label);
+}
+
+static void json_strings_cannot_be_left(void) {
+        char *text = words_json("a\"b\\c\nd\033[m\177\u00e4");
+
+        g_assert_cmpstr(text, ==, "\"a\\\"b\\\\c\\u000ad\\u001b[m\\u007f\u00e4\"");
+        free(text);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/words/spans-have-two-units-at-most", spans_have_two_units_at_most);
+        g_test_add_func("/words/rates-have-three-digits", rates_have_three_digits);
+        g_test_add_func("/words/users-have-names-or-numbers", users_have_names_or_numbers);
+        g_test_add_func("/words/labels-cannot-be-left", labels_cannot_be_left);
+        g_test_add_func("/words/json-strings-cannot-be-left", json_strings_cannot_be_left);
+        return g_test_run();
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Which raw events were handed out to whom, by the numbers that the kernel gives events
+ * (PERF_EVENT_IOC_ID; none is ever given twice).
+ *
+ * A client may have an event join a group only if he got its leader here: a leader is then his own in any
+ * case, for what the service holds itself (counters, of which GetFds gives descriptors) is not in here,
+ * and what another user got neither. What he passes on to others is his own doing; nobody can tell.
+ *
+ * Nobody says when an event is closed, so each user's latest are remembered, and the users that had
+ * any last. Forgetting harms nobody: the client opens his group anew.
+ */
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "core/util.h"
+
+typedef struct Handed Handed;
+typedef struct HandedUser HandedUser;
+
+#define HANDED_EVENTS_MAX 4096u /* of a user: 32 KiB */
+#define HANDED_USERS_MAX  256u
+
+TAILQ_HEAD(HandedUserList, HandedUser);
+
+struct HandedUser {
+        uid_t uid;
+        uint64_t *ids; /* a ring when it is full */
+        size_t n_ids, n_room, next;
+        TAILQ_ENTRY(HandedUser) users;
+};
+
+struct Handed {
+        struct HandedUserList users; /* the one that got something last is the first */
+        size_t n_users;
+};
+
+void handed_init(Handed *h);
+void handed_done(Handed *h);
+
+int handed_add(Handed *h, uid_t uid, uint64_t id); /* -ENOMEM */
+bool handed_has(const Handed *h, uid_t uid, uint64_t id);

@@ -1,0 +1,280 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Bridges to software that knows nothing of this service: PCP's own monitor, unmodified, and lock files that are
+# not what they should be. Run by tests/rig/fast.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+pcp=/run/pcp
+perflock=$pcp/var/lib/pcp/pmdas/perfevent/perflock
+conf=/etc/perfalloc/perfallocd.conf
+
+manager() {
+        busctl --timeout=infinity call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager "$@"
+}
+
+features_are() {
+        [[ $(busctl get-property org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager Features) == "$1" ]]
+}
+
+# hold_take USER [OPTIONS...]: prints the hold's path below /org/perfalloc1.
+hold_take() {
+        local hold
+
+        hold=$(as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
+                HoldUnattended 'sta{sv}' test 0 "${@:2}") || return
+        hold=${hold#o \"}
+        echo "${hold%\"}"
+}
+
+hold_call() {
+        busctl --timeout=infinity call org.perfalloc1 "$1" org.perfalloc1.Hold "$2"
+}
+
+# configure LINE...: [Bridges], read again.
+configure() {
+        local n
+
+        n=$(log_count 'Configuration read again')
+        printf '%s\n' '[Bridges]' "$@" >$conf
+        service-signal HUP
+        wait_until log_counts 'Configuration read again' $((n + 1))
+}
+
+log_count() {
+        service-log | grep -cF -- "$1"
+}
+
+log_counts() {
+        [[ $(log_count "$1") -eq $2 ]]
+}
+
+# locked FILE: as pmdaperfevent asks.
+locked() {
+        python3 - "$1" <<'END'
+import fcntl, struct, sys
+lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0)
+with open(sys.argv[1], 'r+b') as f:
+    kind = struct.unpack('hhqqi4x', fcntl.fcntl(f, fcntl.F_GETLK, lock))[0]
+sys.exit(kind == fcntl.F_UNLCK)
+END
+}
+
+# ---- PCP ----
+
+# Debian's package wants a systemd to be installed, so it is unpacked instead, once for a build directory.
+pcp_unpack() {
+        local cache=$PERFALLOC_BUILD/tests/pcp
+
+        if [[ ! -d $cache ]]; then
+                mkdir -p "$cache.new/debs" && (
+                        cd "$cache.new/debs" && apt-get download pcp pcp-conf libpcp3 libpcp-pmda3 &&
+                                for deb in *.deb; do dpkg -x "$deb" .. || exit; done
+                ) >/dev/null 2>&1 && mv "$cache.new" "$cache" || return
+        fi
+        rm -rf $pcp
+        mkdir -p $pcp && cp -a "$cache"/{etc,usr,var} $pcp/
+}
+
+# Where everything is below $pcp, with two software events that its monitor counts on every CPU.
+pcp_configure() {
+        local directory=${perflock%/*}
+
+        sed -e "s#=/\(etc\|usr\|var\|run\)#=$pcp/\1#" -e 's/^PCP_\(USER\|GROUP\)=.*/PCP_\1=root/' \
+                $pcp/etc/pcp.conf >/etc/pcp.conf || return
+        rm -f "$directory"/*
+        cp $pcp/usr/lib/pcp/pmdas/perfevent/pmdaperfevent "$directory/"
+        printf '[perf]\nPERF_COUNT_SW_CPU_CLOCK\nPERF_COUNT_SW_TASK_CLOCK\n' | tee "$directory/perfevent.conf" \
+                >$pcp/etc/pcp/perfevent/perfevent.conf
+        printf 'root { perfevent }\nperfevent {\nversion 127:0:0\nactive 127:0:1\nhwcounters 127:*:*\nderived 127:*:*\n}\n' \
+                >$pcp/pmns
+}
+
+pcp_start() {
+        local libraries
+
+        libraries=$(dirname "$(find $pcp/usr/lib -name libpcp.so.3)")
+        mkfifo $pcp/commands
+        (cd "${perflock%/*}" && PCP_CONF=/etc/pcp.conf LD_LIBRARY_PATH=$libraries \
+                exec $pcp/usr/bin/dbpmda -n $pcp/pmns -ie -q 5) <$pcp/commands >$pcp/said 2>&1 &
+        dbpmda=$!
+        exec 5>$pcp/commands
+        echo "open pipe ./pmdaperfevent -d 127 -l $pcp/log" >&5
+}
+
+# Of the events that pmdaperfevent has: how many count. What it says after they were off is 0 once more.
+pcp_active() {
+        local n
+
+        n=$(grep -c '^   value ' $pcp/said)
+        echo 'fetch perfevent.active' >&5
+        wait_until pcp_said $((n + 1))
+        sed -n 's/^   value \([0-9]*\) .*/\1/p' $pcp/said | tail -n 1
+}
+
+pcp_said() {
+        [[ $(grep -c '^   value ' $pcp/said) -ge $1 ]]
+}
+
+pcp_counts() {
+        [[ $(pcp_active) -gt 0 ]]
+}
+
+pcp_gives_way() {
+        local hold
+
+        hold=$(hold_take alice 0) && hold_call "$hold" Wait || return
+        [[ $(pcp_active) -eq 0 ]] && hold_call "$hold" Release
+}
+
+# Its fault that is not ours: in 79 of 80 trials its own perfalloc started the command before the events were off.
+pcp_gives_way_before_command() {
+        local i
+
+        for i in 1 2 3 4 5; do
+                wait_until pcp_counts || return
+                [[ $(perfalloc --quiet sh -c "echo fetch perfevent.active >$pcp/commands; sleep 0.1
+                        sed -n 's/^   value \([0-9]*\) .*/\1/p' $pcp/said | tail -n 1") == 0 ]] || return
+        done
+}
+
+if pcp_unpack; then
+        pcp_configure
+        configure
+        check 'a PCP whose monitor never ran is not waited for' features_are 'as 0'
+        pcp_start
+        check 'pmdaperfevent, as PCP has it, counts' wait_until pcp_counts
+        check 'its lock is found by its configuration, and the bridge says that it is active' \
+                features_are 'as 1 "pcp-lock"'
+        check 'a hold makes it disable its events before the grant' pcp_gives_way
+        check 'and it goes on after the release' wait_until pcp_counts
+        check 'so does perfalloc, before it runs its command' pcp_gives_way_before_command
+        exec 5>&-
+        wait $dbpmda
+else
+        skip 'a hold makes pmdaperfevent yield' "Debian's package pcp cannot be had"
+fi
+rm -rf $pcp /etc/pcp.conf
+mkdir -p "${perflock%/*}"
+
+# ---- a lock file by path ----
+
+hold_locks() {
+        local hold
+
+        : >$perflock
+        configure "PcpLock=$perflock" && ! locked $perflock || return
+        hold=$(hold_take alice 0) && hold_call "$hold" Wait && locked $perflock || return
+        hold_call "$hold" Release && ! locked $perflock
+}
+
+# A scope that has nothing to do with it gives no exemption.
+locks_whatever_the_scope() {
+        local hold
+
+        hold=$(hold_take alice 1 pmus as 1 breakpoint) && hold_call "$hold" Wait && locked $perflock &&
+                hold_call "$hold" Release
+}
+
+crash_unlocks() {
+        local hold
+
+        hold=$(hold_take alice 0) && hold_call "$hold" Wait && locked $perflock || return
+        service-kill
+        ! locked $perflock && service-start
+}
+
+# The deadline is not before the grace, though the caller says so.
+grace_is_waited_for() {
+        local hold before
+
+        configure "PcpLock=$perflock" PcpGraceSec=0.3 || return
+        before=$(date +%s%3N)
+        hold=$(hold_take alice 1 yield_usec t 1000) && hold_call "$hold" Wait || return
+        [[ $(($(date +%s%3N) - before)) -ge 300 ]] && hold_call "$hold" Release
+}
+
+writer_start() {
+        python3 - $perflock $1 <<'END' &
+import fcntl, sys, time
+with open(sys.argv[1], 'r+b') as f:
+    fcntl.lockf(f, fcntl.LOCK_EX, 1)
+    open(sys.argv[2], 'w').close()
+    time.sleep(1000)
+END
+        writer=$!
+        wait_until test -e "$1"
+}
+
+writer_is_an_obstacle() {
+        local hold
+
+        configure "PcpLock=$perflock" && writer_start /run/writes || return
+        hold=$(hold_take alice 1 yield_usec t 300000) || return
+        ! hold_call "$hold" Wait || return
+        busctl get-property org.perfalloc1 "$hold" org.perfalloc1.Hold Obstacles | grep -F "$writer" | grep -F $perflock &&
+                [[ $(log_count "write lock on $perflock") -eq 1 ]]
+}
+
+best_effort_goes_on() {
+        local hold
+
+        hold=$(hold_take alice 2 yield_usec t 100000 best_effort b true) && hold_call "$hold" Wait | grep 'false' &&
+                hold_call "$hold" Release
+}
+
+writer_that_goes_is_forgotten() {
+        kill $writer
+        wait $writer 2>/dev/null
+        hold_locks
+}
+
+odd_files_are_said_once() {
+        local what hold i
+
+        for what in 'ln -s /etc/passwd' mkfifo mkdir; do
+                rm -rf $perflock
+                $what $perflock
+                configure "PcpLock=$perflock" && features_are 'as 0' || return
+                for i in 1 2 3; do
+                        hold=$(hold_take alice 0) && hold_call "$hold" Wait && hold_call "$hold" Release || return
+                done
+        done
+        [[ $(log_count "$perflock cannot be used as a lock file") -eq 3 ]]
+}
+
+reload_in_a_hold() {
+        local hold
+
+        rm -rf $perflock
+        : >$perflock
+        configure PcpLock=no || return
+        hold=$(hold_take alice 0) && hold_call "$hold" Wait && ! locked $perflock || return
+        configure "PcpLock=$perflock" && locked $perflock || return
+        configure PcpLock=no && ! locked $perflock && hold_call "$hold" Release
+}
+
+likwid_without_capability() {
+        local hold
+
+        : >/run/likwid.lock
+        configure || return
+        hold=$(hold_take alice 0) && hold_call "$hold" Wait && hold_call "$hold" Release || return
+        [[ $(stat -c %u /run/likwid.lock) -eq 0 ]] && features_are 'as 0' &&
+                [[ $(log_count 'likwid-lock.conf') -ge 1 ]]
+}
+
+check 'a hold locks the configured file and its end unlocks it' hold_locks
+check 'whatever the scope of the hold' locks_whatever_the_scope
+check 'a service that crashes leaves no lock' crash_unlocks
+check 'the grace is waited for, however short the deadline' grace_is_waited_for
+check 'who has a write lock is an obstacle with pid and path, said once' writer_is_an_obstacle
+check 'a hold that asks for the best effort is granted, unconfirmed' best_effort_goes_on
+check 'and once the writer is gone all is well' writer_that_goes_is_forgotten
+check 'links, FIFOs and directories are not used, and that is said once each' odd_files_are_said_once
+check 'reload switches it on and off while somebody holds' reload_in_a_hold
+check 'LIKWID'"'"'s file stays whose it is without the capability, and the log says what gives it' \
+        likwid_without_capability
+tap_end

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What counters may be opened over: cgroups, and what the options say of the whole. */
+
+#include "bus-util.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+static int play_writer(int fd, const void *data) {
+        while (act_hear(fd)) {
+                watched_write(0, 100);
+                act_say(fd, 'w');
+        }
+        return 0;
+}
+
+static void writer_write(Actor *a) {
+        actor_tell(a, 'w');
+        g_assert_cmpint(actor_hear(a), ==, 'w');
+}
+
+/* ---- cgroups ---- */
+
+/* The mount point of a cgroup file system of that type (and with these options), or NULL. */
+static char *cgroup_mount(const char *type, const char *options) {
+        g_autofree char *mounts = NULL;
+        g_auto(GStrv) lines = NULL;
+
+        g_assert_true(g_file_get_contents("/proc/self/mounts", &mounts, NULL, NULL));
+        lines = g_strsplit(mounts, "\n", -1);
+        for (char **line = lines; *line; line++) {
+                g_auto(GStrv) fields = g_strsplit(*line, " ", 5);
+
+                if (g_strv_length(fields) == 5 && strcmp(fields[2], type) == 0 &&
+                    strstr(fields[3], options))
+                        return g_strdup(fields[1]);
+        }
+        return NULL;
+}
+
+typedef struct Cgroup {
+        char *path;
+        int fd;
+} Cgroup;
+
+/* False where this machine has none for perf events: of version 1 if that is mounted, else of 2. */
+static bool cgroup_make(Cgroup *g) {
+        g_autofree char *v1 = cgroup_mount("cgroup", "perf_event");
+        g_autofree char *mount = v1 ? g_strdup(v1) : cgroup_mount("cgroup2", "");
+
+        if (mount)
+                g->path = g_strdup_printf("%s/perfalloc-test-%d", mount, (int) getpid());
+        if (!mount || mkdir(g->path, 0755) < 0) {
+                g_test_skip("no cgroup can be made here");
+                return false;
+        }
+        g->fd = open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        g_assert_cmpint(g->fd, >=, 0);
+        return true;
+}
+
+static void cgroup_enter(const Cgroup *g, pid_t pid) {
+        g_autofree char *path = g_build_filename(g->path, "cgroup.procs", NULL);
+        g_autofree char *text = g_strdup_printf("%d", (int) pid);
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        g_assert_cmpint(write(fd, text, strlen(text)), ==, (ssize_t) strlen(text));
+        close(fd);
+}
+
+static void cgroup_remove(Cgroup *g) {
+        close(g->fd);
+        await(rmdir(g->path) == 0); /* when the last process has gone */
+        g_free(g->path);
+}
+
+static void test_cgroup_counts_who_is_in_it(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *event = watched_event(0), *counter = NULL;
+        Actor *inside = NULL;
+        g_autoptr(Actor) outside = NULL;
+        g_autoptr(sd_bus_message) rows = NULL;
+        unsigned n_rows = 0;
+        Cgroup g;
+
+        if (!cgroup_make(&g))
+                return;
+        inside = actor_new("bob", play_writer, NULL);
+        outside = actor_new("bob", play_writer, NULL);
+        cgroup_enter(&g, inside->pid);
+        counter = counter_open(alice, event, "a{sv}", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
+        writer_write(inside);
+        writer_write(outside);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 100);
+        cgroup_enter(&g, outside->pid);
+        writer_write(outside);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+
+        rows = client_call(alice, counter, COUNTER, "ReadEach", NULL);
+        g_assert_cmpint(sd_bus_message_enter_container(rows, 'a', "(iuttts)"), >, 0);
+        while (sd_bus_message_skip(rows, "(iuttts)") > 0)
+                n_rows++;
+        g_assert_cmpuint(n_rows, ==, n_cpus());
+        client_refused(alice, PERFALLOC_ERROR_WRONG_SCOPE, counter, COUNTER, "AttachProcess",
+                       "ua{sv}", (uint32_t) inside->pid, 0);
+        counter_do(alice, counter, "Close");
+        actor_free(inside);
+        actor_free(g_steal_pointer(&outside));
+        cgroup_remove(&g);
+}
+
+static void test_cgroup_needs_count_system(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        Cgroup g;
+
+        if (!cgroup_make(&g))
+                return;
+        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER, "OpenCounters",
+                       "asa{sv}", 1, "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.count-system"));
+        cgroup_remove(&g);
+}
+
+static void refused_cgroup(Client *c, int fd) {
+        client_refused(c, PERFALLOC_ERROR_BAD_DESCRIPTOR, MANAGER, "OpenCounters", "asa{sv}", 1,
+                       "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", fd);
+        close(fd);
+}
+
+static void test_cgroup_is_a_cgroup(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *v1 = cgroup_mount("cgroup", "freezer"), *v2 = cgroup_mount("cgroup2", "");
+        int pipes[2];
+
+        refused_cgroup(alice, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        refused_cgroup(alice, open("/dev/null", O_RDONLY | O_CLOEXEC));
+        g_assert_cmpint(pipe2(pipes, O_CLOEXEC), ==, 0);
+        refused_cgroup(alice, pipes[0]);
+        close(pipes[1]);
+        if (v2) {
+                g_autofree char *file = g_build_filename(v2, "cgroup.procs", NULL);
+
+                refused_cgroup(alice, open(v2, O_PATH | O_CLOEXEC));
+                refused_cgroup(alice, open(file, O_RDONLY | O_CLOEXEC));
+        }
+        if (v1) /* of another controller */
+                refused_cgroup(alice, open(v1, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* ---- pinned ---- */
+
+static void test_pinned_counts(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autofree char *event = watched_event(0);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pinned", "b", true, "pid",
+                                                "u", (uint32_t) writer->pid);
+        g_auto(Measured) m = {};
+
+        writer_write(writer);
+        m = counter_read(alice, counter);
+        g_assert_cmpuint(m.value, ==, 100);
+        g_assert_cmpstr(m.quality, ==, "exact");
+        g_assert_true(counter_is(alice, counter, "counting"));
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+
+        g_test_add_func("/scope/cgroup/counts-who-is-in-it", test_cgroup_counts_who_is_in_it);
+        g_test_add_func("/scope/cgroup/needs-count-system", test_cgroup_needs_count_system);
+        g_test_add_func("/scope/cgroup/is-a-cgroup", test_cgroup_is_a_cgroup);
+        g_test_add_func("/scope/pinned-counts", test_pinned_counts);
+        return g_test_run();
+}
