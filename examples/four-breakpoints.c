@@ -29,13 +29,13 @@ static int breakpoint_open(volatile uint64_t *variable) {
                 .type = PERF_TYPE_BREAKPOINT,
                 .size = sizeof(attr),
                 .bp_type = HW_BREAKPOINT_W,
-                .bp_addr = (uintptr_t)variable,
+                .bp_addr = (uintptr_t) variable,
                 .bp_len = HW_BREAKPOINT_LEN_8,
                 .exclude_kernel = 1,
                 .exclude_hv = 1,
         };
 
-        return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        return (int) syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static int explain(int i, int error) {
@@ -71,7 +71,7 @@ int main(void) {
                 if (read(fds[i], &counted, sizeof(counted)) != sizeof(counted))
                         counted = 0;
                 printf("four-breakpoints: variable %d: %d writes, %llu counted\n", i + 1, N_WRITES,
-                       (unsigned long long)counted);
+                       (unsigned long long) counted);
                 if (counted != N_WRITES)
                         status = 1;
         }

@@ -44,7 +44,7 @@ static void open_counters(sd_bus *bus, char *paths[static N_VARIABLES]) {
         if (r >= 0)
                 r = sd_bus_message_open_container(call, 'a', "s");
         for (int i = 0; r >= 0 && i < N_VARIABLES; i++) {
-                snprintf(event, sizeof(event), "mem:%#" PRIxPTR "/8:w", (uintptr_t)&variables[i]);
+                snprintf(event, sizeof(event), "mem:%#" PRIxPTR "/8:w", (uintptr_t) &variables[i]);
                 r = sd_bus_message_append(call, "s", event);
         }
         if (r >= 0)

@@ -17,7 +17,7 @@ struct Options {
         bool best_effort;
         uint32_t counters;
         const char *cpus;
-        char **pmus; /* NULL-terminated */
+        char **pmus;        /* NULL-terminated */
         uint64_t wait_usec; /* TIMESPAN_INFINITY: for ever */
         const char *reason;
 

@@ -110,6 +110,26 @@ static int words_join(CtlOptions *o, Refusal *why) {
         return 0;
 }
 
+/* Said before anybody connects, which may take a password. */
+static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *why) {
+        if ((o->host || o->machine) && o->command)
+                return refuse(why, CTL_E_USAGE,
+                              "a command runs here, and cannot be counted on another host or in a "
+                              "container");
+        if ((o->host || o->machine) && o->cgroup)
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "--cgroup hands over a descriptor of a directory that is here, not on "
+                        "another host or in a container");
+        if (o->host && verb->flags & VERB_LOCAL)
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "%s needs a descriptor from the service, which a bus over ssh does not "
+                        "carry; for another host: ssh %.64s perfallocctl %s ...",
+                        verb->name, o->host, verb->name);
+        return 0;
+}
+
 static int verb_choose(CtlOptions *o, Ctl *c, const struct Verb **ret, Refusal *why) {
         static char *none[] = { NULL };
         const struct Verb *verb;
@@ -130,12 +150,9 @@ static int verb_choose(CtlOptions *o, Ctl *c, const struct Verb **ret, Refusal *
                               c->words[verb->n_max]);
         if (ctl_options_check(o, verb->name, why) != 0)
                 return CTL_E_USAGE;
-        if (o->host && verb->flags & VERB_LOCAL)
-                return refuse(
-                        why, CTL_E_USAGE,
-                        "%s needs a descriptor from the service, which a bus over ssh does not "
-                        "carry; for another host: ssh %.64s perfallocctl %s ...",
-                        verb->name, o->host, verb->name);
+        r = place_check(o, verb, why);
+        if (r != 0)
+                return r;
         *ret = verb;
         return 0;
 }

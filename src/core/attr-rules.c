@@ -48,11 +48,16 @@ const AttrNumber attr_numbers[_ATTR_PLACE_MAX] = {
 #define HOLD    (1u << ATTR_NEED_HOLD)
 #define NEVER   (1u << ATTR_NEVER)
 
-#define NUMBER(place)            { (place), ALL, NULL }
-#define SAMPLE(i, name, ...)     { ATTR_SAMPLE_TYPE, BIT(i), "PERF_SAMPLE_" name, __VA_ARGS__ }
-#define BRANCH(i, name, ...)     { ATTR_BRANCH_SAMPLE_TYPE, BIT(i), "PERF_SAMPLE_BRANCH_" name, __VA_ARGS__ }
-#define FORMAT(i, name)          { ATTR_READ_FORMAT, BIT(i), "PERF_FORMAT_" name }
-#define FIELD(i, name, ...)      { ATTR_FLAGS, FLAG(i), name, __VA_ARGS__ }
+#define NUMBER(place)                                                                              \
+        { (place), ALL, NULL }
+#define SAMPLE(i, name, ...)                                                                       \
+        { ATTR_SAMPLE_TYPE, BIT(i), "PERF_SAMPLE_" name, __VA_ARGS__ }
+#define BRANCH(i, name, ...)                                                                       \
+        { ATTR_BRANCH_SAMPLE_TYPE, BIT(i), "PERF_SAMPLE_BRANCH_" name, __VA_ARGS__ }
+#define FORMAT(i, name)                                                                            \
+        { ATTR_READ_FORMAT, BIT(i), "PERF_FORMAT_" name }
+#define FIELD(i, name, ...)                                                                        \
+        { ATTR_FLAGS, FLAG(i), name, __VA_ARGS__ }
 
 /* perf_event_open(2), include/uapi/linux/perf_event.h; where the kernel itself asks for privilege:
  * perf_copy_attr() and perf_event_open() of kernel/events/core.c. */
@@ -138,7 +143,7 @@ const AttrRule attr_rules[] = {
 
         FIELD(0, "disabled"),
         FIELD(1, "inherit"),
-        FIELD(2, "pinned", HOLD),    /* it takes a counter from everybody for as long as it is open */
+        FIELD(2, "pinned", HOLD), /* it takes a counter from everybody for as long as it is open */
         FIELD(3, "exclusive", HOLD), /* likewise the whole PMU */
         FIELD(4, "exclude_user"),
         FIELD(5, "exclude_kernel", KERNEL, true),
@@ -173,7 +178,8 @@ const AttrRule attr_rules[] = {
         FIELD(35, "inherit_thread"),
         FIELD(36, "remove_on_exec"),
         FIELD(37, "sigtrap", NEVER, false,
-              "it sends signals, and what the kernel would check are the service's rights to do so; to "
+              "it sends signals, and what the kernel would check are the service's rights to do "
+              "so; to "
               "have signals sent to your own threads open the event yourself, with exclude_kernel"),
         FIELD(38, "defer_callchain"),
         FIELD(39, "defer_output"),
@@ -196,8 +202,8 @@ static const struct {
         [ATTR_PMU_TRACEPOINT] = { "type (a tracepoint)", ATTR_NEED_RAW },
         [ATTR_PMU_PROBE] = { "config1", ATTR_NEVER },
         [ATTR_PMU_UNCORE] = { "type (an uncore PMU)", ATTR_NEED_SYSTEM },
-        /* Drivers look at the opener's privilege for bits of config (physical addresses of Arm's SPE):
-         * so whatever it is, it is as if it told of the kernel. */
+        /* Drivers look at the opener's privilege for bits of config (physical addresses of Arm's
+         * SPE): so whatever it is, it is as if it told of the kernel. */
         [ATTR_PMU_OTHER] = { "type (neither a core PMU nor the kernel's own)", ATTR_NEED_KERNEL },
 };
 
@@ -259,10 +265,11 @@ static int attr_check_known(const Attr *a, Refusal *why) {
                 uint64_t unknown = attr_number(a, place) & ~place_known(place);
 
                 if (unknown != 0)
-                        return refuse(why, REFUSAL_NOT_PERMITTED,
-                                      "attr: bit %u of %s is not known to this service, and so nobody "
-                                      "may set it through it; clear it",
-                                      bit_number(place, unknown), attr_numbers[place].name);
+                        return refuse(
+                                why, REFUSAL_NOT_PERMITTED,
+                                "attr: bit %u of %s is not known to this service, and so nobody "
+                                "may set it through it; clear it",
+                                bit_number(place, unknown), attr_numbers[place].name);
         }
         return 0;
 }
@@ -273,8 +280,8 @@ static void needs_add(AttrNeeds *needs, unsigned bits, const char *name) {
                         needs->by[need] = name;
 }
 
-/* A breakpoint on an address of a program that only counts tells nothing of the kernel, which may touch
- * that address too. A sample would show where it did so. The upper half is the kernel's. */
+/* A breakpoint on an address of a program that only counts tells nothing of the kernel, which may
+ * touch that address too. A sample would show where it did so. The upper half is the kernel's. */
 static bool attr_is_plain_breakpoint(const Attr *a, AttrPmu pmu) {
         uint64_t first = attr_number(a, ATTR_CONFIG1);
         uint64_t last = first + attr_number(a, ATTR_CONFIG2) - 1;
@@ -290,8 +297,9 @@ static int attr_check_rule(const Attr *a, const AttrRule *rule, AttrPmu pmu, Att
         if (rule->needs == 0 || set == rule->unless)
                 return 0;
         if (rule->needs & NEVER)
-                return refuse(why, REFUSAL_NOT_PERMITTED, "attr: %s is not allowed through this service: %s",
-                              rule->name, rule->why);
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "attr: %s is not allowed through this service: %s", rule->name,
+                              rule->why);
         if (!rule->unless)
                 needs_add(needs, rule->needs, rule->name);
         else if (!attr_is_plain_breakpoint(a, pmu))
@@ -299,8 +307,8 @@ static int attr_check_rule(const Attr *a, const AttrRule *rule, AttrPmu pmu, Att
         return 0;
 }
 
-/* Counting on both threads of a CPU tells of the other one's program (the kernel's perf_allow_cpu()): bit
- * 21 of an Intel core PMU's config. */
+/* Counting on both threads of a CPU tells of the other one's program (the kernel's
+ * perf_allow_cpu()): bit 21 of an Intel core PMU's config. */
 static bool attr_counts_any_thread(const Attr *a, AttrPmu pmu) {
 #if defined(__x86_64__) || defined(__i386__)
         uint64_t type = attr_number(a, ATTR_TYPE);
@@ -316,11 +324,13 @@ static int attr_check_pmu(const Attr *a, AttrPmu pmu, AttrNeeds *needs, Refusal 
         int need = pmu_rules[pmu].need;
 
         if (need == ATTR_NEVER)
-                return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "attr: %s of a kprobe or uprobe points into the memory of whoever opens it, "
-                              "which is the service; make a tracepoint of it (tracefs: kprobe_events, "
-                              "uprobe_events) and open that",
-                              pmu_rules[pmu].name);
+                return refuse(
+                        why, REFUSAL_NOT_PERMITTED,
+                        "attr: %s of a kprobe or uprobe points into the memory of whoever opens "
+                        "it, "
+                        "which is the service; make a tracepoint of it (tracefs: kprobe_events, "
+                        "uprobe_events) and open that",
+                        pmu_rules[pmu].name);
         if (need >= 0)
                 needs_add(needs, 1u << need, pmu_rules[pmu].name);
         if (attr_counts_any_thread(a, pmu))

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * What a client may put into a struct perf_event_attr, field by field and bit by bit, and what he needs
- * for it. What no row of the table knows is refused by its name.
+ * What a client may put into a struct perf_event_attr, field by field and bit by bit, and what he
+ * needs for it. What no row of the table knows is refused by its name.
  *
- * The measure is the kernel's own: what it gives to any user at perf_event_paranoid 2, for processes that he
- * may trace, is free here. What it wants CAP_PERFMON for tells of the kernel. This has to be decided before
- * the kernel is asked, for it sees the service's privileges and not the client's. Two things the kernel
- * does not ask about are asked for here: copies of what another's program has in memory and registers, and
- * what a PMU's driver puts into raw samples.
+ * The measure is the kernel's own: what it gives to any user at perf_event_paranoid 2, for
+ * processes that he may trace, is free here. What it wants CAP_PERFMON for tells of the kernel.
+ * This has to be decided before the kernel is asked, for it sees the service's privileges and not
+ * the client's. Two things the kernel does not ask about are asked for here: copies of what
+ * another's program has in memory and registers, and what a PMU's driver puts into raw samples.
  */
 
 #include <linux/perf_event.h>
@@ -67,9 +67,10 @@ struct AttrNumber {
 
 /* What a row asks for. */
 typedef enum AttrNeed {
-        ATTR_NEED_KERNEL,  /* it tells of the kernel: count-kernel, where nothing greater is granted */
-        ATTR_NEED_CONTENT, /* copies of a program's memory or registers: count-raw, unless the caller may
-                            * trace the program */
+        ATTR_NEED_KERNEL,  /* it tells of the kernel: count-kernel, where nothing greater is granted
+                            */
+        ATTR_NEED_CONTENT, /* copies of a program's memory or registers: count-raw, unless the
+                            * caller may trace the program */
         ATTR_NEED_RAW,     /* count-raw */
         ATTR_NEED_SYSTEM,  /* it counts what others do too: count-system */
         ATTR_NEED_HOLD,    /* a hold on the PMU */
@@ -81,8 +82,8 @@ struct AttrRule {
         AttrPlace place;
         uint64_t bits; /* of that number */
         const char *name;
-        unsigned needs; /* 1 << AttrNeed, ..., when one of the bits is set */
-        bool unless;    /* the needs are those of leaving it clear */
+        unsigned needs;  /* 1 << AttrNeed, ..., when one of the bits is set */
+        bool unless;     /* the needs are those of leaving it clear */
         const char *why; /* of what is never allowed */
 };
 
@@ -120,6 +121,6 @@ uint64_t attr_flag(unsigned i);
  * arguments. */
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);
 
-/* Takes out what an event of user space alone could still tell of the kernel: call chains of a sample
- * that was taken a little late, in the kernel. */
+/* Takes out what an event of user space alone could still tell of the kernel: call chains of a
+ * sample that was taken a little late, in the kernel. */
 void attr_confine(Attr *a);

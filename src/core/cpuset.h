@@ -23,7 +23,7 @@ struct CpuSet {
 
 void cpuset_done(CpuSet *s);
 
-int cpuset_add(CpuSet *s, unsigned cpu);                      /* -ENOMEM, -ERANGE */
+int cpuset_add(CpuSet *s, unsigned cpu); /* -ENOMEM, -ERANGE */
 void cpuset_remove(CpuSet *s, unsigned cpu);
 bool cpuset_has(const CpuSet *s, unsigned cpu);
 bool cpuset_is_empty(const CpuSet *s);
@@ -31,7 +31,7 @@ bool cpuset_equal(const CpuSet *a, const CpuSet *b);
 bool cpuset_intersects(const CpuSet *a, const CpuSet *b);
 bool cpuset_is_subset(const CpuSet *part, const CpuSet *whole);
 unsigned cpuset_count(const CpuSet *s);
-int cpuset_copy(CpuSet *ret, const CpuSet *s);                /* ret is overwritten, not freed */
+int cpuset_copy(CpuSet *ret, const CpuSet *s); /* ret is overwritten, not freed */
 int cpuset_intersect(CpuSet *ret, const CpuSet *a, const CpuSet *b); /* likewise */
 
 /* The first member that is at least cpu, -1 when there is none. */

@@ -56,8 +56,8 @@ int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaChar
                  Refusal *why);
 void quota_release(QuotaCharge *c);
 
-/* Whether it could be charged now, with the same refusal: to be asked before polkit is, so that who is at his limit
- * costs nobody's time. */
+/* Whether it could be charged now, with the same refusal: to be asked before polkit is, so that who
+ * is at his limit costs nobody's time. */
 int quota_check(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, Refusal *why);
 
 /* What was charged becomes another amount; less of it is never refused. */

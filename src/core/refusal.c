@@ -62,10 +62,15 @@ int refusal_from_errno(int error) {
         return 0;
 }
 
-/* How many bytes at p are one character in UTF-8 as D-Bus wants it; 0: none, or a control character. */
+/* How many bytes at p are one character in UTF-8 as D-Bus wants it; 0: none, or a control
+ * character. */
 static size_t utf8_length(const char *p) {
         unsigned char c = (unsigned char) *p;
-        size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+        size_t n = c < 0x80                ? 1
+                   : c >= 0xc2 && c < 0xe0 ? 2
+                   : c >= 0xe0 && c < 0xf0 ? 3
+                   : c < 0xf5              ? 4
+                                           : 0;
 
         if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xc2) || n == 0)
                 return 0;

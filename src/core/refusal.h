@@ -74,6 +74,6 @@ int refusal_from_errno(int error);
  * characters that came in with a client's words are replaced, over-long text is cut. */
 int refuse(Refusal *why, int code, const char *format, ...) _printf_(3, 4);
 
-/* Puts what was asked for in front of words that tell what is wrong with it: "option 'cpus': ...". Returns the
- * refusal's code. */
+/* Puts what was asked for in front of words that tell what is wrong with it: "option 'cpus': ...".
+ * Returns the refusal's code. */
 int refusal_prefix(Refusal *why, const char *prefix);

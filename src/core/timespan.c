@@ -94,9 +94,10 @@ int timespan_parse(const char *text, uint64_t *ret_usec) {
                 if (r < 0)
                         return r;
                 if (__builtin_mul_overflow(number.whole, unit, &usec) ||
-                    __builtin_add_overflow(usec, unit / number.fraction_of * number.fraction +
-                                                         unit % number.fraction_of * number.fraction /
-                                                                 number.fraction_of,
+                    __builtin_add_overflow(usec,
+                                           unit / number.fraction_of * number.fraction +
+                                                   unit % number.fraction_of * number.fraction /
+                                                           number.fraction_of,
                                            &usec) ||
                     __builtin_add_overflow(sum, usec, &sum) || sum == TIMESPAN_INFINITY)
                         return -ERANGE;

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(f)          __attribute__((cleanup(f)))
-#define _printf_(fmt, first)  __attribute__((format(printf, fmt, first)))
-#define _unused_              __attribute__((unused))
-#define _public_              __attribute__((visibility("default")))
+#define _cleanup_(f)         __attribute__((cleanup(f)))
+#define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
+#define _unused_             __attribute__((unused))
+#define _public_             __attribute__((visibility("default")))
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
 #define MIN(a, b)                                                                                  \
@@ -32,7 +32,7 @@
                 _a > _b ? _a : _b;                                                                 \
         })
 
-#define container_of(ptr, type, member) ((type *) ((char *) (ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *) ((char *) (ptr) -offsetof(type, member)))
 
 /* Hands a pointer or descriptor over and leaves nothing behind for the cleanup attribute. */
 #define TAKE_PTR(p)                                                                                \
@@ -50,7 +50,8 @@
                 _fd;                                                                               \
         })
 
-/* Declares foo_freep() for a foo_free() that takes and returns a pointer (NULL is fine for both). */
+/* Declares foo_freep() for a foo_free() that takes and returns a pointer (NULL is fine for both).
+ */
 #define DEFINE_CLEANUP(type, func)                                                                 \
         static inline void func##p(type *p) {                                                      \
                 if (*p)                                                                            \

@@ -22,13 +22,14 @@ uint32_t attr_kernel_size(void) {
         return errno == E2BIG ? probe.attr.size : 0;
 }
 
-static int refuse_size(uint32_t kernel_size, size_t size, const char *wrong, Refusal *why) {
+static int refuse_size(uint32_t kernel_size, const char *what, size_t size, const char *wrong,
+                       Refusal *why) {
         char expected[64] = "";
 
         if (kernel_size > 0)
-                (void) snprintf(expected, sizeof(expected), "; this kernel expects %u", kernel_size);
-        return refuse(why, REFUSAL_ATTR_SIZE, "attr: %zu bytes %s%s (0 stands for %u)", size, wrong,
-                      expected, ATTR_SIZE_MIN);
+                (void) snprintf(expected, sizeof(expected), "; this kernel expects %u",
+                                kernel_size);
+        return refuse(why, REFUSAL_ATTR_SIZE, "attr: its %s %zu %s%s", what, size, wrong, expected);
 }
 
 static bool is_zero(const unsigned char *bytes, size_t from, size_t to) {
@@ -41,29 +42,31 @@ static bool is_zero(const unsigned char *bytes, size_t from, size_t to) {
 /* What the client says that it has, or was given. */
 static int attr_read_size(const unsigned char *bytes, size_t n, uint32_t kernel_size, size_t *ret,
                           Refusal *why) {
+        const char *wrong = NULL;
         uint32_t size = 0;
 
         if (n < ATTR_SIZE_MIN)
-                return refuse_size(kernel_size, n, "is too short for a struct perf_event_attr", why);
+                return refuse_size(kernel_size, "length of", n,
+                                   "is less than a perf_event_attr ever had", why);
         if (n > ATTR_SIZE_MAX)
-                return refuse_size(kernel_size, n, "is more than the kernel looks at", why);
+                return refuse_size(kernel_size, "length of", n, "is more than the kernel looks at",
+                                   why);
         memcpy(&size, bytes + offsetof(struct perf_event_attr, size), sizeof(size));
         if (size == 0)
                 size = ATTR_SIZE_MIN;
         if (size < ATTR_SIZE_MIN)
-                return refuse_size(kernel_size, size, "in its field size is less than there ever were",
-                                   why);
-        if (size > ATTR_SIZE_MAX)
-                return refuse_size(kernel_size, size,
-                                   "in its field size is more than the kernel looks at", why);
-        if (size > n)
-                return refuse_size(kernel_size, size, "in its field size is more than was sent", why);
+                wrong = "is less than a perf_event_attr ever had (0 stands for the least, 64)";
+        else if (size > ATTR_SIZE_MAX)
+                wrong = "is more than the kernel looks at";
+        else if (size > n)
+                wrong = "is more than was sent";
         *ret = size;
-        return 0;
+        return wrong ? refuse_size(kernel_size, "field size,", size, wrong, why) : 0;
 }
 
 int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refusal *why) {
-        size_t size = 0, known = kernel_size > 0 ? MIN(kernel_size, ATTR_SIZE_KNOWN) : ATTR_SIZE_KNOWN;
+        size_t size = 0,
+               known = kernel_size > 0 ? MIN(kernel_size, ATTR_SIZE_KNOWN) : ATTR_SIZE_KNOWN;
         Attr a = {};
         int r;
 
@@ -71,13 +74,15 @@ int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refu
         if (r != 0)
                 return r;
         if (kernel_size > 0 && size > kernel_size && !is_zero(bytes, kernel_size, size))
-                return refuse_size(kernel_size, size,
-                                   "has fields set that this kernel does not know", why);
+                return refuse_size(kernel_size, "field size,", size,
+                                   "covers fields that are set and that this kernel does not know",
+                                   why);
         if (size > known && !is_zero(bytes, known, size))
-                return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "attr: the fields from byte %zu on are not known to this service, and so "
-                              "nobody may set them through it; clear them",
-                              known);
+                return refuse(
+                        why, REFUSAL_NOT_PERMITTED,
+                        "attr: the fields from byte %zu on are not known to this service, and so "
+                        "nobody may set them through it; clear them",
+                        known);
         memcpy(a.bytes, bytes, MIN(size, known));
         attr_set_number(&a, ATTR_SIZE, MIN(size, known));
         *ret = a;

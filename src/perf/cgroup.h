@@ -7,6 +7,6 @@
 
 #include "core/refusal.h"
 
-/* Whether it is a directory of cgroup2, or of the hierarchy that version 1 has for perf_event. Another one of
- * version 1 is refused by the kernel (EBADF). REFUSAL_BAD_DESCRIPTOR. */
+/* Whether it is a directory of cgroup2, or of the hierarchy that version 1 has for perf_event
+ * (cgroups(7)). REFUSAL_BAD_DESCRIPTOR. */
 int cgroup_check(int fd, Refusal *why);

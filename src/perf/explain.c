@@ -31,7 +31,9 @@ static int sysctl_read(const char *path) {
 }
 
 static void asked_init(Asked *a, const Event *event, pid_t tid, int cpu) {
-        *a = (Asked){ .event = event, .pmu = event->pmu ? event->pmu->name : "(none)", .tid = tid,
+        *a = (Asked){ .event = event,
+                      .pmu = event->pmu ? event->pmu->name : "(none)",
+                      .tid = tid,
                       .cpu = cpu };
         if (tid < 0)
                 (void) snprintf(a->where, sizeof(a->where), "on CPU %d", cpu);
@@ -43,11 +45,13 @@ static void asked_init(Asked *a, const Event *event, pid_t tid, int cpu) {
 }
 
 static int explain_attr_size(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_ATTR_SIZE,
-                      "'%s' %s: it is written for a newer kernel: fields are set that this one does not "
-                      "know, whose perf_event_attr has %u bytes (property AttrSize); clear them, or use the "
-                      "event's older form",
-                      a->event->name, a->where, attr_kernel_size());
+        return refuse(
+                why, REFUSAL_ATTR_SIZE,
+                "'%s' %s: it is written for a newer kernel: fields are set that this one does not "
+                "know, whose perf_event_attr has %u bytes (property AttrSize); clear them, or use "
+                "the "
+                "event's older form",
+                a->event->name, a->where, attr_kernel_size());
 }
 
 static int explain_privilege(const Asked *a, Refusal *why) {
@@ -59,11 +63,13 @@ static int explain_privilege(const Asked *a, Refusal *why) {
 }
 
 static int explain_bad_descriptor(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                      "'%s' %s: the kernel does not take the descriptor that was given as group leader or "
-                      "cgroup: the one must be an open perf event, the other a directory of the cgroup "
-                      "hierarchy that has perf_event",
-                      a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_BAD_DESCRIPTOR,
+                "'%s' %s: the kernel does not take the descriptor that was given as group leader "
+                "or "
+                "cgroup: the one must be an open perf event, the other a directory of the cgroup "
+                "hierarchy that has perf_event",
+                a->event->name, a->where);
 }
 
 static int explain_busy(const Asked *a, Refusal *why) {
@@ -75,77 +81,90 @@ static int explain_busy(const Asked *a, Refusal *why) {
 
 static int explain_bad_address(const Asked *a, Refusal *why) {
         return refuse(why, REFUSAL_BAD_ADDRESS,
-                      "'%s' %s: an address in it cannot be used; give one that is mapped and of the right "
+                      "'%s' %s: an address in it cannot be used; give one that is mapped and of "
+                      "the right "
                       "half: user space below the middle, the kernel's above",
                       a->event->name, a->where);
 }
 
 static int explain_mixed_tracing(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_MIXED_TRACING,
-                      "'%s' %s: this uprobe is being traced through tracefs, and the kernel lets it be "
-                      "traced in one way at a time; switch it off in tracefs (events/uprobes/*/enable), or "
-                      "make another probe at the same place",
-                      a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_MIXED_TRACING,
+                "'%s' %s: this uprobe is being traced through tracefs, and the kernel lets it be "
+                "traced in one way at a time; switch it off in tracefs (events/uprobes/*/enable), "
+                "or "
+                "make another probe at the same place",
+                a->event->name, a->where);
 }
 
-/* What can be seen to be wrong in the attr; "" where nothing can. */
+#define INVALID_GROUP                                                                              \
+        "a group must fit the PMU as a whole and be of one target, and what joins it joins its "   \
+        "leader"
+
+/* What can be seen to be wrong in the attr, else what may be. */
 static void find_invalid(const Asked *a, char *ret, size_t size) {
         const struct perf_event_attr *attr = &a->event->attr;
         int rate = sysctl_read(SYSCTL "perf_event_max_sample_rate");
 
-        ret[0] = '\0';
         if (attr->freq && rate >= 0 && attr->sample_freq > (uint64_t) rate)
                 (void) snprintf(ret, size,
-                                "; the frequency of %" PRIu64 " is above kernel.perf_event_max_sample_rate "
-                                "(%d)",
+                                "the frequency of %" PRIu64
+                                " is above kernel.perf_event_max_sample_rate (%d)",
                                 (uint64_t) attr->sample_freq, rate);
         else if (attr->enable_on_exec && attr->remove_on_exec)
-                (void) snprintf(ret, size, "; enable_on_exec and remove_on_exec contradict each other");
+                (void) snprintf(ret, size,
+                                "enable_on_exec and remove_on_exec contradict each other");
         else if (attr->inherit_thread && !attr->inherit)
-                (void) snprintf(ret, size, "; inherit_thread needs inherit");
+                (void) snprintf(ret, size, "inherit_thread needs inherit");
         else if (attr->type == PERF_TYPE_BREAKPOINT)
-                (void) snprintf(ret, size,
-                                "; a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple of "
-                                "that, and on the kernel's addresses it must not exclude the kernel");
+                (void) snprintf(
+                        ret, size,
+                        "a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple "
+                        "of that, and on the kernel's addresses it must not exclude the kernel");
         else if (a->event->pmu && a->event->pmu->kind == PMU_UNCORE && a->tid >= 0)
-                (void) snprintf(ret, size,
-                                "; it is shared by several CPUs and cannot count a process: use a CPU");
+                (void) snprintf(
+                        ret, size,
+                        "it is shared by several CPUs and cannot count a process: use a CPU");
         else if (attr->exclude_kernel || attr->exclude_user || attr->exclude_hv)
                 (void) snprintf(ret, size,
-                                "; not every PMU can leave out user space or kernel: try it without :u "
-                                "and :k");
+                                INVALID_GROUP "; and not every PMU can leave out user space or "
+                                              "kernel: try it without :u and :k");
+        else
+                (void) snprintf(ret, size, INVALID_GROUP);
 }
 
 static int explain_invalid_event(const Asked *a, Refusal *why) {
         char found[256];
 
         find_invalid(a, found, sizeof(found));
-        return refuse(why, REFUSAL_INVALID_EVENT,
-                      "'%s' %s: PMU %s takes no such combination; a group must fit the PMU as a whole, be of "
-                      "the same target, and one of its members is not its leader%s",
+        return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s takes no such combination: %s",
                       a->event->name, a->where, a->pmu, found);
 }
 
 static int explain_not_permitted(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_NOT_PERMITTED,
-                      "'%s' %s: the kernel does not permit it; perf_event_open may be blocked for the "
-                      "service by a seccomp filter, a security module or kernel lockdown, and a breakpoint "
-                      "on a kernel address takes CAP_SYS_ADMIN",
-                      a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_NOT_PERMITTED,
+                "'%s' %s: the kernel does not permit it; perf_event_open may be blocked for the "
+                "service by a seccomp filter, a security module or kernel lockdown, and a "
+                "breakpoint "
+                "on a kernel address takes CAP_SYS_ADMIN",
+                a->event->name, a->where);
 }
 
 static int explain_descriptors(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_TOO_MANY_DESCRIPTORS,
-                      "'%s' %s: the service has no descriptor left; close counters, count fewer CPUs, "
-                      "or raise LimitNOFILE= in perfallocd.service",
-                      a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_TOO_MANY_DESCRIPTORS,
+                "'%s' %s: the service has no descriptor left; close counters, count fewer CPUs, "
+                "or raise LimitNOFILE= in perfallocd.service",
+                a->event->name, a->where);
 }
 
 static int explain_not_on_this_cpu(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
-                      "'%s' %s: PMU %s does not count there, or the CPU is offline; see 'perfallocctl "
-                      "pmus' for the CPUs of each PMU",
-                      a->event->name, a->where, a->pmu);
+        return refuse(
+                why, REFUSAL_NOT_ON_THIS_CPU,
+                "'%s' %s: PMU %s does not count there, or the CPU is offline; see 'perfallocctl "
+                "pmus' for the CPUs of each PMU",
+                a->event->name, a->where, a->pmu);
 }
 
 static int explain_no_such_event(const Asked *a, Refusal *why) {
@@ -153,32 +172,39 @@ static int explain_no_such_event(const Asked *a, Refusal *why) {
 
         if (a->event->pmu)
                 return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                              "'%s' %s: this machine's PMU %s has no such event; see 'perfallocctl events'",
+                              "'%s' %s: this machine's PMU %s has no such event; see 'perfallocctl "
+                              "events'",
                               a->event->name, a->where, a->pmu);
         if (type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW)
-                return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                              "'%s' %s: this machine has no core PMU that it could be counted with, as many "
-                              "virtual machines have none; see 'perfallocctl pmus', and count software "
-                              "events",
-                              a->event->name, a->where);
-        return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                      "'%s' %s: this machine has no PMU of type %u; types above 5 differ from machine to "
-                      "machine, see 'perfallocctl pmus' or /sys/bus/event_source/devices/*/type",
-                      a->event->name, a->where, type);
+                return refuse(
+                        why, REFUSAL_NO_SUCH_EVENT,
+                        "'%s' %s: this machine has no core PMU that it could be counted with, as "
+                        "many "
+                        "virtual machines have none; see 'perfallocctl pmus', and count software "
+                        "events",
+                        a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_NO_SUCH_EVENT,
+                "'%s' %s: this machine has no PMU of type %u; types above 5 differ from machine to "
+                "machine, see 'perfallocctl pmus' or /sys/bus/event_source/devices/*/type",
+                a->event->name, a->where, type);
 }
 
 static int explain_no_counter_left(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_NO_COUNTER_LEFT,
-                      "'%s' %s: no counter of PMU %s is left; each open event keeps one, enabled or "
-                      "not. Take a hold (perfalloc), or see who has them with 'perfallocctl users'",
-                      a->event->name, a->where, a->pmu);
+        return refuse(
+                why, REFUSAL_NO_COUNTER_LEFT,
+                "'%s' %s: no counter of PMU %s is left; each open event keeps one, enabled or "
+                "not. Take a hold (perfalloc), or see who has them with 'perfallocctl users'",
+                a->event->name, a->where, a->pmu);
 }
 
 static int explain_not_implemented(const Asked *a, Refusal *why) {
         return refuse(why, REFUSAL_NOT_IMPLEMENTED,
-                      "'%s' %s: this kernel cannot do it: it was built without perf events or without what "
+                      "'%s' %s: this kernel cannot do it: it was built without perf events or "
+                      "without what "
                       "the event asks for (PERF_SAMPLE_STACK_USER), or a seccomp filter hides "
-                      "perf_event_open from the service; leave that out, or change the container's filter",
+                      "perf_event_open from the service; leave that out, or change the container's "
+                      "filter",
                       a->event->name, a->where);
 }
 
@@ -190,18 +216,21 @@ static int explain_not_supported(const Asked *a, Refusal *why) {
                            : attr->sample_period > 0                    ? "sampling"
                                                                         : "what the event asks for";
 
-        return refuse(why, REFUSAL_NOT_SUPPORTED,
-                      "'%s' %s: PMU %s has no %s; ask for less, or for an event of another PMU",
-                      a->event->name, a->where, a->pmu, what);
+        return refuse(
+                why, REFUSAL_NOT_SUPPORTED,
+                "'%s' %s: PMU %s does not do %s; ask for less, or for an event of another PMU",
+                a->event->name, a->where, a->pmu, what);
 }
 
 static int explain_stack_too_deep(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_STACK_TOO_DEEP,
-                      "'%s' %s: call chains of %u frames are asked for, and kernel.perf_event_max_stack "
-                      "is %d; ask for fewer (sample_max_stack), or raise it while no event with call chains "
-                      "is open",
-                      a->event->name, a->where, a->event->attr.sample_max_stack,
-                      sysctl_read(SYSCTL "perf_event_max_stack"));
+        return refuse(
+                why, REFUSAL_STACK_TOO_DEEP,
+                "'%s' %s: call chains of %u frames are asked for, and kernel.perf_event_max_stack "
+                "is %d; ask for fewer (sample_max_stack), or raise it while no event with call "
+                "chains "
+                "is open",
+                a->event->name, a->where, a->event->attr.sample_max_stack,
+                sysctl_read(SYSCTL "perf_event_max_stack"));
 }
 
 static int explain_no_such_process(const Asked *a, Refusal *why) {
@@ -218,22 +247,14 @@ static const struct {
         int error;
         int (*explain)(const Asked *a, Refusal *why);
 } explanations[] = {
-        { E2BIG, explain_attr_size },
-        { EACCES, explain_privilege },
-        { EBADF, explain_bad_descriptor },
-        { EBUSY, explain_busy },
-        { EFAULT, explain_bad_address },
-        { EINTR, explain_mixed_tracing },
-        { EINVAL, explain_invalid_event },
-        { EMFILE, explain_descriptors },
-        { ENFILE, explain_descriptors },
-        { ENODEV, explain_not_on_this_cpu },
-        { ENOENT, explain_no_such_event },
-        { ENOSPC, explain_no_counter_left },
-        { ENOSYS, explain_not_implemented },
-        { EOPNOTSUPP, explain_not_supported },
-        { EOVERFLOW, explain_stack_too_deep },
-        { EPERM, explain_not_permitted },
+        { E2BIG, explain_attr_size },          { EACCES, explain_privilege },
+        { EBADF, explain_bad_descriptor },     { EBUSY, explain_busy },
+        { EFAULT, explain_bad_address },       { EINTR, explain_mixed_tracing },
+        { EINVAL, explain_invalid_event },     { EMFILE, explain_descriptors },
+        { ENFILE, explain_descriptors },       { ENODEV, explain_not_on_this_cpu },
+        { ENOENT, explain_no_such_event },     { ENOSPC, explain_no_counter_left },
+        { ENOSYS, explain_not_implemented },   { EOPNOTSUPP, explain_not_supported },
+        { EOVERFLOW, explain_stack_too_deep }, { EPERM, explain_not_permitted },
         { ESRCH, explain_no_such_process },
 };
 

@@ -7,6 +7,6 @@
 
 #include "perf/event.h"
 
-/* error is positive. tid and cpu as in perf_event_open(2). Returns the refusal, or -error for what is not
- * an outcome of the request (ENOMEM). */
+/* error is positive. tid and cpu as in perf_event_open(2). Returns the refusal, or -error for what
+ * is not an outcome of the request (ENOMEM). */
 int explain_open(int error, const Event *event, pid_t tid, int cpu, Refusal *why);

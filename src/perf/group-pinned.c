@@ -62,7 +62,7 @@ bool group_revive(Group *g) {
         bool changed = false;
         uint64_t now;
 
-        if (!g->pinned || !g->wanted || g->yielded)
+        if (!g->pinned)
                 return false;
         now = monotonic_nsec();
         for (size_t part = 0; part < g->n_parts; part++)

@@ -408,7 +408,7 @@ int group_resume(Group *g, Refusal *why) {
         if (group_closes_to_yield(g)) {
                 for (size_t i = 0; i < g->n_targets; i++)
                         if (g->targets[i].guarded && !g->targets[i].pending)
-                                g->targets[i].pending = true;
+                                g->targets[i].pending = g;
                 r = group_reopen(g, why);
                 if (r != 0) {
                         g->error = r > 0 ? refusal_errno(r) : -r;

@@ -46,8 +46,8 @@ bool hotplug_read(int fd) {
                 char text[RECEIVE_MAX + 1];
                 struct sockaddr_nl from = {};
                 socklen_t size = sizeof(from);
-                ssize_t n = recvfrom(fd, text, RECEIVE_MAX, MSG_DONTWAIT,
-                                     (struct sockaddr *) &from, &size);
+                ssize_t n = recvfrom(fd, text, RECEIVE_MAX, MSG_DONTWAIT, (struct sockaddr *) &from,
+                                     &size);
 
                 if (n < 0 && errno == ENOBUFS)
                         cpu = true;

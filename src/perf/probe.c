@@ -227,13 +227,13 @@ static int probe_cpu_look(const Probe *p, ProbeCpu *c, bool last) {
         int n;
 
         if (p->pmu->kind == PMU_BREAKPOINT || last)
-                n = probe_free_now(p->pmu, c->cpu, p->wanted);
+                n = probe_free_now(p->pmu, c->cpu, c->wanted);
         else {
                 (void) probe_event(p->pmu, &event, &name);
-                n = counters_are_free(p->pmu, &event, c->cpu, p->wanted);
+                n = counters_are_free(p->pmu, &event, c->cpu, c->wanted);
                 if (n == 0)
                         return 0;
-                n = n < 0 ? n : (int) p->wanted;
+                n = n < 0 ? n : (int) c->wanted;
         }
         if (is_our_fault(n))
                 return n;
@@ -258,32 +258,44 @@ static int probe_look_all(Probe *p, bool last) {
         return again;
 }
 
-int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec,
-                Probe **ret) {
+int probe_begin_each(const Pmu *pmu, const CpuSet *cpus, ProbeWants wants, void *userdata,
+                     uint64_t now_usec, Probe **ret) {
         _cleanup_(probe_freep) Probe *p = calloc(1, sizeof(Probe));
-        struct perf_event_attr event;
-        const char *name;
         int r;
 
         if (!p)
                 return -ENOMEM;
-        if (!probe_event(pmu, &event, &name) || wanted == 0)
-                return -EINVAL;
-        p->pmu = pmu;
-        p->wanted = wanted;
-        p->begun_usec = p->next_usec = now_usec;
-        p->step_usec = PROBE_STEP_USEC;
+        *p = (Probe){ .pmu = pmu,
+                      .begun_usec = now_usec,
+                      .next_usec = now_usec,
+                      .step_usec = PROBE_STEP_USEC };
         p->cpus = calloc(MAX(cpuset_count(cpus), 1u), sizeof(ProbeCpu));
         if (!p->cpus)
                 return -ENOMEM;
-        CPU_FOREACH (cpu, cpus)
-                p->cpus[p->n_cpus++] = (ProbeCpu){ .cpu = (unsigned) cpu };
+        CPU_FOREACH (cpu, cpus) {
+                ProbeCpu *c = &p->cpus[p->n_cpus++];
+
+                c->cpu = (unsigned) cpu;
+                c->wanted = wants(userdata, pmu, c->cpu);
+                c->settled = c->wanted == 0;
+        }
         r = probe_look_all(p, false);
         if (r < 0)
                 return r;
         p->again = r;
         *ret = TAKE_PTR(p);
         return 0;
+}
+
+static unsigned wants_everywhere(void *userdata, const Pmu *pmu, unsigned cpu) {
+        return *(const unsigned *) userdata;
+}
+
+int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec,
+                Probe **ret) {
+        if (!probe_can(pmu) || wanted == 0)
+                return -EINVAL;
+        return probe_begin_each(pmu, cpus, wants_everywhere, &wanted, now_usec, ret);
 }
 
 int probe_look(Probe *p, uint64_t now_usec) {

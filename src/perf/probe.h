@@ -41,13 +41,13 @@ enum {
 
 struct ProbeCpu {
         unsigned cpu;
+        unsigned wanted;
         unsigned free; /* so many were free, as far as wanted */
         bool settled;
 };
 
 struct Probe {
         const Pmu *pmu;
-        unsigned wanted;
         uint64_t begun_usec; /* CLOCK_MONOTONIC, as all times here */
         uint64_t next_usec;
         uint64_t step_usec;
@@ -70,6 +70,11 @@ bool probe_can(const Pmu *pmu);
  * tell nothing about. */
 int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec,
                 Probe **ret);
+
+/* The same with a number for each CPU, as wants() says; 0 asks for nothing. */
+typedef unsigned (*ProbeWants)(void *userdata, const Pmu *pmu, unsigned cpu);
+int probe_begin_each(const Pmu *pmu, const CpuSet *cpus, ProbeWants wants, void *userdata,
+                     uint64_t now_usec, Probe **ret);
 int probe_look(Probe *p, uint64_t now_usec);
 
 /* How many are free on one CPU at this moment, at one look: the largest flexible group that is on

@@ -117,8 +117,8 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
                    *tracer = procfs_field(status, "TracerPid");
-        /* Between giving up its memory and being a zombie a thread is on its way out, and no files in
-         * /proc are its own any more. */
+        /* Between giving up its memory and being a zombie a thread is on its way out, and no files
+         * in /proc are its own any more. */
         bool lives = state && *state != 'Z' && *state != 'X' &&
                      (f->kernel_thread || procfs_field(status, "VmSize"));
         unsigned uid[3], gid[3];

@@ -40,6 +40,7 @@ struct Seize {
         SeizeRule rule;
         Refusal *why;
         size_t n_new; /* threads found in this round */
+        bool blocked; /* one of the family had a thread in this round */
 };
 
 Task *seize_find_task(const Seize *s, pid_t tid);

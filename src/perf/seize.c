@@ -17,6 +17,7 @@
 
 #define PF_IO_WORKER   0x00000010u
 #define PF_USER_WORKER 0x00004000u
+#define SEIZE_TRIES    8       /* while others trace it and let it go */
 #define WAIT_STEP_NSEC 1000000 /* a parent inside vfork never tells: it is looked for */
 
 /* New children of a stopped thread are seized by the kernel, in the moment they are born. */
@@ -31,7 +32,7 @@ static uint64_t now_usec(void) {
 }
 
 /* The kernel refuses to seize it: why? 1: it is no part of the tree (any more). */
-static int task_unseizable(Seize *s, Task *t) {
+static int task_unseizable(Seize *s, Task *t, bool last) {
         TaskState state;
         pid_t tracer;
 
@@ -43,6 +44,12 @@ static int task_unseizable(Seize *s, Task *t) {
                 t->standing = t->stopped = state.state == 't';
                 return 0;
         }
+        if (tracer > 0 && (!task_state(tracer, &state) ||
+                           (s->rule.family > 0 && state.parent == s->rule.family))) {
+                /* it lets go soon, or has by now */
+                s->blocked = true;
+                return 1;
+        }
         if (tracer > 0)
                 return refuse(s->why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) t->group->pid, (int) tracer);
@@ -50,6 +57,8 @@ static int task_unseizable(Seize *s, Task *t) {
         t->standing = state.flags & (PF_IO_WORKER | PF_USER_WORKER);
         if (t->standing)
                 return 0;
+        if (!last)
+                return -EAGAIN; /* whoever traced it has just let it go */
         return refuse(s->why, REFUSAL_NOT_PERMITTED, "process %d cannot be traced",
                       (int) t->group->pid);
 }
@@ -61,11 +70,15 @@ static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
         r = task_add(s, g, tid, &t);
         if (r < 0)
                 return r;
-        if (ptrace(PTRACE_SEIZE, tid, NULL, OPTIONS) >= 0) {
-                (void) ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-                return 0;
+        for (int tries = 1;; tries++) {
+                if (ptrace(PTRACE_SEIZE, tid, NULL, OPTIONS) >= 0) {
+                        (void) ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+                        return 0;
+                }
+                r = errno == EPERM ? task_unseizable(s, t, tries == SEIZE_TRIES) : 1;
+                if (r != -EAGAIN)
+                        break;
         }
-        r = errno == EPERM ? task_unseizable(s, t) : 1;
         if (r == 1) {
                 task_forget(s, t);
                 s->n_new--;
@@ -104,7 +117,8 @@ static int group_check(Seize *s, Tgroup *g) {
 
         r = process_read(g->pidfd, &g->facts, s->why);
         if (r == 0 && g->facts.zombie)
-                return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) g->pid);
+                return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended",
+                              (int) g->pid);
         if (r != 0 || s->rule.any)
                 return r;
         words = process_untraceable(&g->facts, s->rule.uid, s->rule.gids, s->rule.n_gids);
@@ -251,7 +265,7 @@ static int round_look(Seize *s, uint64_t deadline_usec) {
                 if (now_usec() >= deadline_usec)
                         return refuse_late(s, g);
                 next = TAILQ_NEXT(g, entry);
-                if (r == REFUSAL_NO_SUCH_PROCESS || TAILQ_EMPTY(&g->tasks))
+                if (r == REFUSAL_NO_SUCH_PROCESS || (TAILQ_EMPTY(&g->tasks) && !s->blocked))
                         group_forget(s, g);
         }
         return 0;
@@ -282,12 +296,15 @@ static int settle(Seize *s, pid_t root, uint64_t deadline_usec) {
                 int r;
 
                 s->n_new = 0;
+                s->blocked = false;
                 r = round_look(s, deadline_usec);
                 if (r == 0)
                         r = stops_wait(s, deadline_usec);
                 if (r != 0)
                         return r;
-                quiet = s->n_new == 0 ? quiet + 1 : 0;
+                if (s->blocked)
+                        (void) nanosleep(&(struct timespec){ .tv_nsec = WAIT_STEP_NSEC }, NULL);
+                quiet = s->n_new == 0 && !s->blocked ? quiet + 1 : 0;
         }
         return groups_check(s, root);
 }

@@ -28,6 +28,8 @@ struct SeizeRule {
         uid_t uid; /* the client's, with any as well */
         const gid_t *gids;
         size_t n_gids;
+        pid_t family; /* whose children let go soon when they trace somebody, as we do; 0: nobody's
+                       */
 };
 
 /* Plain data: it travels over a socket as it is. */

@@ -176,8 +176,8 @@ static void test_reaps_what_has_ended(void) {
         subject_end(&alive);
 }
 
-/* A breakpoint is closed while it yields: then the kernel could not remove it from a process that has become
- * somebody else's program. */
+/* A breakpoint is closed while it yields: then the kernel could not remove it from a process that
+ * has become somebody else's program. */
 static void test_guarded_is_pending_again_when_it_was_opened_anew(void) {
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
         Subject guarded, free;

@@ -37,8 +37,8 @@ static void bear_two(void *userdata) {
 
 static void test_descends_from_all_above(void) {
         pid_t child, parent;
-        pid_t *shared = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                             -1, 0);
+        pid_t *shared = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
         g_assert_true(shared != MAP_FAILED);
         child = child_start(bear_two, shared);

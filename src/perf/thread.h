@@ -4,9 +4,9 @@
 /*
  * One thread, held so that its number cannot come to mean another one unnoticed.
  *
- * A directory of /proc belongs to the thread and not to its number (and is to be had before Linux 6.9's
- * PIDFD_THREAD): what is in it is gone when the thread is. Who was found under the number before something
- * was done by it, and is there afterwards, was there all the time.
+ * A directory of /proc belongs to the thread and not to its number (and is to be had before
+ * Linux 6.9's PIDFD_THREAD): what is in it is gone when the thread is. Who was found under the
+ * number before something was done by it, and is there afterwards, was there all the time.
  */
 
 #include <sys/types.h>

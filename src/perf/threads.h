@@ -19,7 +19,8 @@ struct Threads {
 
 #define THREADS_NULL ((Threads){})
 
-/* What lives may be missing when another thread ends meanwhile. REFUSAL_NO_SUCH_PROCESS when there is no such process (or /proc hides it from us). */
+/* What lives may be missing when another thread ends meanwhile. REFUSAL_NO_SUCH_PROCESS when there
+ * is no such process (or /proc hides it from us). */
 int threads_list(pid_t pid, Threads *ret, Refusal *why);
 
 /* Whether these are all threads of the process now, without fail. -ENOMEM and the like. */

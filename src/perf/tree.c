@@ -33,7 +33,8 @@ bool tree_has_children(pid_t pid, const Threads *threads) {
         return false;
 }
 
-bool tree_descends(pid_t pid, bool (*is_it)(const void *userdata, pid_t pid), const void *userdata) {
+bool tree_descends(pid_t pid, bool (*is_it)(const void *userdata, pid_t pid),
+                   const void *userdata) {
         for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
                 pid_t parent = tree_parent(pid), grandparent;
 

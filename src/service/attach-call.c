@@ -35,7 +35,7 @@ DEFINE_CLEANUP(AttachCall *, attach_call_free)
 static AttachCall *attach_call_find(Service *s, const sd_bus_message *m) {
         AttachCall *c;
 
-        LIST_FOREACH(c, &s->attach_calls, calls)
+        LIST_FOREACH (c, &s->attach_calls, calls)
                 if (c->m == m)
                         return c;
         return NULL;
@@ -58,11 +58,12 @@ void attach_calls_forget_counter(Service *s, const Counter *counter) {
                 next = LIST_NEXT(c, calls);
                 if (c->counter != counter)
                         continue;
-                /* What waits for polkit or in the queue comes back, and is told by sd-bus that there is no
-                 * such object. */
-                if (c->attaching.job) {
+                /* What waits for polkit or in the queue comes back, and is told by sd-bus that
+                 * there is no such object. */
+                if (attaching_is_waiting(&c->attaching)) {
                         Refusal why;
-                        int r = refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed", counter->path);
+                        int r = refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed",
+                                       counter->path);
 
                         reply_failure_later(c->m, r, &why);
                 }
@@ -89,10 +90,11 @@ static int counter_takes_targets(const Counter *c, Refusal *why) {
         if (set->group->scope != GROUP_PROCESS)
                 return refuse_scope(c, why);
         if (set->handed_out)
-                return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "%s: its descriptors were handed out (GetFds), so nothing can be attached "
-                              "to it any more; open another counter",
-                              c->path);
+                return refuse(
+                        why, REFUSAL_NOT_PERMITTED,
+                        "%s: its descriptors were handed out (GetFds), so nothing can be attached "
+                        "to it any more; open another counter",
+                        c->path);
         if (set->group->wanted)
                 return refuse(why, REFUSAL_COUNTER_RUNNING,
                               "%s is counting: stop it before a process is attached", c->path);
@@ -103,12 +105,14 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
         const CounterSet *set = c->set;
 
         if (set->group->pinned)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'descendants': %s is pinned, and pinned events are not inherited",
-                              c->path);
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "option 'descendants': %s is pinned, and pinned events are not inherited",
+                        c->path);
         if (set->monitor && group_closes_to_yield(set->group))
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'descendants': %s is a monitor that gives way by closing its event, "
+                              "option 'descendants': %s is a monitor that gives way by closing its "
+                              "event, "
                               "and descendants cannot be found again afterwards",
                               c->path);
         return 0;
@@ -158,8 +162,8 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         r = attaching_hold(a, (pid_t) pid, seen & 1u << OPTION_PIDFD ? o.pidfd : -1, why);
         if (r == 0 && a->pid != (pid_t) pid)
                 return refuse(why, REFUSAL_INVALID_PROCESS,
-                              "option 'pidfd': the descriptor holds process %d, not %u", (int) a->pid,
-                              pid);
+                              "option 'pidfd': the descriptor holds process %d, not %u",
+                              (int) a->pid, pid);
         return r;
 }
 
@@ -179,7 +183,7 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
 static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attaching.facts;
 
-        if (facts->tracer > 0)
+        if (facts->tracer > 0 && !helper_frees(c->service->helper, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) facts->pid, (int) facts->tracer);
         return MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
@@ -214,10 +218,14 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Atta
 
         if (!c)
                 return -ENOMEM;
-        *c = (AttachCall){ .service = s, .counter = counter, .set = counter->set,
-                           .m = sd_bus_message_ref(m), .peer = peer_ref(peer) };
-        c->attaching = (Attaching){ .service = s, .peer = peer, .done = attach_call_attached,
-                                    .userdata = c, .pidfd = -1 };
+        *c = (AttachCall){ .service = s,
+                           .counter = counter,
+                           .set = counter->set,
+                           .m = sd_bus_message_ref(m),
+                           .peer = peer_ref(peer) };
+        c->attaching = (Attaching){
+                .service = s, .peer = peer, .done = attach_call_attached, .userdata = c, .pidfd = -1
+        };
         LIST_INSERT_HEAD(&s->attach_calls, c, calls);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
         if (r == 0)
@@ -304,15 +312,16 @@ static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
         if (r != 0)
                 return r;
         place = group_find_target(g, (pid_t) pid);
-        if (place < g->n_targets && (!g->targets[place].pending || g->targets[place].pending == g)) {
+        if (place < g->n_targets &&
+            (!g->targets[place].pending || g->targets[place].pending == g)) {
                 counter_set_detach(set, place);
                 return 0;
         }
         r = process_open((pid_t) pid, &pidfd, why);
         if (r != REFUSAL_NO_SUCH_PROCESS)
                 return r != 0 ? r
-                              : refuse(why, REFUSAL_NOT_ATTACHED, "process %u is not attached to %s",
-                                       pid, c->path);
+                              : refuse(why, REFUSAL_NOT_ATTACHED,
+                                       "process %u is not attached to %s", pid, c->path);
         /* Descendants of a target that has ended may still be counted. */
         for (place = 0; place < g->n_targets; place++)
                 if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {

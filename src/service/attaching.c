@@ -2,14 +2,18 @@
 #include "attaching.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "perf/tree.h"
+#include "service/helper-wire.h"
 #include "service/trace-rule.h"
 
-#define THREAD_ROUNDS 8  /* tries to open on all threads while none is born */
-#define TREE_ROUNDS   2  /* likewise where nobody at all may be born */
-#define TREE_THREADS  64 /* with more of them a look at their children takes too long for the loop */
+#define THREAD_ROUNDS 8 /* tries to open on all threads while none is born */
+#define TREE_ROUNDS   2 /* likewise where nobody at all may be born */
+#define TREE_THREADS                                                                               \
+        64 /* with more of them a look at their children takes too long for the loop               \
+            */
 
 int attaching_hold(Attaching *a, pid_t pid, int pidfd, Refusal *why) {
         int r;
@@ -153,6 +157,8 @@ static int attaching_check_tree(const Attaching *a, const HelperTree *tree, Refu
 
 /* ---- a tree that stands ---- */
 
+static int attachings_pump(Service *s, const Attaching *self);
+
 static int attaching_open_tree(Attaching *a, const HelperTree *tree, Refusal *why) {
         _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
         size_t n = 0;
@@ -169,14 +175,33 @@ static int attaching_open_tree(Attaching *a, const HelperTree *tree, Refusal *wh
         return r == 0 ? attaching_open_threads(a, tids, n, why) : r;
 }
 
+/* The same, and whether the tree has stood until all was open. */
+static int attaching_opened_tree(Attaching *a, HelperJob *job, const HelperTree *tree,
+                                 Refusal *why) {
+        int r = attaching_open_tree(a, tree, why);
+
+        if (r != 0) {
+                helper_job_cancel(job);
+                return r;
+        }
+        r = helper_release(job, why);
+        if (r == 0)
+                attaching_accept(a);
+        else
+                attaching_undo(a);
+        return r;
+}
+
 /* The helper could not stop the tree for us. */
 static int attaching_refused(Attaching *a, int r, const Refusal *why, Refusal *ret) {
         if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
-                /* one of its children: they need not be stopped, but nothing less stops its threads */
-                return refuse(ret, REFUSAL_BUSY,
-                              "process %d makes threads faster than they can be counted; try again, or "
-                              "open the counter before it starts them",
-                              (int) a->pid);
+                /* one of its children: they need not be stopped, but nothing less stops its threads
+                 */
+                return refuse(
+                        ret, REFUSAL_BUSY,
+                        "process %d makes threads faster than they can be counted; try again, or "
+                        "open the counter before it starts them",
+                        (int) a->pid);
         if (r == REFUSAL_NOT_PERMITTED)
                 (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
         *ret = *why;
@@ -188,41 +213,74 @@ static void attaching_seized(void *userdata, int r, const HelperTree *tree, cons
         HelperJob *job = TAKE_PTR(a->job);
         Refusal mine = REFUSAL_NULL;
 
-        if (r != 0) {
-                r = r > 0 ? attaching_refused(a, r, why, &mine) : r;
-                a->done(a->userdata, r, &mine);
-                return;
-        }
-        r = attaching_open_tree(a, tree, &mine);
-        if (r != 0)
-                helper_job_cancel(job);
-        else {
-                r = helper_release(job, &mine);
-                if (r == 0)
-                        attaching_accept(a);
-                else
-                        attaching_undo(a);
-        }
+        if (r > 0)
+                r = attaching_refused(a, r, why, &mine);
+        else if (r == 0)
+                r = attaching_opened_tree(a, job, tree, &mine);
+        fairqueue_remove(&a->service->seizes, &a->turn);
+        (void) attachings_pump(a->service, NULL);
         a->done(a->userdata, r, &mine);
 }
 
-static int attaching_seize(Attaching *a) {
+/* Users take turns, one tree each: a tree may take two seconds, and nobody is to wait for all of
+ * another's. */
+void attachings_init(Service *s) {
+        fairqueue_init(&s->seizes, 1, HELPER_SEIZES_MAX, UINT_MAX);
+}
+
+static int attaching_start(Attaching *a) {
         const SeizeRule rule = {
                 .any = !attaching_is_guarded(a),
                 .uid = a->peer->uid,
                 .gids = a->peer->gids,
                 .n_gids = a->peer->n_gids,
         };
-        int r = helper_seize(a->service->helper, a->pidfd, &rule, HELPER_SEIZE_MAX_USEC / 2,
-                             attaching_seized, a, &a->job);
 
+        return helper_seize(a->service->helper, a->pidfd, &rule, HELPER_SEIZE_MAX_USEC,
+                            attaching_seized, a, &a->job);
+}
+
+/* Starts whoever may; what fails for self is returned, others are told. */
+static int attachings_pump(Service *s, const Attaching *self) {
+        FairItem *item;
+        int failed = 0;
+
+        if (s->pumping)
+                return 0;
+        s->pumping = true;
+        while ((item = fairqueue_next(&s->seizes))) {
+                Attaching *a = container_of(item, Attaching, turn);
+                int r = attaching_start(a);
+
+                if (r == 0)
+                        continue;
+                fairqueue_remove(&s->seizes, &a->turn);
+                if (a == self)
+                        failed = r;
+                else
+                        a->done(a->userdata, r, NULL);
+        }
+        s->pumping = false;
+        return failed;
+}
+
+static int attaching_seize(Attaching *a) {
+        int r = fairqueue_add(&a->service->seizes, &a->turn, a->peer->uid);
+
+        if (r == 0)
+                r = attachings_pump(a->service, a);
         return r < 0 ? r : -EINPROGRESS;
+}
+
+bool attaching_is_waiting(const Attaching *a) {
+        return a->job || a->turn.user;
 }
 
 /* ---- a process that bears nobody meanwhile ---- */
 
-/* One try: whether all threads are open, and with descendants there are none yet. If not, then somebody was
- * born or has ended meanwhile, or this is not the way to do it; and nothing is open. */
+/* One try: whether all threads are open, and with descendants there are none yet. If not, then
+ * somebody was born or has ended meanwhile, or this is not the way to do it; and nothing is open.
+ */
 static int attaching_try(Attaching *a, bool *ret_current, Refusal *why) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         pid_t last = tree_last_born();
@@ -232,8 +290,8 @@ static int attaching_try(Attaching *a, bool *ret_current, Refusal *why) {
         r = threads_list(a->pid, &threads, why);
         if (r != 0)
                 return r;
-        if (a->descendants && (last == 0 || threads.n_tids > TREE_THREADS ||
-                               tree_has_children(a->pid, &threads)))
+        if (a->descendants &&
+            (last == 0 || threads.n_tids > TREE_THREADS || tree_has_children(a->pid, &threads)))
                 return 0;
         r = attaching_open_threads(a, threads.tids, threads.n_tids, why);
         if (r != 0)
@@ -301,6 +359,10 @@ int attaching_open(Attaching *a, Refusal *why) {
 
 void attaching_done(Attaching *a) {
         a->job = helper_job_cancel(a->job);
+        if (a->turn.user) {
+                fairqueue_remove(&a->service->seizes, &a->turn);
+                (void) attachings_pump(a->service, NULL);
+        }
         attaching_undo(a);
         a->n_sets = 0;
         a->pidfd = close_fd(a->pidfd);

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * One process on its way under some counters: held, inspected, opened disabled on all its threads, inspected
- * again, and only then to count.
+ * One process on its way under some counters: held, inspected, opened disabled on all its threads,
+ * inspected again, and only then to count.
  *
- * Its threads are listed, opened and listed again; what was opened is good if nobody was born meanwhile.
- * Where that does not come about, and where descendants that live already are to be counted too, a helper
- * stops the whole tree for a moment (perf/seize.h), which passes the trace rule process by process.
+ * Its threads are listed, opened and listed again; what was opened is good if nobody was born
+ * meanwhile. Where that does not come about, and where descendants that live already are to be
+ * counted too, a helper stops the whole tree for a moment (perf/seize.h), which passes the trace
+ * rule process by process.
  *
  * For OpenCounters and AttachProcess: they say who asks, ask polkit, and answer.
  */
@@ -16,8 +17,8 @@
 
 typedef struct Attaching Attaching;
 
-/* Called from the loop when what was begun is over: 0, a refusal or a negative errno. Nothing of a failed
- * opening is left. */
+/* Called from the loop when what was begun is over: 0, a refusal or a negative errno. Nothing of a
+ * failed opening is left. */
 typedef void (*AttachingDone)(void *userdata, int r, const Refusal *why);
 
 struct Attaching {
@@ -32,13 +33,14 @@ struct Attaching {
 
         bool inspected;
         ProcessFacts facts;    /* once inspected */
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may */
+        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
+                                */
         bool allowed;          /* for the caller to set: count-other was granted */
 
         HelperJob *job;
+        FairItem turn;     /* to have the tree stopped */
         CounterSet **sets; /* to which it is attached, or is going to be; borrowed */
         size_t n_sets;
-        unsigned round;
 };
 
 #define ATTACHING_NULL ((Attaching){ .pidfd = -1 })
@@ -50,14 +52,19 @@ int attaching_hold(Attaching *a, pid_t pid, int pidfd, Refusal *why);
 /* Has the target looked at: 0, done will be called. */
 int attaching_inspect(Attaching *a);
 
-/* Opens the target's threads for all the sets, disabled, and, once done, sets that are started count them. 0:
- * it is done already; -EINPROGRESS: done will be called. Refusals are those of perf_event_open(2), and
- *   REFUSAL_ALREADY_ATTACHED  it or one of its descendants is attached, or it descends from one that is,
- *   REFUSAL_BUSY              it does not stand still, or somebody traces it or one of its descendants,
- *   REFUSAL_NOT_PERMITTED     somebody in the tree may not be traced (untraceable says who, and the
- *                             caller may ask for count-other and open again), or it has changed meanwhile,
- *   REFUSAL_NO_SUCH_PROCESS   it has ended. */
+/* Opens the target's threads for all the sets, disabled, and, once done, sets that are started
+ * count them. 0: it is done already; -EINPROGRESS: done will be called. Refusals are those of
+ * perf_event_open(2), and REFUSAL_ALREADY_ATTACHED  it or one of its descendants is attached, or it
+ * descends from one that is, REFUSAL_BUSY              it does not stand still, or somebody traces
+ * it or one of its descendants, REFUSAL_NOT_PERMITTED     somebody in the tree may not be traced
+ * (untraceable says who, and the caller may ask for count-other and open again), or it has changed
+ * meanwhile, REFUSAL_NO_SUCH_PROCESS   it has ended. */
 int attaching_open(Attaching *a, Refusal *why);
 
 /* Forgets the target, and undoes what is under way. */
 void attaching_done(Attaching *a);
+
+/* Whether an answer is awaited: done will be called. */
+bool attaching_is_waiting(const Attaching *a);
+
+void attachings_init(Service *s);

@@ -6,6 +6,7 @@
 
 #include "service/hold.h"
 #include "service/log.h"
+#include "service/pcp-perfalloc.h"
 #include "yield/likwid-lock.h"
 #include "yield/nmi-watchdog.h"
 #include "yield/pcp-lock.h"
@@ -14,6 +15,7 @@ struct Bridges {
         BridgeHost host;
         BridgesConfig config; /* that they were made from */
         Bridge *all[_BRIDGE_KIND_MAX];
+        PcpPerfalloc *perfalloc; /* goes with the bridge to PCP */
 };
 
 static uid_t bridges_holder(void *userdata) {
@@ -45,7 +47,15 @@ static int pcp_lock_make(Service *s, const BridgesConfig *c, Bridge **ret) {
                 r = path_choose(&c->pcp, usual, &path);
         if (r < 0 || !path)
                 return r;
-        return pcp_lock_new(&s->bridges->host, path, c->pcp_grace_usec, ret);
+        r = pcp_lock_new(&s->bridges->host, path, c->pcp_grace_usec, ret);
+        if (r < 0)
+                return r;
+        /* without PCP there is no such directory */
+        r = pcp_perfalloc_new(s, *ret, path, &s->bridges->perfalloc);
+        if (r < 0 && r != -ENOENT)
+                log_plain(LOG_WARNING, "PCP's own perfalloc is not noticed: %s: %s", path,
+                          strerror(-r));
+        return 0;
 }
 
 static int likwid_lock_make(Service *s, const BridgesConfig *c, Bridge **ret) {
@@ -99,8 +109,11 @@ static int bridges_new(Service *s) {
         s->bridges = calloc(1, sizeof(Bridges));
         if (!s->bridges)
                 return -ENOMEM;
-        s->bridges->host = (BridgeHost){ .roster = &s->roster, .event = s->event,
-                                         .holder = bridges_holder, .say = bridges_say, .userdata = s };
+        s->bridges->host = (BridgeHost){ .roster = &s->roster,
+                                         .event = s->event,
+                                         .holder = bridges_holder,
+                                         .say = bridges_say,
+                                         .userdata = s };
         return 0;
 }
 
@@ -117,6 +130,8 @@ int bridges_load(Service *s) {
 
                 if (!first && kinds[i].same(&all->config, &s->config.bridges))
                         continue;
+                if (i == BRIDGE_PCP_LOCK)
+                        all->perfalloc = pcp_perfalloc_free(all->perfalloc);
                 *b = bridge_free(*b);
                 r = kinds[i].make(s, &s->config.bridges, b);
                 if (r < 0) {
@@ -124,12 +139,17 @@ int bridges_load(Service *s) {
                         fault = r;
                 } else
                         log_plain(LOG_DEBUG, "Bridge %s: %s", kinds[i].name,
-                                  !*b                     ? "switched off, or nothing to bridge to"
+                                  !*b                    ? "switched off, or nothing to bridge to"
                                   : bridge_is_active(*b) ? "active"
                                                          : "inactive, the other side is not there");
         }
         all->config = s->config.bridges;
         return fault;
+}
+
+void bridges_forget_lock(Service *s, pid_t pid) {
+        if (s->bridges)
+                pcp_perfalloc_forget(s->bridges->perfalloc, pid);
 }
 
 void bridges_hold_changed(Service *s) {
@@ -155,6 +175,7 @@ int bridges_append_features(Service *s, sd_bus_message *reply) {
 void bridges_done(Service *s) {
         if (!s->bridges)
                 return;
+        pcp_perfalloc_free(s->bridges->perfalloc);
         for (size_t i = 0; i < _BRIDGE_KIND_MAX; i++)
                 bridge_free(s->bridges->all[i]);
         free(s->bridges);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The bridges of section [Bridges] in perfallocd.conf(5): made from the configuration, and made anew when that has
- * changed.
+ * The bridges of section [Bridges] in perfallocd.conf(5): made from the configuration, and made
+ * anew when that has changed.
  */
 
 #include "service/service.h"
@@ -15,9 +15,13 @@ typedef enum BridgeKind {
         _BRIDGE_KIND_MAX,
 } BridgeKind;
 
-/* Makes them as the configuration says; those whose part of it has not changed stay. Bridges that cannot be made
- * are said in the journal. -ENOMEM. */
+/* Makes them as the configuration says; those whose part of it has not changed stay. Bridges that
+ * cannot be made are said in the journal. -ENOMEM. */
 int bridges_load(Service *s);
+
+/* This process asks for a hold of its own: if it has PCP's lock too, that is no reason for another
+ * one. */
+void bridges_forget_lock(Service *s, pid_t pid);
 
 /* The oldest hold may be another one now. */
 void bridges_hold_changed(Service *s);

@@ -56,8 +56,8 @@ static int time_set(Config *c, size_t offset, const char *name, const char *valu
         uint64_t usec;
 
         if (timespan_parse(value, &usec) < 0 || usec == 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no time like 8h or infinity", name,
-                              value);
+                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no time like 8h or infinity",
+                              name, value);
         *(uint64_t *) ((char *) c + offset) = usec;
         return 0;
 }
@@ -89,7 +89,8 @@ static int path_set(Config *c, size_t offset, const char *name, const char *valu
                 memcpy(path.path, value, strlen(value));
         } else if (strcmp(value, "auto") != 0)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "%s=%.256s is none of auto, no, nor a path from / on of fewer than %u bytes",
+                              "%s=%.256s is none of auto, no, nor a path from / on of fewer than "
+                              "%u bytes",
                               name, value, BRIDGE_PATH_MAX);
         *p = path;
         return 0;

@@ -43,6 +43,6 @@ struct Config {
 
 void config_default(Config *c);
 
-/* Reads the file over c. A line that is wrong is said in the journal, by file and line, and has no effect;
- * the others have. A file that does not exist is fine. */
+/* Reads the file over c. A line that is wrong is said in the journal, by file and line, and has no
+ * effect; the others have. A file that does not exist is fine. */
 void config_load(Config *c, const char *path);

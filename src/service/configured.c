@@ -52,7 +52,8 @@ static int events_set(MonitorSpec *spec, const char *value, Refusal *why) {
 
         if (!words)
                 return -ENOMEM;
-        for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        for (char *word = strtok_r(words, " \t", &rest); word;
+             word = strtok_r(NULL, " \t", &rest)) {
                 Event *events = reallocarray(spec->events, spec->n_events + 1, sizeof(Event));
                 int r;
 
@@ -73,8 +74,8 @@ static int cpus_set(MonitorSpec *spec, const char *value, Refusal *why) {
         if (r != 0)
                 return r;
         if (cpuset_is_empty(&spec->cpus) || !cpuset_is_subset(&spec->cpus, &spec->pmus->present))
-                return refuse(why, REFUSAL_INVALID_ARGS, "Cpus=%s: this machine has not all of them",
-                              value);
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "Cpus=%s: this machine has not all of them", value);
         spec->has_cpus = true;
         return 0;
 }
@@ -123,8 +124,9 @@ static int setting_set(void *userdata, const char *section, const char *name, co
                 const char *name;
                 int (*set)(MonitorSpec *spec, const char *value, Refusal *why);
         } settings[] = {
-                { "Events", events_set }, { "Cpus", cpus_set },         { "Group", group_set },
-                { "Yield", yield_set },   { "Priority", priority_set }, { "Interval", interval_set },
+                { "Events", events_set },     { "Cpus", cpus_set },
+                { "Group", group_set },       { "Yield", yield_set },
+                { "Priority", priority_set }, { "Interval", interval_set },
         };
 
         if (strcmp(section, "Monitor") != 0)
@@ -232,15 +234,18 @@ static int configured_new(Service *s, const char *name, const ConfigFile *file,
 
         if (!c)
                 return -ENOMEM;
-        *c = (Configured){ .service = s, .name = strdup(name), .text = strdup(file->text),
-                           .interval_usec = spec->interval_usec, .present = true };
+        *c = (Configured){ .service = s,
+                           .name = strdup(name),
+                           .text = strdup(file->text),
+                           .interval_usec = spec->interval_usec,
+                           .present = true };
         if (!c->name || !c->text)
                 return -ENOMEM;
         r = configured_open(c, spec, why);
         if (r == 0 && spec->interval_usec != UINT64_MAX)
                 r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_BOOTTIME,
-                                               spec->interval_usec, USEC_PER_SEC,
-                                               configured_report, c);
+                                               spec->interval_usec, USEC_PER_SEC, configured_report,
+                                               c);
         if (r != 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -252,7 +257,7 @@ static int configured_new(Service *s, const char *name, const ConfigFile *file,
 static Configured *configured_find(Service *s, const char *name) {
         Configured *c;
 
-        LIST_FOREACH(c, &s->configured, configured)
+        LIST_FOREACH (c, &s->configured, configured)
                 if (strcmp(c->name, name) == 0)
                         return c;
         return NULL;
@@ -263,8 +268,7 @@ static void configured_remove(Configured *c) {
         configured_free(c);
 }
 
-static int configured_apply(Service *s, const char *name, const ConfigFile *file,
-                            Configured *old) {
+static int configured_apply(Service *s, const char *name, const ConfigFile *file, Configured *old) {
         _cleanup_(spec_done) MonitorSpec spec = { .pmus = &s->pmus, .interval_usec = UINT64_MAX };
         Refusal why = REFUSAL_NULL;
         Configured *c;
@@ -332,7 +336,7 @@ int configured_load(Service *s, const char *directory) {
                 log_plain(LOG_WARNING, "%s: cannot be read: %s", directory, strerror(errno));
                 return 0;
         }
-        LIST_FOREACH(c, &s->configured, configured)
+        LIST_FOREACH (c, &s->configured, configured)
                 c->present = false;
         for (int i = 0; i < n; i++) {
                 if (r == 0)

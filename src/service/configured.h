@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Monitors that count all the time because the administrator says so: one for each file monitors.d/NAME.conf,
- * see perfallocd.conf(5). They belong to root.
+ * Monitors that count all the time because the administrator says so: one for each file
+ * monitors.d/NAME.conf, see perfallocd.conf(5). They belong to root.
  */
 
 #include "service/service.h"
 
 typedef struct Configured Configured;
 
-/* Reads the directory again: what has not changed goes on counting, what has is closed and opened anew, what
- * has gone is closed. A file that is wrong is refused as a whole, said in the journal; an earlier version of
- * it stays. -ENOMEM. */
+/* Reads the directory again: what has not changed goes on counting, what has is closed and opened
+ * anew, what has gone is closed. A file that is wrong is refused as a whole, said in the journal;
+ * an earlier version of it stays. -ENOMEM. */
 int configured_load(Service *s, const char *directory);
 
 void configured_done(Service *s);

@@ -237,13 +237,15 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
 
         if (set->monitor)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "%s is a monitor: it gives way, and so its descriptors stay here", c->path);
+                              "%s is a monitor: it gives way, and so its descriptors stay here",
+                              c->path);
         n = group_descriptors(set->group, c->event, fds, FDS_MAX);
         if (n > FDS_MAX)
-                return refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                              "%s has %zu descriptors, and a message carries %u: open it as several "
-                              "counters, with fewer CPUs (option 'cpus') or threads each",
-                              c->path, n, FDS_MAX);
+                return refuse(
+                        why, REFUSAL_LIMITS_EXCEEDED,
+                        "%s has %zu descriptors, and a message carries %u: open it as several "
+                        "counters, with fewer CPUs (option 'cpus') or threads each",
+                        c->path, n, FDS_MAX);
         *ret_n = n;
         return 0;
 }
@@ -311,10 +313,10 @@ static const sd_bus_vtable counter_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reset,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("Read", SD_BUS_NO_ARGS,
-                                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec,
-                                              "s", quality),
-                                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Read", SD_BUS_NO_ARGS,
+                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "s", quality),
+                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
                                 method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),

@@ -87,7 +87,8 @@ static void counter_set_guarded(void *userdata, int r, const ProcessFacts *facts
                 : r > 0                      ? why->text
                                              : target_untraceable(t, facts);
         if (words) {
-                log_plain(LOG_NOTICE, "Process %d is not counted any more by a counter of uid %u: %s.",
+                log_plain(LOG_NOTICE,
+                          "Process %d is not counted any more by a counter of uid %u: %s.",
                           (int) t->pid, (unsigned) set->uid, words);
                 counter_set_detach(set, place);
                 return;

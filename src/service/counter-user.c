@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter.h"
 
+#include "service/sampler.h"
+
 /* The connections that use a counter set. */
 
 static CounterUser *counter_set_find_user(const CounterSet *set, const Peer *peer) {
         CounterUser *u;
 
-        LIST_FOREACH(u, &set->users, users)
+        LIST_FOREACH (u, &set->users, users)
                 if (u->peer == peer)
                         return u;
         return NULL;
@@ -58,8 +60,10 @@ void counter_set_drop_readers(CounterSet *set) {
 
         for (u = LIST_FIRST(&set->users); u; u = next) {
                 next = LIST_NEXT(u, users);
-                if (u->peer->uid != set->uid && u->peer->uid != 0 && !u->other)
-                        counter_set_drop_user(u);
+                if (u->peer->uid == set->uid || u->peer->uid == 0 || u->other)
+                        continue;
+                samplers_forget_reader(set->service, u->peer, set);
+                counter_set_drop_user(u);
         }
 }
 
@@ -77,7 +81,7 @@ void counter_set_persist(CounterSet *set, bool persistent) {
         if (set->persistent == persistent)
                 return;
         set->persistent = persistent;
-        LIST_FOREACH(c, &set->members, members)
+        LIST_FOREACH (c, &set->members, members)
                 counter_changed(c, COUNTER_CHANGED_PERSISTENT);
 }
 

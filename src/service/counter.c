@@ -57,11 +57,12 @@ static void counter_announce(Counter *c) {
                 names[n++] = (char *) "State";
         if (news & COUNTER_CHANGED_PERSISTENT)
                 names[n++] = (char *) "Persistent";
-        (void) sd_bus_emit_properties_changed_strv(s->bus, c->path, PERFALLOC_COUNTER_INTERFACE, names);
+        (void) sd_bus_emit_properties_changed_strv(s->bus, c->path, PERFALLOC_COUNTER_INTERFACE,
+                                                   names);
 }
 
-/* What happened since the last round is told in slices, so that a thousand counters that yield hold up
- * neither the grant nor anybody's call. */
+/* What happened since the last round is told in slices, so that a thousand counters that yield hold
+ * up neither the grant nor anybody's call. */
 static int counters_announce(sd_event_source *source, void *userdata) {
         Service *s = userdata;
         Counter *c;
@@ -71,8 +72,8 @@ static int counters_announce(sd_event_source *source, void *userdata) {
                 c->queued = false;
                 counter_announce(c);
         }
-        return sd_event_source_set_enabled(
-                source, TAILQ_EMPTY(&s->changed) ? SD_EVENT_OFF : SD_EVENT_ON);
+        return sd_event_source_set_enabled(source,
+                                           TAILQ_EMPTY(&s->changed) ? SD_EVENT_OFF : SD_EVENT_ON);
 }
 
 void counter_changed(Counter *c, unsigned news) {
@@ -89,7 +90,7 @@ void counter_changed(Counter *c, unsigned news) {
 void counter_set_changed(CounterSet *set) {
         Counter *c;
 
-        LIST_FOREACH(c, &set->members, members)
+        LIST_FOREACH (c, &set->members, members)
                 counter_changed(c, COUNTER_CHANGED_STATE);
         if (set->group->error != 0)
                 (void) sd_event_source_set_enabled(set->service->retry, SD_EVENT_ON);
@@ -100,13 +101,18 @@ static void counter_set_yield_changed(void *userdata) {
         counter_set_guard(userdata);
 }
 
-/* False: it is still in error. */
+/* False: it is still in error, or is pinned and may come to be: nobody tells when the kernel drops
+ * it. */
 static bool counter_set_retry(CounterSet *set) {
-        if (set->monitor)
-                return own_monitor_retry(set->monitor);
-        if (set->group->error != 0 && group_mend(set->group, NULL) == 0)
+        Group *g = set->group;
+
+        if (group_revive(g))
                 counter_set_changed(set);
-        return set->group->error == 0;
+        if (set->monitor)
+                return own_monitor_retry(set->monitor) && !g->pinned;
+        if (g->error != 0 && group_mend(g, NULL) == 0)
+                counter_set_changed(set);
+        return g->error == 0 && !g->pinned;
 }
 
 /* What could not be opened again when it should: somebody outside the service was faster. */
@@ -115,7 +121,7 @@ static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata
         bool again = false;
         CounterSet *set;
 
-        LIST_FOREACH(set, &s->sets, sets)
+        LIST_FOREACH (set, &s->sets, sets)
                 if (!counter_set_retry(set))
                         again = true;
         if (!again)
@@ -163,7 +169,8 @@ static int counter_set_charge(CounterSet *set, Refusal *why) {
         Quota *quota = &set->service->quota;
         int r;
 
-        r = quota_charge(quota, set->uid, QUOTA_COUNTERS, set->group->n_events, &set->counters, why);
+        r = quota_charge(quota, set->uid, QUOTA_COUNTERS, set->group->n_events, &set->counters,
+                         why);
         if (r != 0)
                 return r;
         return quota_charge(quota, set->uid, QUOTA_DESCRIPTORS, group_n_descriptors(set->group),
@@ -202,7 +209,10 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                 group_free(group);
                 return -ENOMEM;
         }
-        *set = (CounterSet){ .service = s, .group = group, .uid = o->uid, .configured = o->configured,
+        *set = (CounterSet){ .service = s,
+                             .group = group,
+                             .uid = o->uid,
+                             .configured = o->configured,
                              .persistent = o->persistent,
                              .peer = o->peer ? peer_ref(o->peer) : NULL };
         LIST_INSERT_HEAD(&s->sets, set, sets);
@@ -234,6 +244,8 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                 if (r != 0)
                         return r;
         }
+        if (group->pinned)
+                (void) sd_event_source_set_enabled(s->retry, SD_EVENT_ON);
         *ret = TAKE_PTR(set);
         return 0;
 }
@@ -315,7 +327,7 @@ void counter_close(Counter *c) {
 void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
         CounterSet *set;
 
-        LIST_FOREACH(set, &s->sets, sets) {
+        LIST_FOREACH (set, &s->sets, sets) {
                 int error = set->group->error;
 
                 if (online)
@@ -343,10 +355,11 @@ int counters_foreign(Service *s, uid_t uid, const Scope *scope,
                      int (*f)(void *userdata, const CounterSet *set), void *userdata) {
         CounterSet *set;
 
-        LIST_FOREACH(set, &s->sets, sets) {
+        LIST_FOREACH (set, &s->sets, sets) {
                 int r = 0;
 
-                if (!set->monitor && set->uid != uid && scope_overlaps(&set->scope, scope))
+                if (!set->monitor && set->uid != uid && set->group->n_parts > 0 &&
+                    scope_overlaps(&set->scope, scope))
                         r = f(userdata, set);
                 if (r != 0)
                         return r;

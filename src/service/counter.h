@@ -23,17 +23,17 @@ struct CounterSet {
         LIST_HEAD(, Counter) members; /* that are not closed */
         LIST_ENTRY(CounterSet) sets;  /* service->sets */
         Group *group;                 /* the monitor's, when there is one */
-        OwnMonitor *monitor; /* role monitor, else NULL */
+        OwnMonitor *monitor;          /* role monitor, else NULL */
         uid_t uid;
         Peer *peer; /* who opened it; NULL once that has left, and for a configured one */
         LIST_HEAD(, CounterUser) users; /* the last one's leaving ends it, unless: */
         bool persistent;
-        bool handed_out; /* clients have descriptors of it */
-        HelperJob *guard; /* looks at a target that was opened anew */
+        bool handed_out;   /* clients have descriptors of it */
+        HelperJob *guard;  /* looks at a target that was opened anew */
         uint64_t attached; /* how often a process was */
-        bool configured; /* from monitors.d: not to be closed by anybody */
+        bool configured;   /* from monitors.d: not to be closed by anybody */
         char *name;
-        char *cpus; /* as asked for, "" for a process */
+        char *cpus;  /* as asked for, "" for a process */
         Scope scope; /* the cells that it may take counters of */
         QuotaCharge counters, descriptors;
 };
@@ -56,10 +56,10 @@ struct Counter {
         uint64_t id;
         char *path;
         CounterSet *set;
-        size_t event; /* index in the set's group */
-        bool announced; /* InterfacesAdded was sent */
-        bool queued;    /* in service->changed */
-        unsigned news;  /* COUNTER_CHANGED_ bits */
+        size_t event;     /* index in the set's group */
+        bool announced;   /* InterfacesAdded was sent */
+        bool queued;      /* in service->changed */
+        unsigned news;    /* COUNTER_CHANGED_ bits */
         Sampled *sampled; /* what samplers have of it, NULL: none does */
         LIST_ENTRY(Counter) members;
         TAILQ_ENTRY(Counter) changed;
@@ -75,9 +75,10 @@ struct CounterSetOptions {
         PlanClass yields_to; /* likewise */
 };
 
-/* Takes group, which has its parts and is not open yet, over in any case, charges it and opens it (disabled)
- * unless its counters are held now. The set has no counters yet: counter_new() adds one for each event, the
- * last counter_close() frees the set. Refusals are those of quota_charge() and group_open(). */
+/* Takes group, which has its parts and is not open yet, over in any case, charges it and opens it
+ * (disabled) unless its counters are held now. The set has no counters yet: counter_new() adds one
+ * for each event, the last counter_close() frees the set. Refusals are those of quota_charge() and
+ * group_open(). */
 int counter_set_new(Service *s, Group *group, const CounterSetOptions *options, CounterSet **ret,
                     Refusal *why);
 CounterSet *counter_set_free(CounterSet *set); /* with its counters */
@@ -88,8 +89,8 @@ void counter_close(Counter *c);
 
 Counter *counter_find(Service *s, uint64_t id);
 
-/* The counter at path, which the sender of m may read: 0, REFUSAL_UNKNOWN_OBJECT, or what service_check_owner()
- * returns. */
+/* The counter at path, which the sender of m may read: 0, REFUSAL_UNKNOWN_OBJECT, or what
+ * service_check_owner() returns. */
 int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char *path,
                           Counter **ret, Refusal *why);
 
@@ -102,8 +103,9 @@ void counter_changed(Counter *c, unsigned news);
 
 /* ---- its processes (counter-target.c) ---- */
 
-/* Opens tids, of the target and its descendants, unless the set has yielded; they do not count before
- * counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is as before. */
+/* Opens tids, of the target and its descendants, unless the set has yielded; they do not count
+ * before counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is
+ * as before. */
 int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
                        Refusal *why);
 void counter_set_accept(CounterSet *set, size_t target);
@@ -112,8 +114,8 @@ void counter_set_detach(CounterSet *set, size_t target);
 /* Gives back what targets that have ended still take. */
 void counter_set_reap(CounterSet *set);
 
-/* Targets that were opened anew, after a yield, may have become what their user may not trace. They count
- * again once they were inspected, or are detached. */
+/* Targets that were opened anew, after a yield, may have become what their user may not trace. They
+ * count again once they were inspected, or are detached. */
 void counter_set_guard(CounterSet *set);
 
 /* ---- its connections (counter-user.c) ---- */
@@ -140,8 +142,8 @@ void counters_forget_peer(Service *s, Peer *peer);
 /* A CPU has come online or gone offline. */
 void counters_cpu_changed(Service *s, unsigned cpu, bool online);
 
-/* Other people's foreground counters in the scope, for the obstacles of an exclusive hold: calls f for each
- * set; stops when f returns non-zero. */
+/* Other people's foreground counters in the scope, for the obstacles of an exclusive hold: calls f
+ * for each set; stops when f returns non-zero. */
 int counters_foreign(Service *s, uid_t uid, const Scope *scope,
                      int (*f)(void *userdata, const CounterSet *set), void *userdata);
 

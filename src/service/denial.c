@@ -37,8 +37,7 @@ void denial_log(const Peer *peer, unsigned actions, const Refusal *why) {
         const char *action = action_name((Action) (actions & -actions));
         char uid[16], pid[16], text[REFUSAL_TEXT_MAX + 64];
         const char *fields[] = {
-                "PERFALLOC_UID", uid, "PERFALLOC_PID", pid, "PERFALLOC_ACTION", action ?: "",
-                NULL,
+                "PERFALLOC_UID", uid, "PERFALLOC_PID", pid, "PERFALLOC_ACTION", action ?: "", NULL,
         };
 
         if (!denial_is_news(peer->uid, actions))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Denials in the journal: the first of a user and action, and then one in DENIAL_QUIET_USEC. Who asks a thousand times
- * does not push out what others have to say.
+ * Denials in the journal: the first of a user and action, and then one in DENIAL_QUIET_USEC. Who
+ * asks a thousand times does not push out what others have to say.
  */
 
 #include "core/refusal.h"

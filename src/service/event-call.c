@@ -23,7 +23,8 @@ struct EventCall {
 
         Thread target; /* of a request that has one */
         HelperJob *job;
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may */
+        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
+                                */
         int fd;                /* the event, disabled */
 };
 
@@ -47,7 +48,7 @@ DEFINE_CLEANUP(EventCall *, event_call_free)
 static EventCall *event_call_find(Service *s, const sd_bus_message *m) {
         EventCall *c;
 
-        LIST_FOREACH(c, &s->event_calls, calls)
+        LIST_FOREACH (c, &s->event_calls, calls)
                 if (c->m == m)
                         return c;
         return NULL;
@@ -71,7 +72,8 @@ void event_calls_done(Service *s) {
 /* ---- the leader of a group ---- */
 
 static bool is_perf_event(int fd) {
-        char path[sizeof("/proc/self/fd/-2147483648")], target[sizeof("anon_inode:[perf_event]") + 1];
+        char path[sizeof("/proc/self/fd/-2147483648")],
+                target[sizeof("anon_inode:[perf_event]") + 1];
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -82,7 +84,8 @@ static bool is_perf_event(int fd) {
         return strcmp(target, "anon_inode:[perf_event]") == 0;
 }
 
-/* Only what is a perf event for sure is asked for its number: to another file that ioctl may mean anything. */
+/* Only what is a perf event for sure is asked for its number: to another file that ioctl may mean
+ * anything. */
 static int group_check(const EventCall *c, Refusal *why) {
         int fd = c->request.group;
         uint64_t id;
@@ -93,10 +96,11 @@ static int group_check(const EventCall *c, Refusal *why) {
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "option 'group': the descriptor is no perf event");
         if (!handed_has(&c->service->handed, c->peer->uid, id))
-                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'group': the leader is not (or no longer known as) an event that "
-                              "OpenEvent gave to user %u; open the group's leader by OpenEvent as well",
-                              (unsigned) c->peer->uid);
+                return refuse(
+                        why, REFUSAL_BAD_DESCRIPTOR,
+                        "option 'group': the leader is not (or no longer known as) an event that "
+                        "OpenEvent gave to user %u; open the group's leader by OpenEvent as well",
+                        (unsigned) c->peer->uid);
         return 0;
 }
 
@@ -109,8 +113,12 @@ static int event_call_new(Service *s, Peer *peer, sd_bus_message *m, EventCall *
 
         if (!c)
                 return -ENOMEM;
-        *c = (EventCall){ .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer),
-                          .request = EVENT_REQUEST_NULL, .target = THREAD_NULL, .fd = -1 };
+        *c = (EventCall){ .service = s,
+                          .m = sd_bus_message_ref(m),
+                          .peer = peer_ref(peer),
+                          .request = EVENT_REQUEST_NULL,
+                          .target = THREAD_NULL,
+                          .fd = -1 };
         LIST_INSERT_HEAD(&s->event_calls, c, calls);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
         if (r == 0)
@@ -138,10 +146,12 @@ static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
                 return r;
         /* its number was its own until now */
         if (!process_exists(q->pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "option 'pidfd': the process has ended");
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "option 'pidfd': the process has ended");
         if (c->target.pid != process)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "pid: %d is no thread of process %d, which option 'pidfd' names; give 0 for "
+                              "pid: %d is no thread of process %d, which option 'pidfd' names; "
+                              "give 0 for "
                               "its first one",
                               (int) q->pid, (int) process);
         return 0;
@@ -171,14 +181,16 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
         words = r == 0 ? trace_rule_denies(c->peer, facts) : NULL;
         if (words)
                 (void) snprintf(c->untraceable, sizeof(c->untraceable),
-                                "the caller may not trace process %d: %s", (int) c->target.pid, words);
+                                "the caller may not trace process %d: %s", (int) c->target.pid,
+                                words);
         if (r == 0)
                 r = MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
         if (r != 0)
                 event_call_fail(c, r, why);
 }
 
-/* 0 when it may go on at once, -EINPROGRESS when the helper is looking at the target. Root may count everybody. */
+/* 0 when it may go on at once, -EINPROGRESS when the helper is looking at the target. Root may
+ * count everybody. */
 static int event_call_begin(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         int r;
@@ -202,7 +214,8 @@ static int event_call_check_hold(const EventCall *c, Refusal *why) {
         if (!field || holds_grants(c->service, c->peer->uid, q->event.pmu))
                 return 0;
         return refuse(why, REFUSAL_NOT_PERMITTED,
-                      "attr: %s takes counters away from everybody else, and so needs a hold on PMU %s; take "
+                      "attr: %s takes counters away from everybody else, and so needs a hold on "
+                      "PMU %s; take "
                       "one first (Hold, perfalloc)",
                       field, q->event.pmu->name);
 }
@@ -217,7 +230,8 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
         r = bouncer_check(c->service->bouncer, c->peer, c->m, actions, NULL, &denied);
         if (r <= 0)
                 return r;
-        (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "", denied.text);
+        (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",
+                      denied.text);
         event_request_blame(&c->request, actions, why);
         return r;
 }
@@ -244,8 +258,8 @@ static int event_call_admit(const EventCall *c, Refusal *why) {
 
         if (q->cpu >= 0 && cpuset_add(&cpus, (unsigned) q->cpu) < 0)
                 return -ENOMEM;
-        return holds_admit_opening(c->service, c->peer->uid, &q->event, 1, q->cpu >= 0 ? &cpus : NULL,
-                                   why);
+        return holds_admit_opening(c->service, c->peer->uid, &q->event, 1,
+                                   q->cpu >= 0 ? &cpus : NULL, why);
 }
 
 /* Opens it, disabled. */
@@ -294,7 +308,8 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 why = &changed;
         } else if (words) {
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
-                           "process %d changed while it was being opened: %s", (int) c->target.pid, words);
+                           "process %d changed while it was being opened: %s", (int) c->target.pid,
+                           words);
                 why = &changed;
         }
         if (r == 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One OpenEvent call on its way: read, target inspected, authorized, opened disabled, target inspected
- * again, enabled if the client wanted it so, and handed out. The event is the client's then: it is no
- * object, and the service keeps no descriptor of it.
+ * One OpenEvent call on its way: read, target inspected, authorized, opened disabled, target
+ * inspected again, enabled if the client wanted it so, and handed out. The event is the client's
+ * then: it is no object, and the service keeps no descriptor of it.
  */
 
 #include "service/service.h"

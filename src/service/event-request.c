@@ -48,8 +48,9 @@ static int attr_take(const PmuTable *pmus, const void *bytes, size_t n, EventReq
         config = attr_number(&q->attr, ATTR_CONFIG);
         flags = attr_number(&q->attr, ATTR_FLAGS);
         pmu = pmu_table_find_event(pmus, (uint32_t) type, config);
-        (void) snprintf(q->name, sizeof(q->name), "event 0x%" PRIx64 " of type %" PRIu64 "%s%.48s%s",
-                        config, type, pmu ? " (" : "", pmu ? pmu->name : "", pmu ? ")" : "");
+        (void) snprintf(q->name, sizeof(q->name),
+                        "event 0x%" PRIx64 " of type %" PRIu64 "%s%.48s%s", config, type,
+                        pmu ? " (" : "", pmu ? pmu->name : "", pmu ? ")" : "");
         q->event = (Event){ .name = q->name, .pmu = pmu };
         memcpy(&q->event.attr, &q->attr, MIN(sizeof(q->event.attr), sizeof(q->attr)));
         if (!pmu)
@@ -63,9 +64,10 @@ static int flags_take(uint64_t flags, EventRequest *q, Refusal *why) {
         const uint64_t known = PERF_FLAG_FD_CLOEXEC | PERF_FLAG_FD_NO_GROUP | PERF_FLAG_FD_OUTPUT;
 
         if (q->cgroup < 0 && flags & PERF_FLAG_PID_CGROUP)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "flags: with PERF_FLAG_PID_CGROUP goes the cgroup's directory, as option "
-                              "'cgroup'");
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "flags: with PERF_FLAG_PID_CGROUP goes the cgroup's directory, as option "
+                        "'cgroup'");
         if (flags & ~(known | PERF_FLAG_PID_CGROUP))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "flags: 0x%" PRIx64 " is none of PERF_FLAG_FD_CLOEXEC, "
@@ -87,9 +89,10 @@ static int place_check(const PmuTable *pmus, const EventRequest *q, Refusal *why
                               "option 'cgroup': %s names another target; leave it out (pid -1)",
                               q->pidfd >= 0 ? "option 'pidfd'" : "pid");
         if (q->cpu < 0 && !event_request_has_target(q))
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "cpu: %s can be counted only on one CPU at a time; call once for each",
-                              q->cgroup >= 0 ? "a cgroup" : "everybody (pid -1)");
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "cpu: %s can be counted only on one CPU at a time; call once for each",
+                        q->cgroup >= 0 ? "a cgroup" : "everybody (pid -1)");
         return q->cgroup >= 0 ? cgroup_check(q->cgroup, why) : 0;
 }
 
@@ -111,8 +114,9 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
         r = options_read(m, option_specs, ELEMENTSOF(option_specs), &o, &seen, why);
         if (r != 0)
                 return r;
-        *ret = (EventRequest){ .pid = pid, .cpu = cpu, .pidfd = o.pidfd, .group = o.group,
-                               .cgroup = o.cgroup };
+        *ret = (EventRequest){
+                .pid = pid, .cpu = cpu, .pidfd = o.pidfd, .group = o.group, .cgroup = o.cgroup
+        };
         r = flags_take(flags, ret, why);
         if (r == 0)
                 r = place_check(pmus, ret, why);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What an OpenEvent call asks for: its arguments, checked against this machine and the allow-list of
- * attr fields (core/attr-rules.h).
+ * What an OpenEvent call asks for: its arguments, checked against this machine and the allow-list
+ * of attr fields (core/attr-rules.h).
  */
 
 #include "core/attr-rules.h"
@@ -13,8 +13,8 @@
 typedef struct EventRequest EventRequest;
 
 struct EventRequest {
-        Attr attr;       /* with disabled set */
-        bool start;      /* disabled was not */
+        Attr attr;  /* with disabled set */
+        bool start; /* disabled was not */
         AttrNeeds needs;
         char name[96]; /* for messages: "event 0x2 of PMU software" */
         Event event;   /* what others want to know of it; borrows name */

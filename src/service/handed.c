@@ -23,7 +23,7 @@ void handed_done(Handed *h) {
 static HandedUser *handed_find(const Handed *h, uid_t uid) {
         HandedUser *user;
 
-        TAILQ_FOREACH(user, &h->users, users)
+        TAILQ_FOREACH (user, &h->users, users)
                 if (user->uid == uid)
                         return user;
         return NULL;

@@ -5,9 +5,10 @@
  * Which raw events were handed out to whom, by the numbers that the kernel gives events
  * (PERF_EVENT_IOC_ID; none is ever given twice).
  *
- * A client may have an event join a group only if he got its leader here: a leader is then his own in any
- * case, for what the service holds itself (counters, of which GetFds gives descriptors) is not in here,
- * and what another user got neither. What he passes on to others is his own doing; nobody can tell.
+ * A client may have an event join a group only if he got its leader here: a leader is then his own
+ * in any case, for what the service holds itself (counters, of which GetFds gives descriptors) is
+ * not in here, and what another user got neither. What he passes on to others is his own doing;
+ * nobody can tell.
  *
  * Nobody says when an event is closed, so each user's latest are remembered, and the users that had
  * any last. Forgetting harms nobody: the client opens his group anew.

@@ -67,6 +67,7 @@ void helper_process_seize(int socket, const HelperRequest *q, int pidfd, int rel
                 .uid = q->uid,
                 .gids = q->gids,
                 .n_gids = q->n_gids,
+                .family = getppid(),
         };
         uint64_t deadline = now_usec() + MIN(q->bound_usec, HELPER_SEIZE_MAX_USEC);
         HelperShared *shared = NULL;

@@ -12,6 +12,7 @@
 
 #include "helper-process.h"
 #include "helper-queue.h"
+#include "perf/tree.h"
 
 #define REPLIES_PER_TURN 16 /* then other sources of the loop have theirs */
 
@@ -111,6 +112,12 @@ int helper_seize(Helper *h, int pidfd, const SeizeRule *rule, uint64_t bound_use
         job->request.bound_usec = bound_usec;
         job_submit(h, job, ret);
         return 0;
+}
+
+bool helper_frees(const Helper *h, pid_t tracer) {
+        pid_t parent = tree_parent(tracer);
+
+        return parent == h->pid || (parent == 0 && tracer > 1);
 }
 
 HelperJob *helper_job_cancel(HelperJob *job) {

@@ -79,6 +79,10 @@ int helper_seize(Helper *h, int pidfd, const SeizeRule *rule, uint64_t bound_use
  * within done. */
 int helper_release(HelperJob *job, Refusal *why);
 
+/* Whether who traces a process lets go soon, for it is one of the helper's own, or has ended by
+ * now. */
+bool helper_frees(const Helper *h, pid_t tracer);
+
 /* The answer is not wanted any more; done will not be called. Lets go of a tree. NULL is fine.
  * Returns NULL. */
 HelperJob *helper_job_cancel(HelperJob *job);

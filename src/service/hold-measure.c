@@ -15,7 +15,7 @@ void hold_cover(Hold *h, bool granted) {
                 const ScopePart *part = &h->request.what.scope.parts[i];
                 Cover *cover = s->cover[part->pmu];
 
-                CPU_FOREACH(cpu, &part->cpus) {
+                CPU_FOREACH (cpu, &part->cpus) {
                         cover[cpu].n_full += granted ? 1 : -1u;
                         if (h->confirmed)
                                 cover[cpu].n_confirmed += granted ? 1 : -1u;
@@ -58,20 +58,23 @@ void hold_measure_stop(Hold *h) {
         h->scan = helper_job_cancel(h->scan);
 }
 
-/* How many counters of the PMU the hold was promised: N, or all that nobody else was promised. */
-static unsigned hold_promised(const Hold *h, const Pmu *pmu, const ScopePart *part) {
-        const Scope scope = { .n_parts = 1, .parts = (ScopePart *) part };
-        CellWalk walk = { .table = &h->service->ledger.cells, .scope = &scope };
-        uint64_t others = 0;
+/* How many counters of a CPU the hold was promised: N, or all that nobody else was promised. */
+static unsigned hold_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
+        const CellChunk *chunk =
+                cell_table_chunk(&h->service->ledger.cells, pmu->index, cpu / CHUNK_CELLS);
+        uint64_t others = chunk ? chunk->cells[cpu % CHUNK_CELLS].sum : 0;
 
         if (h->ledger.counters > 0)
                 return h->ledger.counters;
-        CELL_FOREACH(cell, walk)
-                others = MAX(others, cell->sum);
         return pmu->counters > others ? pmu->counters - (unsigned) others : 0;
 }
 
-/* The online CPUs of a part that nobody has measured yet. What was measured before is taken over. */
+static unsigned hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
+        return hold_promised(userdata, pmu, cpu);
+}
+
+/* The online CPUs of a part that nobody has measured yet. What was measured before is taken over.
+ */
 static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
         const Service *s = h->service;
         const Cover *cover = s->cover[part->pmu];
@@ -79,7 +82,7 @@ static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
 
         if (r < 0 || h->ledger.counters > 0)
                 return r;
-        CPU_FOREACH(cpu, &part->cpus) {
+        CPU_FOREACH (cpu, &part->cpus) {
                 if (cover[cpu].n_full == 0)
                         continue;
                 if (cover[cpu].n_confirmed == 0)
@@ -92,7 +95,6 @@ static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
 static int hold_probe_part(Hold *h, const ScopePart *part) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         const Pmu *pmu = &h->service->pmus.pmus[part->pmu];
-        unsigned promised;
         int r;
 
         if (pmu->measured && pmu->counters == 0)
@@ -104,10 +106,8 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
                 h->measured_free = false; /* nobody can tell */
                 return 0;
         }
-        promised = hold_promised(h, pmu, part);
-        if (promised == 0)
-                return 0;
-        r = probe_begin(pmu, &cpus, promised, now_usec(CLOCK_MONOTONIC), &h->probes[h->n_probes]);
+        r = probe_begin_each(pmu, &cpus, hold_wants, h, now_usec(CLOCK_MONOTONIC),
+                             &h->probes[h->n_probes]);
         if (r == 0)
                 h->n_probes++;
         return r;
@@ -159,12 +159,13 @@ static bool hold_ask_for_more(Hold *h) {
                 unsigned missing = 0;
 
                 for (size_t j = 0; j < p->n_cpus; j++)
-                        if (p->cpus[j].free < p->wanted)
-                                missing = MAX(missing, p->wanted - p->cpus[j].free);
+                        if (p->cpus[j].free < p->cpus[j].wanted)
+                                missing = MAX(missing, p->cpus[j].wanted - p->cpus[j].free);
                 if (missing > 0)
                         hold_add_extra(h, p->pmu, missing);
         }
-        return roster_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) >= 0 && n_yielded > 0;
+        return roster_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) >= 0 &&
+               n_yielded > 0;
 }
 
 static bool hold_probes_agree(const Hold *h) {
@@ -172,7 +173,7 @@ static bool hold_probes_agree(const Hold *h) {
                 return false;
         for (size_t i = 0; i < h->n_probes; i++)
                 for (size_t j = 0; j < h->probes[i]->n_cpus; j++)
-                        if (h->probes[i]->cpus[j].free < h->probes[i]->wanted)
+                        if (h->probes[i]->cpus[j].free < h->probes[i]->cpus[j].wanted)
                                 return false;
         return true;
 }
@@ -205,7 +206,7 @@ static void hold_set_confirmed(Hold *h, bool confirmed) {
 void holds_cpu_joined(Service *s, unsigned cpu) {
         Hold *h;
 
-        TAILQ_FOREACH(h, &s->granted, list)
+        TAILQ_FOREACH (h, &s->granted, list)
                 for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
                         const ScopePart *part = &h->request.what.scope.parts[i];
 
@@ -225,11 +226,11 @@ void hold_measure_joined(Hold *h) {
         const Service *s = h->service;
         bool all_free = true;
 
-        CPU_FOREACH(cpu, &h->joined)
+        CPU_FOREACH (cpu, &h->joined)
                 for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
                         const ScopePart *part = &h->request.what.scope.parts[i];
                         const Pmu *pmu = &s->pmus.pmus[part->pmu];
-                        unsigned promised = hold_promised(h, pmu, part);
+                        unsigned promised = hold_promised(h, pmu, (unsigned) cpu);
 
                         if (cpuset_has(&part->cpus, (unsigned) cpu) && promised > 0 &&
                             cpuset_has(&s->pmus.online, (unsigned) cpu) &&
@@ -247,7 +248,7 @@ void hold_measure_joined(Hold *h) {
 static bool hold_must_stand_back(const Hold *h) {
         Hold *earlier;
 
-        TAILQ_FOREACH(earlier, &h->service->pending, list) {
+        TAILQ_FOREACH (earlier, &h->service->pending, list) {
                 if (earlier == h)
                         return false;
                 if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
@@ -256,7 +257,8 @@ static bool hold_must_stand_back(const Hold *h) {
         return false;
 }
 
-/* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who yields. */
+/* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who
+ * yields. */
 static bool hold_advance(Hold *h) {
         Service *s = h->service;
 
@@ -271,7 +273,8 @@ static bool hold_advance(Hold *h) {
                         return true;
                 }
                 if (hold_probe_begin(h) < 0) {
-                        (void) hold_add_obstacle(h, getpid(), "perfallocd is out of memory or descriptors");
+                        (void) hold_add_obstacle(h, getpid(),
+                                                 "perfallocd is out of memory or descriptors");
                         hold_settle(h, false);
                         return true;
                 }
@@ -292,7 +295,7 @@ void holds_advance(Service *s) {
         s->advancing = true;
         while (s->advance_again) {
                 s->advance_again = false;
-                TAILQ_FOREACH(h, &s->pending, list)
+                TAILQ_FOREACH (h, &s->pending, list)
                         if (hold_advance(h)) {
                                 s->advance_again = true;
                                 break;
@@ -308,7 +311,7 @@ static Hold *exclusive_holder(Service *s, uid_t uid, unsigned pmu, const CpuSet 
 
         if (!ledger_demands(&s->ledger, &scope, CELL_EXCLUSIVE))
                 return NULL;
-        TAILQ_FOREACH(l, &s->ledger.holds, list)
+        TAILQ_FOREACH (l, &s->ledger.holds, list)
                 if (l->state == LEDGER_ACTIVE && l->exclusive &&
                     container_of(l, Hold, ledger)->uid != uid && scope_overlaps(&l->scope, &scope))
                         return container_of(l, Hold, ledger);
@@ -322,10 +325,11 @@ int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_eve
                 const Hold *h = exclusive_holder(s, uid, pmu->index, cpus ?: &pmu->cpus);
 
                 if (h)
-                        return refuse(why, REFUSAL_BUSY,
-                                      "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
-                                      "until it ends",
-                                      events[i].name, (int) h->pid, (unsigned) h->uid, pmu->name);
+                        return refuse(
+                                why, REFUSAL_BUSY,
+                                "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
+                                "until it ends",
+                                events[i].name, (int) h->pid, (unsigned) h->uid, pmu->name);
         }
         return 0;
 }

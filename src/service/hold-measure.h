@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The middle of a hold's life: from admission by the ledger to the grant. Monitors have given way (or not in
- * time), the probe measures, whoever is in the way is looked for.
+ * The middle of a hold's life: from admission by the ledger to the grant. Monitors have given way
+ * (or not in time), the probe measures, whoever is in the way is looked for.
  *
- * Holds of one scope are measured one after the other, in the ledger's order: two probes at once would
- * measure each other.
+ * Holds of one scope are measured one after the other, in the ledger's order: two probes at once
+ * would measure each other.
  */
 
 #include "service/hold.h"
@@ -14,8 +14,8 @@
 /* Calls off what is under way. */
 void hold_measure_stop(Hold *h);
 
-/* Enters a granted hold into, or takes it out of, the cells that it covers: a later shared hold of all counters
- * takes over what was measured for an earlier one. */
+/* Enters a granted hold into, or takes it out of, the cells that it covers: a later shared hold of
+ * all counters takes over what was measured for an earlier one. */
 void hold_cover(Hold *h, bool granted);
 
 /* Measures the CPUs that came online in a granted hold. */

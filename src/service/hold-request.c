@@ -67,8 +67,8 @@ static int request_read(const PmuTable *pmus, const HoldOptions *o, const char *
 
 int hold_request_read(const PmuTable *pmus, sd_bus_message *m, bool unattended, HoldRequest *ret,
                       Refusal *why) {
-        _cleanup_(hold_request_done) HoldRequest q = { .unattended = unattended,
-                                                       .lifetime_usec = UINT64_MAX };
+        _cleanup_(hold_request_done)
+                HoldRequest q = { .unattended = unattended, .lifetime_usec = UINT64_MAX };
         _cleanup_(strings_freep) char **pmu_names = NULL;
         HoldOptions o = { .yield_usec = HOLD_YIELD_USEC };
         const char *reason;

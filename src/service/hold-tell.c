@@ -34,7 +34,8 @@ const char *hold_result_name(HoldResult result) {
         return names[result];
 }
 
-/* Signals go out as well as they can: a bus that takes no more has ended, and the loop sees that. */
+/* Signals go out as well as they can: a bus that takes no more has ended, and the loop sees that.
+ */
 
 void hold_tell_added(Hold *h) {
         Service *s = h->service;
@@ -127,10 +128,11 @@ static int hold_refuse_ended(const Hold *h, Refusal *why) {
                               h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
                 (void) hold_obstacles(h, names_add_obstacle, &names);
-                return refuse(why, REFUSAL_OBSTRUCTED,
-                              "not all of the counters could be made free; in the way: %s. Ask with "
-                              "best_effort to be granted all the same",
-                              names_end(&names));
+                return refuse(
+                        why, REFUSAL_OBSTRUCTED,
+                        "not all of the counters could be made free; in the way: %s. Ask with "
+                        "best_effort to be granted all the same",
+                        names_end(&names));
         default:
                 return refuse(why, REFUSAL_ENDED, "the hold has ended (%s)",
                               hold_result_name(h->result));
@@ -150,23 +152,32 @@ int hold_refuse_busy(const Hold *h, Refusal *why) {
         Names names = {};
 
         (void) hold_obstacles(h, names_add_obstacle, &names);
-        return refuse(why, REFUSAL_BUSY,
-                      "others hold counters of the scope: %s. Wait for them with wait_usec (perfalloc "
-                      "--wait=TIME)",
-                      names_end(&names));
+        return refuse(
+                why, REFUSAL_BUSY,
+                "others hold counters of the scope: %s. Wait for them with wait_usec (perfalloc "
+                "--wait=TIME)",
+                names_end(&names));
 }
 
 static void hold_log(const Hold *h, int priority, const char *message_id, const char *text) {
         char id[24], uid[16], pid[16], latency[24];
         const char *fields[] = {
-                "PERFALLOC_HOLD", id,
-                "PERFALLOC_UID", uid,
-                "PERFALLOC_PID", pid,
-                "PERFALLOC_REASON", h->request.reason,
-                "PERFALLOC_CPUS", h->request.what.cpus,
-                "PERFALLOC_CONFIRMED", h->confirmed ? "yes" : "no",
-                "PERFALLOC_LATENCY_USEC", latency,
-                "PERFALLOC_RESULT", hold_result_name(h->result),
+                "PERFALLOC_HOLD",
+                id,
+                "PERFALLOC_UID",
+                uid,
+                "PERFALLOC_PID",
+                pid,
+                "PERFALLOC_REASON",
+                h->request.reason,
+                "PERFALLOC_CPUS",
+                h->request.what.cpus,
+                "PERFALLOC_CONFIRMED",
+                h->confirmed ? "yes" : "no",
+                "PERFALLOC_LATENCY_USEC",
+                latency,
+                "PERFALLOC_RESULT",
+                hold_result_name(h->result),
                 NULL,
         };
 
@@ -192,9 +203,9 @@ void hold_log_ended(const Hold *h) {
         char text[1024];
 
         if (h->result != HOLD_OBSTRUCTED) {
-                (void) snprintf(text, sizeof(text), "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.",
-                                h->id, (unsigned) h->uid, (int) h->pid,
-                                hold_result_name(h->result));
+                (void) snprintf(text, sizeof(text),
+                                "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->id,
+                                (unsigned) h->uid, (int) h->pid, hold_result_name(h->result));
                 hold_log(h, LOG_INFO, LOG_ID_HOLD_ENDED, text);
                 return;
         }

@@ -10,10 +10,10 @@
 void hold_tell_added(Hold *h);   /* InterfacesAdded */
 void hold_tell_removed(Hold *h); /* InterfacesRemoved */
 void hold_tell_state(const Hold *h);
-void hold_tell_granted(const Hold *h); /* State, Confirmed and GrantTimestamp, then HoldGranted */
+void hold_tell_granted(const Hold *h);   /* State, Confirmed and GrantTimestamp, then HoldGranted */
 void hold_tell_confirmed(const Hold *h); /* Confirmed alone */
-void hold_tell_ended(const Hold *h);   /* HoldEnded */
-void hold_tell_yielding(Service *s);   /* Manager.Yielding */
+void hold_tell_ended(const Hold *h);     /* HoldEnded */
+void hold_tell_yielding(Service *s);     /* Manager.Yielding */
 
 /* Answers a Wait on a hold that is granted or has ended. */
 void hold_tell_waiter(const Hold *h, sd_bus_message *m);

@@ -101,7 +101,7 @@ static void hold_retire(Hold *h) {
         quota_release(&h->charge);
         if (quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL) == 0)
                 return;
-        TAILQ_FOREACH(oldest, &s->ended, list)
+        TAILQ_FOREACH (oldest, &s->ended, list)
                 if (oldest->uid == h->uid)
                         break;
         hold_forget(oldest);
@@ -119,7 +119,8 @@ static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) 
         return 0;
 }
 
-/* The time of the present step is over: of the wait, of the monitors, or until the probe's next look. */
+/* The time of the present step is over: of the wait, of the monitors, or until the probe's next
+ * look. */
 static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) {
         Hold *h = userdata;
 
@@ -251,7 +252,8 @@ void hold_begin(Hold *h) {
         Service *s = h->service;
 
         if (h->ledger.state != LEDGER_ACTIVE) {
-                hold_step_at(h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
+                hold_step_at(
+                        h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
                 return;
         }
         hold_start(h);
@@ -260,7 +262,8 @@ void hold_begin(Hold *h) {
         holds_advance(s);
 }
 
-/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of both. */
+/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of
+ * both. */
 static void hold_leave_ledger(Hold *h) {
         Service *s = h->service;
         Hold *first = NULL, *next;
@@ -392,7 +395,7 @@ uint64_t holds_current(Service *s) {
 bool holds_grants(Service *s, uid_t uid, const Pmu *pmu) {
         Hold *h;
 
-        TAILQ_FOREACH(h, &s->granted, list)
+        TAILQ_FOREACH (h, &s->granted, list)
                 if (h->uid == uid && scope_find(&h->request.what.scope, pmu->index))
                         return true;
         return false;

@@ -5,9 +5,9 @@
  * Holds: queued -> yielding -> granted -> ended.
  *
  * A hold that may not wait and has somebody in its way never comes into being. Every other one goes
- * through all states; the order of what is told of it is a promise (org.perfalloc1(5)): InterfacesAdded, the
- * reply to Hold, State granted, HoldGranted, the replies to Wait; at the end State and Result, the replies to
- * Wait, HoldEnded.
+ * through all states; the order of what is told of it is a promise (org.perfalloc1(5)):
+ * InterfacesAdded, the reply to Hold, State granted, HoldGranted, the replies to Wait; at the end
+ * State and Result, the replies to Wait, HoldEnded.
  */
 
 #include "perf/event.h"
@@ -74,13 +74,13 @@ struct Hold {
 
         int lease; /* the read end; it hangs up when the last copy of the write end is closed */
         sd_event_source *lease_source;
-        sd_event_source *step;   /* end of the wait or of the yield, next look of the probe */
+        sd_event_source *step; /* end of the wait or of the yield, next look of the probe */
         sd_event_source *expiry;
 
         Probe **probes; /* one per part of the scope that is being measured */
         size_t n_probes;
         bool measuring, measured_free;
-        CpuSet joined; /* CPUs that came online since the grant and were not measured yet */
+        CpuSet joined;   /* CPUs that came online since the grant and were not measured yet */
         HelperJob *scan; /* for who may be in the way */
         HoldObstacle *obstacles;
         size_t n_obstacles;
@@ -91,9 +91,9 @@ struct Hold {
 
 int holds_init(Service *s);
 
-/* Takes the request over, also on failure, and puts the hold into the ledger. Nothing has been told or asked yet:
- * hold_begin() does that. ret_lease is the write end, for the client; NULL for an unattended hold. Refusals:
- * BUSY naming who is in the way, LIMITS_EXCEEDED. */
+/* Takes the request over, also on failure, and puts the hold into the ledger. Nothing has been told
+ * or asked yet: hold_begin() does that. ret_lease is the write end, for the client; NULL for an
+ * unattended hold. Refusals: BUSY naming who is in the way, LIMITS_EXCEEDED. */
 int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
              Refusal *why);
 void hold_begin(Hold *h);
@@ -107,8 +107,8 @@ int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why);
 Hold *hold_find(Service *s, uint64_t id);
 unsigned hold_queue_position(const Hold *h); /* 0: not queued */
 
-/* Who is in the way: while monitors give way, those who have not answered yet; later, who was found. f returns
- * negative to stop. */
+/* Who is in the way: while monitors give way, those who have not answered yet; later, who was
+ * found. f returns negative to stop. */
 int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
                    void *userdata);
 
@@ -124,14 +124,15 @@ void holds_cpu_joined(Service *s, unsigned cpu);
 /* The peer has left: its calls of Wait are forgotten. Its holds have their leases. */
 void holds_forget_peer(Service *s, Peer *peer);
 
-/* The number of a hold that is active now, for whoever has to be told to yield after it began. 0: there is none. */
+/* The number of a hold that is active now, for whoever has to be told to yield after it began. 0:
+ * there is none. */
 uint64_t holds_current(Service *s);
 
 /* Whether a hold of uid is granted on the PMU. */
 bool holds_grants(Service *s, uid_t uid, const Pmu *pmu);
 
-/* REFUSAL_BUSY when somebody else has an exclusive hold on counters that the events would take. cpus NULL: a
- * process, which may run anywhere. */
+/* REFUSAL_BUSY when somebody else has an exclusive hold on counters that the events would take.
+ * cpus NULL: a process, which may run anywhere. */
 int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_events,
                         const CpuSet *cpus, Refusal *why);
 

@@ -4,16 +4,16 @@
 /*
  * Leases: a descriptor in a client's hands whose last close ends what it stands for.
  *
- * It is the write end of a pipe. A socket could be sent over itself to us and would then never hang up; a
- * pipe's write end cannot. When what it stands for ends first, our end is closed, and poll(2) reports an error on
- * the client's.
+ * It is the write end of a pipe. A socket could be sent over itself to us and would then never hang
+ * up; a pipe's write end cannot. When what it stands for ends first, our end is closed, and poll(2)
+ * reports an error on the client's.
  */
 
 #include <systemd/sd-event.h>
 
 #include "core/util.h"
 
-/* Makes one. *ret_ours is to be closed, after *ret_source was freed; *ret_theirs goes to the client. closed is
- * called when its last copy is gone; nobody reads what a client may write. */
+/* Makes one. *ret_ours is to be closed, after *ret_source was freed; *ret_theirs goes to the
+ * client. closed is called when its last copy is gone; nobody reads what a client may write. */
 int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
               sd_event_io_handler_t closed, void *userdata, int *ret_theirs);

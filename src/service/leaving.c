@@ -8,10 +8,10 @@
 #include "service/sampler.h"
 
 static bool service_is_idle(const Service *s) {
-        return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) && LIST_EMPTY(&s->sets) &&
-               LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->attach_calls) &&
-               LIST_EMPTY(&s->persistent_calls) && LIST_EMPTY(&s->users_calls) && LIST_EMPTY(&s->event_calls) &&
-               LIST_EMPTY(&s->probe_calls) && samplers_are_idle(s);
+        return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) &&
+               LIST_EMPTY(&s->sets) && LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->attach_calls) &&
+               LIST_EMPTY(&s->persistent_calls) && LIST_EMPTY(&s->users_calls) &&
+               LIST_EMPTY(&s->event_calls) && LIST_EMPTY(&s->probe_calls) && samplers_are_idle(s);
 }
 
 void service_touch(Service *s) {
@@ -25,7 +25,8 @@ void service_touch(Service *s) {
         (void) sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT);
 }
 
-/* The name is gone; whatever was sent to it before that is in our queue by now, and is answered first. */
+/* The name is gone; whatever was sent to it before that is in our queue by now, and is answered
+ * first. */
 static int name_released(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Service *s = userdata;
 
@@ -66,8 +67,8 @@ int leaving_make_timer(Service *s) {
 /* The methods that make something which stays. */
 static bool call_makes_something(sd_bus_message *m) {
         static const char *const members[] = {
-                "Hold",         "HoldUnattended", "OpenCounters",    "OpenPersistent",
-                "OpenEvent",    "CreateSampler",  "RegisterMonitor",
+                "Hold",      "HoldUnattended", "OpenCounters",    "OpenPersistent",
+                "OpenEvent", "CreateSampler",  "RegisterMonitor",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(members); i++)
@@ -81,9 +82,10 @@ static int leaving_filter(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (!s->leaving || !call_makes_something(m))
                 return 0;
-        return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_SERVICE_UNKNOWN,
-                                          "the service is just leaving, for it had nothing to do; call "
-                                          "again, and it is started anew");
+        return sd_bus_reply_method_errorf(
+                m, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                "the service is just leaving, for it had nothing to do; call "
+                "again, and it is started anew");
 }
 
 int leaving_init(Service *s) {

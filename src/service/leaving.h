@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * Idle exit: STOPPING=1, the name is given back, what still arrives is answered, and the process ends.
+ * Idle exit: STOPPING=1, the name is given back, what still arrives is answered, and the process
+ * ends.
  *
- * What would be made in between would live in a process that nobody finds by its name any more, beside a
- * successor with a ledger of its own. So a call that makes something is refused then, with the error that says
- * that there is no service of this name; whoever calls again gets the successor.
+ * What would be made in between would live in a process that nobody finds by its name any more,
+ * beside a successor with a ledger of its own. So a call that makes something is refused then, with
+ * the error that says that there is no service of this name; whoever calls again gets the
+ * successor.
  */
 
 #include "service/service.h"

@@ -19,8 +19,8 @@
 /* Plain message. */
 void log_plain(int priority, const char *format, ...) _printf_(2, 3);
 
-/* Message with an id and fields: a NULL-terminated list of name and value, alternating. Client's words in
- * a value are harmless: fields are length-counted. */
+/* Message with an id and fields: a NULL-terminated list of name and value, alternating. Client's
+ * words in a value are harmless: fields are length-counted. */
 void log_event(int priority, const char *message_id, const char *message,
                const char *const fields[]);
 

@@ -38,23 +38,22 @@ static int get_features(sd_bus *bus, const char *path, const char *interface, co
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_attr_size(sd_bus *bus, const char *path, const char *interface,
-                         const char *property, sd_bus_message *reply, void *userdata,
-                         sd_bus_error *error) {
+static int get_attr_size(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "u", attr_kernel_size());
 }
 
 /* What a hold needs to be allowed. */
 static int hold_authorize(Service *s, Peer *peer, sd_bus_message *m, HoldRequest *q, Refusal *why) {
-        unsigned action = q->unattended ? ACTION_HOLD_UNATTENDED
+        unsigned action = q->unattended  ? ACTION_HOLD_UNATTENDED
                           : q->exclusive ? ACTION_HOLD_EXCLUSIVE
                                          : ACTION_HOLD;
 
         return bouncer_check(s->bouncer, peer, m, action, q->reason, why);
 }
 
-/* Without manage the configured maxima hold. Polkit is asked for it only where more was asked for in so many
- * words: a lease that somebody forgets ends after HoldMaxSec in any case. */
+/* Without manage the configured maxima hold. Polkit is asked for it only where more was asked for
+ * in so many words: a lease that somebody forgets ends after HoldMaxSec in any case. */
 static int hold_limit(const Service *s, Peer *peer, sd_bus_message *m, HoldRequest *q) {
         bool asks_for_more = q->wait_usec > s->config.wait_max_usec ||
                              q->yield_usec > s->config.wait_max_usec ||
@@ -106,8 +105,10 @@ static int handle_hold(sd_bus_message *m, Service *s, bool unattended, sd_bus_er
         if (r == 0)
                 r = hold_limit(s, peer, m, &request);
         request.age_usec = bouncer_age_usec(s->bouncer, m);
-        if (r == 0)
+        if (r == 0) {
+                bridges_forget_lock(s, peer->pid);
                 r = hold_new(s, peer, &request, &h, unattended ? NULL : &lease, &why);
+        }
         return r == 0 ? hold_reply(h, m, lease) : reply_failure(r, &why, error);
 }
 
@@ -128,7 +129,8 @@ static int append_reading(sd_bus_message *reply, const Counter *c) {
                                      reading.running, quality_name(quality));
 }
 
-#define READ_COUNTERS_MAX 4096u /* in one call: the loop is not held up for longer than their reads take */
+#define READ_COUNTERS_MAX                                                                          \
+        4096u /* in one call: the loop is not held up for longer than their reads take */
 
 static int read_counters(Service *s, sd_bus_message *m, sd_bus_message *reply, Refusal *why) {
         Peer *peer = peers_sender(s->peers, m);
@@ -213,26 +215,23 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_ARGS("s", reason, "a{sv}", options),
                                 SD_BUS_RESULT("o", hold, "h", lease), method_hold,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("HoldUnattended",
-                                SD_BUS_ARGS("s", reason, "t", lifetime_usec, "a{sv}", options),
-                                SD_BUS_RESULT("o", hold), method_hold_unattended,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "HoldUnattended", SD_BUS_ARGS("s", reason, "t", lifetime_usec, "a{sv}", options),
+                SD_BUS_RESULT("o", hold), method_hold_unattended, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("OpenCounters", SD_BUS_ARGS("as", events, "a{sv}", options),
                                 SD_BUS_RESULT("ao", counters), opening_handle,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadCounters", SD_BUS_ARGS("ao", counters),
                                 SD_BUS_RESULT("a(ttts)", readings), method_read_counters,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("OpenEvent",
-                                SD_BUS_ARGS("ay", attr, "i", pid, "i", cpu, "t", flags, "a{sv}",
-                                            options),
-                                SD_BUS_RESULT("h", event), event_call_handle,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "OpenEvent",
+                SD_BUS_ARGS("ay", attr, "i", pid, "i", cpu, "t", flags, "a{sv}", options),
+                SD_BUS_RESULT("h", event), event_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("OpenPersistent", SD_BUS_ARGS("s", id), SD_BUS_RESULT("o", counter),
                                 persistent_open_handle, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("ListPersistent", SD_BUS_NO_ARGS,
-                                SD_BUS_RESULT("a(sos)", counters), persistent_list_handle,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListPersistent", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sos)", counters),
+                                persistent_list_handle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateSampler",
                                 SD_BUS_ARGS("ao", counters, "t", interval_usec, "a{sv}", options),
                                 SD_BUS_RESULT("o", sampler, "h", stream), sampler_call_create,

@@ -22,7 +22,8 @@ static int get_uid(sd_bus *bus, const char *path, const char *interface, const c
 
 static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", (uint32_t) ((const Monitor *) userdata)->peer->pid);
+        return sd_bus_message_append(reply, "u",
+                                     (uint32_t) ((const Monitor *) userdata)->peer->pid);
 }
 
 static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -59,9 +60,10 @@ static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r < 0)
                 return r;
         if (peers_sender(s->peers, m) != monitor->peer) {
-                r = refuse(&why, REFUSAL_NOT_OWNER,
-                           "%s was registered from another connection, which alone can answer for it",
-                           monitor->path);
+                r = refuse(
+                        &why, REFUSAL_NOT_OWNER,
+                        "%s was registered from another connection, which alone can answer for it",
+                        monitor->path);
                 return reply_failure(r, &why, error);
         }
         if (!object_path_number(path, "hold", &hold)) {

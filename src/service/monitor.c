@@ -155,11 +155,12 @@ static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
                 r = options_read(m, option_specs, ELEMENTSOF(option_specs), &o, &seen, why);
         pmus = o.pmus;
         if (r == 0)
-                r = scope_request_read(&monitor->service->pmus, o.pmus, o.cpus, &monitor->what, why);
+                r = scope_request_read(&monitor->service->pmus, o.pmus, o.cpus, &monitor->what,
+                                       why);
         if (r != 0)
                 return r;
-        monitor->yielder.plan = (PlanMonitor){ .scope = &monitor->what.scope,
-                                               .priority = o.priority, .use = 1 };
+        monitor->yielder.plan =
+                (PlanMonitor){ .scope = &monitor->what.scope, .priority = o.priority, .use = 1 };
         monitor->name = strdup(name);
         return monitor->name ? 0 : -ENOMEM;
 }
@@ -196,8 +197,11 @@ static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret,
 
         if (!monitor)
                 return -ENOMEM;
-        *monitor = (Monitor){ .yielder.ops = &monitor_ops, .service = s, .uid = peer->uid,
-                              .peer = peer_ref(peer), .lease = -1 };
+        *monitor = (Monitor){ .yielder.ops = &monitor_ops,
+                              .service = s,
+                              .uid = peer->uid,
+                              .peer = peer_ref(peer),
+                              .lease = -1 };
         r = monitor_read(monitor, m, why);
         if (r == 0)
                 r = quota_check(&s->quota, peer->uid, QUOTA_MONITORS, 1, why);
@@ -230,11 +234,11 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
                 monitor_end(monitor);
                 return r;
         }
-        /* It counts, and somebody holds what it counts with: no grant waited for it, so it is told now. */
+        /* It counts, and somebody holds what it counts with: no grant waited for it, so it is told
+         * now. */
         if (monitor->yielder.state == YIELDER_YIELDED) {
                 monitor->yielder.state = YIELDER_ASKED;
-                monitor_ask(monitor, holds_current(s),
-                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
+                monitor_ask(monitor, holds_current(s), now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
         }
         return 1;
 }
@@ -250,7 +254,8 @@ static void monitor_match(const void *node, VISIT which, void *userdata) {
         Monitor *monitor = *(Monitor *const *) node;
         MonitorSearch *search = userdata;
 
-        if ((which == postorder || which == leaf) && (!search->peer || monitor->peer == search->peer))
+        if ((which == postorder || which == leaf) &&
+            (!search->peer || monitor->peer == search->peer))
                 search->found = monitor;
 }
 

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Registered monitors: programs that own counters of their own and give way when they are asked, over the bus.
+ * Registered monitors: programs that own counters of their own and give way when they are asked,
+ * over the bus.
  *
- * Each is an object /org/perfalloc1/monitor/N. What it is told (Yield, Resume) goes to its client alone. It ends
- * with its client's connection or its lease.
+ * Each is an object /org/perfalloc1/monitor/N. What it is told (Yield, Resume) goes to its client
+ * alone. It ends with its client's connection or its lease.
  */
 
 #include "service/scope-request.h"
@@ -34,7 +35,8 @@ struct Monitor {
 /* The handler of Manager.RegisterMonitor. */
 int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
-/* The client has given way to hold number hold. An answer that nobody awaits (any more) changes nothing. */
+/* The client has given way to hold number hold. An answer that nobody awaits (any more) changes
+ * nothing. */
 void monitor_yielded(Monitor *monitor, uint64_t hold);
 
 Monitor *monitor_find(Service *s, uint64_t id);

@@ -7,8 +7,8 @@
 
 #include "service/service.h"
 
-/* The number of an object path of that kind; false when the path is none, or spells a number otherwise than
- * we do ("01"). */
+/* The number of an object path of that kind; false when the path is none, or spells a number
+ * otherwise than we do ("01"). */
 bool object_path_number(const char *path, const char *kind, uint64_t *ret);
 
 /* The paths of all objects in a tsearch(3) tree, as a node enumerator returns them. */

@@ -58,8 +58,8 @@ static const struct {
         const char *name;
         uint64_t takes;
 } scopes[_GROUP_SCOPE_MAX] = {
-        [GROUP_PROCESS] = { "process", 1u << OPTION_PID | 1u << OPTION_PIDFD |
-                                               1u << OPTION_ATTACH | 1u << OPTION_DESCENDANTS },
+        [GROUP_PROCESS] = { "process", 1u << OPTION_PID | 1u << OPTION_PIDFD | 1u << OPTION_ATTACH |
+                                               1u << OPTION_DESCENDANTS },
         [GROUP_CPU] = { "cpu", 1u << OPTION_CPUS },
         [GROUP_CGROUP] = { "cgroup", 1u << OPTION_CPUS | 1u << OPTION_CGROUP },
 };
@@ -175,7 +175,7 @@ static int cpus_read(Service *s, const OpeningOptions *o, OpeningRequest *q, Ref
                 return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
         if (cpuset_is_empty(&q->cpus))
                 return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
-        CPU_FOREACH(cpu, &q->cpus)
+        CPU_FOREACH (cpu, &q->cpus)
                 if (!cpuset_has(&s->pmus.present, (unsigned) cpu))
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "option 'cpus': this machine has no CPU %d", cpu);
@@ -183,8 +183,9 @@ static int cpus_read(Service *s, const OpeningOptions *o, OpeningRequest *q, Ref
         return 0;
 }
 
-/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name. The events of
- * one call are counted on the same CPUs: what a later one narrows would be missing in the earlier. */
+/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name.
+ * The events of one call are counted on the same CPUs: what a later one narrows would be missing in
+ * the earlier. */
 static int cpus_narrow(const Service *s, const Event *event, OpeningRequest *q, Refusal *why) {
         _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
         int r = cpuset_intersect(&both, &s->pmus.present, &event->pmu->cpus);
@@ -192,14 +193,15 @@ static int cpus_narrow(const Service *s, const Event *event, OpeningRequest *q, 
         if (r < 0)
                 return r;
         if (cpuset_is_empty(&both))
-                return refuse(why, REFUSAL_NOT_ON_THIS_CPU, "'%s': PMU %s counts on no CPU of this machine",
-                              event->name, event->pmu->name);
-        if (event != q->events && !cpuset_equal(&both, &q->cpus))
-                return refuse(why, REFUSAL_INVALID_EVENT,
-                              "'%s' (PMU %s) and '%s' (PMU %s) count on different CPUs; open them in "
-                              "calls of their own",
-                              q->events[0].name, q->events[0].pmu->name, event->name,
+                return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
+                              "'%s': PMU %s counts on no CPU of this machine", event->name,
                               event->pmu->name);
+        if (event != q->events && !cpuset_equal(&both, &q->cpus))
+                return refuse(
+                        why, REFUSAL_INVALID_EVENT,
+                        "'%s' (PMU %s) and '%s' (PMU %s) count on different CPUs; open them in "
+                        "calls of their own",
+                        q->events[0].name, q->events[0].pmu->name, event->name, event->pmu->name);
         cpuset_done(&q->cpus);
         q->cpus = both;
         both = CPUSET_NULL;
@@ -287,9 +289,10 @@ int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, Openin
         if (r != 0)
                 return r;
         if (o.pinned && o.descendants)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "options 'pinned' and 'descendants' do not go together: the kernel starves "
-                              "the descendants of a pinned event and tells nobody");
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "options 'pinned' and 'descendants' do not go together: the kernel starves "
+                        "the descendants of a pinned event and tells nobody");
         q.group = o.group;
         q.pinned = o.pinned;
         q.start = o.start;

@@ -16,7 +16,7 @@ struct OpeningRequest {
         size_t n_events;
         GroupScope scope;
         bool has_cpus;
-        CpuSet cpus; /* scope cpu and cgroup */
+        CpuSet cpus;  /* scope cpu and cgroup */
         uint32_t pid; /* 0: the caller */
         int pidfd;    /* borrowed, -1: by pid */
         int cgroup;   /* borrowed, else -1 */
@@ -28,14 +28,14 @@ struct OpeningRequest {
 
 #define OPENING_REQUEST_NULL ((OpeningRequest){ .pidfd = -1, .cgroup = -1 })
 
-/* Everything that can be wrong with the arguments alone is refused here, before anything is done. Borrowed
- * parts live as long as the message. */
+/* Everything that can be wrong with the arguments alone is refused here, before anything is done.
+ * Borrowed parts live as long as the message. */
 int opening_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpeningRequest *ret,
                          Refusal *why);
 void opening_request_done(OpeningRequest *q);
 
-/* The actions (bits) that counting these events takes; untraceable: the target may not be traced by the
- * caller. */
+/* The actions (bits) that counting these events takes; untraceable: the target may not be traced by
+ * the caller. */
 unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable);
 
 /* The actions that the call needs. */

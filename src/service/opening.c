@@ -19,7 +19,7 @@ struct Opening {
         LIST_ENTRY(Opening) openings;
 
         Attaching attaching; /* the target of a process counter */
-        bool opened; /* the sets are there, with or without the target */
+        bool opened;         /* the sets are there, with or without the target */
         CounterSet **sets;
         size_t n_sets;
 };
@@ -44,7 +44,7 @@ DEFINE_CLEANUP(Opening *, opening_free)
 static Opening *opening_find(Service *s, const sd_bus_message *m) {
         Opening *o;
 
-        LIST_FOREACH(o, &s->openings, openings)
+        LIST_FOREACH (o, &s->openings, openings)
                 if (o->m == m)
                         return o;
         return NULL;
@@ -66,8 +66,11 @@ static int opening_new(Service *s, Peer *peer, sd_bus_message *m, Opening **ret,
 
         if (!o)
                 return -ENOMEM;
-        *o = (Opening){ .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer),
-                        .request = OPENING_REQUEST_NULL, .attaching = ATTACHING_NULL };
+        *o = (Opening){ .service = s,
+                        .m = sd_bus_message_ref(m),
+                        .peer = peer_ref(peer),
+                        .request = OPENING_REQUEST_NULL,
+                        .attaching = ATTACHING_NULL };
         LIST_INSERT_HEAD(&s->openings, o, openings);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &o->call, why);
         if (r == 0)
@@ -91,7 +94,8 @@ static bool opening_is_pinned(const Opening *o, const Group *g) {
 
         if (q->pinned)
                 return true;
-        /* What a holder opens inside of his hold keeps what he was promised; an inherited event cannot. */
+        /* What a holder opens inside of his hold keeps what he was promised; an inherited event
+         * cannot. */
         return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
                holds_grants(o->service, o->peer->uid, g->events[0].pmu);
 }
@@ -219,8 +223,8 @@ static int opening_authorized(Opening *o, Refusal *why) {
         return r == 0 ? opening_finish(o) : r;
 }
 
-/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the target. Root may
- * count everybody. */
+/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the
+ * target. Root may count everybody. */
 static int opening_begin(Opening *o, Refusal *why) {
         const OpeningRequest *q = &o->request;
         Attaching *a = &o->attaching;
@@ -228,8 +232,12 @@ static int opening_begin(Opening *o, Refusal *why) {
 
         if (!q->attach)
                 return 0;
-        *a = (Attaching){ .service = o->service, .peer = o->peer, .done = opening_attached,
-                          .userdata = o, .pidfd = -1, .descendants = q->descendants };
+        *a = (Attaching){ .service = o->service,
+                          .peer = o->peer,
+                          .done = opening_attached,
+                          .userdata = o,
+                          .pidfd = -1,
+                          .descendants = q->descendants };
         r = attaching_hold(a, q->pid ? (pid_t) q->pid : o->peer->pid, q->pidfd, why);
         if (r != 0 || o->peer->uid == 0)
                 return r;

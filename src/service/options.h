@@ -25,17 +25,18 @@ struct OptionSpec {
 #define OPTIONS_MAX        64u
 #define OPTION_STRINGS_MAX 8192u /* in one of type "as" */
 
-/* Reads the dictionary at the message's position into data. Bit i of ret_seen: option i was given. */
+/* Reads the dictionary at the message's position into data. Bit i of ret_seen: option i was given.
+ */
 int options_read(sd_bus_message *m, const OptionSpec *specs, size_t n_specs, void *data,
                  uint64_t *ret_seen, Refusal *why);
 
-/* Whether a client's words (what: "the reason") are short enough and have no control characters. They are UTF-8, for
- * the bus takes nothing else. REFUSAL_INVALID_ARGS. */
+/* Whether a client's words (what: "the reason") are short enough and have no control characters.
+ * They are UTF-8, for the bus takes nothing else. REFUSAL_INVALID_ARGS. */
 int words_check(const char *what, const char *words, size_t max_bytes, Refusal *why);
 
-/* Reads an array of strings (signature "as"), a NULL-terminated one of none too. -E2BIG when there are more than
- * max; sd_bus_message_read_strv() takes a time that grows with the square of their number, and a message
- * holds millions. */
+/* Reads an array of strings (signature "as"), a NULL-terminated one of none too. -E2BIG when there
+ * are more than max; sd_bus_message_read_strv() takes a time that grows with the square of their
+ * number, and a message holds millions. */
 int strings_read(sd_bus_message *m, size_t max, char ***ret);
 
 /* Frees a NULL-terminated array of strings; NULL is fine. Returns NULL. */

@@ -44,7 +44,8 @@ static int persistent_find(Service *s, const char *id, Counter **ret, Refusal *w
         /* "007" and " 7" are no ids */
         if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT,
-                              "there is no persistent counter '%.64s'; ListPersistent has them all", id);
+                              "there is no persistent counter '%.64s'; ListPersistent has them all",
+                              id);
         *ret = c;
         return 0;
 }
@@ -61,7 +62,8 @@ int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         if (r == 0 && c->set->configured)
                 r = refuse(&why, REFUSAL_NOT_PERMITTED,
-                           "%s is a configured monitor: it stays as long as it is configured", c->path);
+                           "%s is a configured monitor: it stays as long as it is configured",
+                           c->path);
         if (r == 0)
                 r = bouncer_check(s->bouncer, peer, m, ACTION_PERSIST, NULL, &why);
         if (r != 0)
@@ -116,7 +118,7 @@ DEFINE_CLEANUP(PersistentCall *, persistent_call_free)
 static PersistentCall *persistent_call_find(Service *s, const sd_bus_message *m) {
         PersistentCall *c;
 
-        LIST_FOREACH(c, &s->persistent_calls, calls)
+        LIST_FOREACH (c, &s->persistent_calls, calls)
                 if (c->m == m)
                         return c;
         return NULL;
@@ -195,8 +197,9 @@ static int persistent_call_new(Service *s, Peer *peer, sd_bus_message *m, const 
 
         if (!c)
                 return -ENOMEM;
-        *c = (PersistentCall){ .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer),
-                               .id = counter->id };
+        *c = (PersistentCall){
+                .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer), .id = counter->id
+        };
         LIST_INSERT_HEAD(&s->persistent_calls, c, calls);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
         if (r == 0)
@@ -204,7 +207,8 @@ static int persistent_call_new(Service *s, Peer *peer, sd_bus_message *m, const 
         return r;
 }
 
-/* A reader is authorized as if he opened the counter himself, now. 0, -EINPROGRESS or what it fails with. */
+/* A reader is authorized as if he opened the counter himself, now. 0, -EINPROGRESS or what it fails
+ * with. */
 static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Counter *counter,
                                 PersistentCall **call, Refusal *why) {
         const CounterSet *set = counter->set;
@@ -221,13 +225,14 @@ static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Count
         if (!c->other && c->attached != set->attached) {
                 if (c->rounds == INSPECT_ROUNDS)
                         return refuse(why, REFUSAL_BUSY,
-                                      "%s: processes are being attached to it all the time", counter->path);
+                                      "%s: processes are being attached to it all the time",
+                                      counter->path);
                 r = persistent_call_inspect(c, set);
                 return r == 0 ? -EINPROGRESS : r;
         }
         return bouncer_check(s->bouncer, peer, m,
-                             events_actions(&g->events[counter->event], 1, g->scope, c->other), NULL,
-                             why);
+                             events_actions(&g->events[counter->event], 1, g->scope, c->other),
+                             NULL, why);
 }
 
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {

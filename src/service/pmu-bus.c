@@ -53,8 +53,8 @@ static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
-/* Counters and Probed are no constants: breakpoint slots can be taken by others while they are counted, and
- * are then counted again. */
+/* Counters and Probed are no constants: breakpoint slots can be taken by others while they are
+ * counted, and are then counted again. */
 static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -63,8 +63,8 @@ static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),
         SD_BUS_PROPERTY("Probed", "s", get_probed, 0, 0),
-        SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(uu)", free),
-                                method_probe, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(uu)", free), method_probe,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

@@ -11,8 +11,8 @@ static void cap_freep(cap_t *caps) {
                 (void) cap_free(*caps);
 }
 
-/* Keeps, of these, what the process has; everything else goes from all sets. A process that runs as root by
- * hand is treated the same. */
+/* Keeps, of these, what the process has; everything else goes from all sets. A process that runs as
+ * root by hand is treated the same. */
 static int privilege_keep(const cap_value_t *keep, size_t n) {
         _cleanup_(cap_freep) cap_t now = cap_get_proc(), then = cap_init();
 

@@ -7,9 +7,9 @@
 
 #include "core/util.h"
 
-/* Drops everything that the job never needs, from every set but the bounding one; CAP_SYS_ADMIN too where a
- * test shows that CAP_PERFMON is enough to open events (it is not on Debian's and Ubuntu's kernels with
- * perf_event_paranoid at 3 and above). Before the helper is forked. */
+/* Drops everything that the job never needs, from every set but the bounding one; CAP_SYS_ADMIN too
+ * where a test shows that CAP_PERFMON is enough to open events (it is not on Debian's and Ubuntu's
+ * kernels with perf_event_paranoid at 3 and above). Before the helper is forked. */
 int privilege_trim(void);
 
 /* Drops what only the helper needs: reading other processes. */

@@ -69,7 +69,8 @@ static int probe_call_run(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A bucket that holds some calls and fills slowly: probing takes other people's breakpoints for a moment. */
+/* A bucket that holds some calls and fills slowly: probing takes other people's breakpoints for a
+ * moment. */
 static int probe_call_pace(Service *s, const Peer *peer, Refusal *why) {
         uint64_t now = now_usec(CLOCK_MONOTONIC);
         uint64_t full = PROBE_CALLS_BURST * PROBE_CALLS_PER_USEC;
@@ -88,8 +89,9 @@ static int probe_call_new(Service *s, const Pmu *pmu, Peer *peer, sd_bus_message
 
         if (!c)
                 return -ENOMEM;
-        *c = (ProbeCall){ .service = s, .pmu = pmu, .m = sd_bus_message_ref(m),
-                          .peer = peer_ref(peer) };
+        *c = (ProbeCall){
+                .service = s, .pmu = pmu, .m = sd_bus_message_ref(m), .peer = peer_ref(peer)
+        };
         LIST_INSERT_HEAD(&s->probe_calls, c, calls);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
         if (r != 0)

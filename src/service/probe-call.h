@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Pmu.Probe: how many counters are free on each CPU, measured now. One CPU after the other, with a look at the
- * loop in between: there may be hundreds.
+ * Pmu.Probe: how many counters are free on each CPU, measured now. One CPU after the other, with a
+ * look at the loop in between: there may be hundreds.
  */
 
 #include "service/service.h"

@@ -71,7 +71,7 @@ static bool any_is_foreign(Service *s, uid_t uid) {
 
         twalk_r(s->holds, hold_is_foreign, &foreign);
         twalk_r(s->monitors, monitor_is_foreign, &foreign);
-        LIST_FOREACH(set, &s->sets, sets)
+        LIST_FOREACH (set, &s->sets, sets)
                 foreign.any |= set->uid != uid;
         return foreign.any;
 }

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Who reads properties. Everybody may, but what tells about somebody's program is for its owner, root and
- * whoever polkit allows manage. A property is put into a reply at once, so polkit is asked before: by a
- * filter that keeps the message back, when others' objects are read and the reply would hold such things.
+ * Who reads properties. Everybody may, but what tells about somebody's program is for its owner,
+ * root and whoever polkit allows manage. A property is put into a reply at once, so polkit is asked
+ * before: by a filter that keeps the message back, when others' objects are read and the reply
+ * would hold such things.
  */
 
 #include "service/service.h"

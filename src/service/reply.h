@@ -9,9 +9,9 @@
 
 #include "core/refusal.h"
 
-/* For the end of a method handler: r as a module returned it (a refusal, or a negative errno). Fills in
- * error and returns what sd-bus wants to have returned. -ESTALE (the caller has left) and -EINPROGRESS (the
- * message will come back) answer nothing. */
+/* For the end of a method handler: r as a module returned it (a refusal, or a negative errno).
+ * Fills in error and returns what sd-bus wants to have returned. -ESTALE (the caller has left) and
+ * -EINPROGRESS (the message will come back) answer nothing. */
 int reply_failure(int r, const Refusal *why, sd_bus_error *error);
 
 /* The same for a message that is answered later, outside of its handler. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "service/counter.h"
 #include "service/sampler-clock.h"
 
 /* ---- clients ---- */
@@ -89,6 +90,30 @@ void samplers_forget_peer(Service *s, const Peer *peer) {
 
         if (c)
                 client_free(s->samplers, c);
+}
+
+static bool sampler_reads(const Sampler *a, const CounterSet *set) {
+        for (size_t i = 0; i < a->n_counters; i++)
+                if (a->counters[i]->counter && a->counters[i]->counter->set == set)
+                        return true;
+        return false;
+}
+
+void samplers_forget_reader(Service *s, const Peer *peer, const CounterSet *set) {
+        SamplerClient *c = client_find(s->samplers, peer);
+        Sampler *a;
+
+        /* the client goes with its last one, if nothing else keeps it: so from the start each time
+         */
+        while (c) {
+                LIST_FOREACH (a, &c->samplers, samplers)
+                        if (sampler_reads(a, set))
+                                break;
+                if (!a)
+                        break;
+                sampler_free(a);
+                c = client_find(s->samplers, peer);
+        }
 }
 
 bool samplers_are_idle(const Service *s) {

@@ -98,6 +98,9 @@ bool samplers_any(const Service *s, const Peer *peer);
 
 /* The peer has left: its samplers go. */
 void samplers_forget_peer(Service *s, const Peer *peer);
+
+/* The peer may read these counters no more: its samplers that do so go. */
+void samplers_forget_reader(Service *s, const Peer *peer, const struct CounterSet *set);
 bool samplers_are_idle(const Service *s);
 
 int samplers_init(Service *s);

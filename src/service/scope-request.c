@@ -17,7 +17,7 @@ static int cpus_read(const PmuTable *pmus, const char *list, CpuSet *ret, Refusa
                 if (cpuset_is_empty(&cpus))
                         return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
         }
-        CPU_FOREACH(cpu, &cpus)
+        CPU_FOREACH (cpu, &cpus)
                 if (!cpuset_has(&pmus->present, (unsigned) cpu))
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "option 'cpus': this machine has no CPU %d", cpu);

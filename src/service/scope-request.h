@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What counters a client means: the options `pmus` and `cpus` of holds and monitors, checked against this machine.
+ * What counters a client means: the options `pmus` and `cpus` of holds and monitors, checked
+ * against this machine.
  */
 
 #include "core/scope.h"
@@ -18,8 +19,8 @@ struct ScopeRequest {
 
 #define SCOPE_REQUEST_NULL ((ScopeRequest){})
 
-/* names NULL: every core PMU. cpus NULL: all, those that come online later too. REFUSAL_INVALID_ARGS names the
- * option and what is wrong with it. */
-int scope_request_read(const PmuTable *pmus, char *const *names, const char *cpus, ScopeRequest *ret,
-                       Refusal *why);
+/* names NULL: every core PMU. cpus NULL: all, those that come online later too.
+ * REFUSAL_INVALID_ARGS names the option and what is wrong with it. */
+int scope_request_read(const PmuTable *pmus, char *const *names, const char *cpus,
+                       ScopeRequest *ret, Refusal *why);
 void scope_request_done(ScopeRequest *q);

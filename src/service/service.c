@@ -10,9 +10,10 @@
 
 #include "perf/hotplug.h"
 #include "perf/probe.h"
+#include "service/attach-call.h"
+#include "service/attaching.h"
 #include "service/bridges.h"
 #include "service/configured.h"
-#include "service/attach-call.h"
 #include "service/counter.h"
 #include "service/event-call.h"
 #include "service/hold.h"
@@ -98,7 +99,7 @@ static int service_measure_pmus(Service *s) {
                 r = probe_capacity(pmu, &s->pmus.online);
                 if (r < 0)
                         return r;
-                capacity = !pmu->measured         ? CELL_UNKNOWN
+                capacity = !pmu->measured       ? CELL_UNKNOWN
                            : pmu->counters == 0 ? CELL_UNLIMITED
                                                 : pmu->counters;
                 r = ledger_set_capacity(&s->ledger, pmu->index, capacity);
@@ -111,7 +112,7 @@ static int service_measure_pmus(Service *s) {
 static int service_make_cover(Service *s) {
         size_t n_cpus = 0;
 
-        CPU_FOREACH(cpu, &s->pmus.possible)
+        CPU_FOREACH (cpu, &s->pmus.possible)
                 n_cpus = (size_t) cpu + 1;
         s->cover = calloc(s->pmus.n_pmus + 1, sizeof(Cover *));
         if (!s->cover)
@@ -175,7 +176,7 @@ static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void 
         if (!hotplug_read(fd) || cpuset_copy(&before, &s->pmus.online) < 0 ||
             pmu_table_refresh_online(&s->pmus) < 0)
                 return 0;
-        CPU_FOREACH(cpu, &s->pmus.possible) {
+        CPU_FOREACH (cpu, &s->pmus.possible) {
                 bool was = cpuset_has(&before, (unsigned) cpu);
                 bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
 
@@ -278,6 +279,7 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         s->helper = helper;
         LIST_INIT(&s->openings);
         LIST_INIT(&s->attach_calls);
+        attachings_init(s);
         LIST_INIT(&s->persistent_calls);
         LIST_INIT(&s->users_calls);
         LIST_INIT(&s->event_calls);
@@ -288,8 +290,9 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         roster_init(&s->roster, &s->ledger, yielder_acknowledged, s);
         r = serial_open(&s->serial, getenv("RUNTIME_DIRECTORY"));
         if (r < 0)
-                log_plain(LOG_WARNING, "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
-                                       "numbers start from the clock.",
+                log_plain(LOG_WARNING,
+                          "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
+                          "numbers start from the clock.",
                           strerror(-r));
         r = service_set_paths(s, config_path);
         if (r < 0)
@@ -338,7 +341,8 @@ int service_run(Service *s) {
 Service *service_free(Service *s) {
         if (!s)
                 return NULL;
-        s->idle = sd_event_source_disable_unref(s->idle); /* what goes now touches nothing any more */
+        s->idle =
+                sd_event_source_disable_unref(s->idle); /* what goes now touches nothing any more */
         openings_done(s);
         attach_calls_done(s);
         persistent_calls_done(s);

@@ -15,6 +15,7 @@
 #include "perf/pmu.h"
 #include "service/bouncer.h"
 #include "service/config.h"
+#include "service/fairqueue.h"
 #include "service/handed.h"
 #include "service/helper.h"
 #include "service/peer.h"
@@ -47,7 +48,8 @@ LIST_HEAD(PersistentCallList, PersistentCall);
 LIST_HEAD(UsersCallList, UsersCall);
 LIST_HEAD(EventCallList, EventCall);
 
-/* Granted holds that have all counters of a cell, and those of them whose measurement found them free. */
+/* Granted holds that have all counters of a cell, and those of them whose measurement found them
+ * free. */
 typedef struct Cover {
         uint32_t n_full, n_confirmed;
 } Cover;
@@ -78,32 +80,36 @@ struct Service {
         void *monitors; /* tree of Monitor by id */
         size_t n_monitors;
         struct ConfiguredList configured; /* monitors of monitors.d */
-        void *counters; /* tree of Counter by id */
+        void *counters;                   /* tree of Counter by id */
         struct CounterSetList sets;
-        struct OpeningList openings;      /* OpenCounters calls under way */
+        struct OpeningList openings;        /* OpenCounters calls under way */
         struct AttachCallList attach_calls; /* AttachProcess calls under way */
+        FairQueue seizes;                   /* in front of the helper, for those that stop trees */
+        bool pumping;
         struct PersistentCallList persistent_calls; /* OpenPersistent calls under way */
-        struct UsersCallList users_calls; /* ListUsers calls under way */
-        struct EventCallList event_calls; /* OpenEvent calls under way */
-        Handed handed;                    /* which events were handed out */
-        struct ProbeCallList probe_calls; /* Probe calls under way */
-        uint64_t probe_paid_usec;         /* CLOCK_MONOTONIC, for their pace */
-        struct CounterList changed;       /* State to be signalled when there is time */
+        struct UsersCallList users_calls;           /* ListUsers calls under way */
+        struct EventCallList event_calls;           /* OpenEvent calls under way */
+        Handed handed;                              /* which events were handed out */
+        struct ProbeCallList probe_calls;           /* Probe calls under way */
+        uint64_t probe_paid_usec;                   /* CLOCK_MONOTONIC, for their pace */
+        struct CounterList changed;                 /* State to be signalled when there is time */
         sd_event_source *announce;
-        sd_event_source *retry;           /* counters that could not be opened again */
+        sd_event_source *retry; /* counters that could not be opened again */
 
         Samplers *samplers;
         Bridges *bridges;
 
-        const sd_bus_message *manager_message; /* being answered; its sender may read what is others' */
-        bool broadcasting; /* properties are being read for everybody, not for the current message's sender */
+        const sd_bus_message
+                *manager_message; /* being answered; its sender may read what is others' */
+        bool broadcasting; /* properties are being read for everybody, not for the current message's
+                              sender */
         bool leaving;      /* the name is given back; exit when nothing more arrives */
         sd_event_source *idle;
         sd_event_source *hotplug;
 };
 
-/* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over. Configured monitors
- * are in monitors.d beside the configuration file. */
+/* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over.
+ * Configured monitors are in monitors.d beside the configuration file. */
 int service_new(Helper *helper, const char *config_path, Service **ret);
 Service *service_free(Service *s);
 DEFINE_CLEANUP(Service *, service_free)
@@ -114,12 +120,12 @@ int service_run(Service *s);
 /* Something was added or has gone: the time of idleness starts anew, or not at all. */
 void service_touch(Service *s);
 
-/* Whether the one who reads properties now may see what tells about uid's program: the owner, root and
- * whoever polkit allows manage; nobody while a signal to everybody is put together. */
+/* Whether the one who reads properties now may see what tells about uid's program: the owner, root
+ * and whoever polkit allows manage; nobody while a signal to everybody is put together. */
 bool service_reader_sees(Service *s, uid_t uid);
 
-/* Whether the peer may use an object of uid: 0, BOUNCER_PENDING, -ESTALE or REFUSAL_NOT_OWNER. what names
- * the object in the refusal. */
+/* Whether the peer may use an object of uid: 0, BOUNCER_PENDING, -ESTALE or REFUSAL_NOT_OWNER. what
+ * names the object in the refusal. */
 int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
                         Refusal *why);
 

@@ -133,6 +133,42 @@ static void test_wrong_lines_are_named_and_good_ones_kept(Place *p, gconstpointe
         g_assert_cmpuint(c.hold_max_usec, ==, 8 * 3600 * USEC_PER_SEC);
 }
 
+static void test_bridges_are_read(Place *p, gconstpointer unused) {
+        g_autofree char *log = NULL;
+        Config c;
+
+        log = load_text(p,
+                        "[Bridges]\nPcpLock=/a/perflock\nLikwidLock=no\nNmiWatchdog=yes\n"
+                        "PcpGraceSec=0.25\nLikwidGraceSec=1min\n",
+                        &c);
+        g_assert_cmpstr(log, ==, "");
+        g_assert_cmpint(c.bridges.pcp.mode, ==, BRIDGE_PATH);
+        g_assert_cmpstr(c.bridges.pcp.path, ==, "/a/perflock");
+        g_assert_cmpint(c.bridges.likwid.mode, ==, BRIDGE_NO);
+        g_assert_true(c.bridges.nmi_watchdog);
+        g_assert_cmpuint(c.bridges.pcp_grace_usec, ==, 250 * USEC_PER_MSEC);
+        g_assert_cmpuint(c.bridges.likwid_grace_usec, ==, 60 * USEC_PER_SEC);
+        free(g_steal_pointer(&log));
+        log = load_text(p, "[Bridges]\nPcpLock=/a\nPcpLock=auto\n", &c);
+        assert_default(&c);
+}
+
+static void test_wrong_bridges_have_no_effect(Place *p, gconstpointer unused) {
+        static const char *const lines[] = { "PcpLock=perflock", "PcpLock=",      "LikwidLock=yes",
+                                             "NmiWatchdog=auto", "PcpGraceSec=0", "HoldsPerUser=1",
+                                             "Colour=red" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+                g_autofree char *text = g_strconcat("[Bridges]\n", lines[i], "\n", NULL),
+                                *log = NULL;
+                Config c;
+
+                log = load_text(p, text, &c);
+                g_assert_cmpuint(count_lines(log), ==, 1);
+                assert_default(&c);
+        }
+}
+
 static void test_wrong_values_have_no_effect(Place *p, gconstpointer unused) {
         static const char *const lines[] = {
                 "HoldsPerUser=",
@@ -307,6 +343,8 @@ int main(int argc, char **argv) {
                 { "every-setting-is-read", test_every_setting_is_read },
                 { "wrong-lines-are-named-and-good-ones-kept",
                   test_wrong_lines_are_named_and_good_ones_kept },
+                { "bridges-are-read", test_bridges_are_read },
+                { "wrong-bridges-have-no-effect", test_wrong_bridges_have_no_effect },
                 { "wrong-values-have-no-effect", test_wrong_values_have_no_effect },
                 { "extreme-values-are-taken", test_extreme_values_are_taken },
                 { "setting-without-a-section-has-no-effect",

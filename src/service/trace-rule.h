@@ -15,6 +15,6 @@
 const char *trace_rule_denies(const Peer *peer, const ProcessFacts *facts);
 
 /* Whether the kernel leaves events on a process that executes a setuid program: so it does with
- * fs.suid_dumpable=1 (proc(5)), and there nobody may count by this rule. Not to know means yes. path is
- * TRACE_RULE_SUID_DUMPABLE. */
+ * fs.suid_dumpable=1 (proc(5)), and there nobody may count by this rule. Not to know means yes.
+ * path is TRACE_RULE_SUID_DUMPABLE. */
 bool trace_rule_is_void(const char *path);

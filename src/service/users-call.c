@@ -75,8 +75,9 @@ static int users_call_begin(Service *s, Peer *peer, sd_bus_message *m, bool mana
 
         if (!c)
                 return -ENOMEM;
-        *c = (UsersCall){ .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer),
-                          .manages = manages };
+        *c = (UsersCall){
+                .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer), .manages = manages
+        };
         LIST_INSERT_HEAD(&s->users_calls, c, calls);
         r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
         if (r == 0)

@@ -97,7 +97,8 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
         b->host = host;
         b->grace_usec = grace_usec;
         b->retry_usec = RETRY_MIN_USEC;
-        r = sd_event_add_time_relative(host->event, &b->timer, CLOCK_MONOTONIC, 0, 1, bridge_timed, b);
+        r = sd_event_add_time_relative(host->event, &b->timer, CLOCK_MONOTONIC, 0, 1, bridge_timed,
+                                       b);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * Bridges: yielders that stand for software which knows nothing of this service. They give way to every hold,
- * whatever its scope, by what that software looks at: a lock, the owner of a file, a sysctl.
+ * Bridges: yielders that stand for software which knows nothing of this service. They give way to
+ * every hold, whatever its scope, by what that software looks at: a lock, the owner of a file, a
+ * sysctl.
  *
- * Most of that software does not answer. Its bridge counts as yielded after a grace, the longest time that the
- * software takes to look. A bridge that cannot do its part tries again until the hold ends; where there is nothing
- * to tell, nobody waits.
+ * Most of that software does not answer. Its bridge counts as yielded after a grace, the longest
+ * time that the software takes to look. A bridge that cannot do its part tries again until the hold
+ * ends; where there is nothing to tell, nobody waits.
  */
 
 #include <systemd/sd-event.h>
@@ -60,14 +61,14 @@ struct Bridge {
         const BridgeOps *ops;
         const BridgeHost *host;
         uint64_t grace_usec;
-        uint64_t retry_usec; /* until the next attempt */
+        uint64_t retry_usec;    /* until the next attempt */
         sd_event_source *timer; /* end of the grace, or next attempt */
         bool taken;
         char *said; /* what was said last, and is not said again */
 };
 
-/* Fills in b, which is in zeroed memory, and enrolls it; when holds are active it takes its part at once. After a
- * failure b is as before. -ENOMEM. */
+/* Fills in b, which is in zeroed memory, and enrolls it; when holds are active it takes its part at
+ * once. After a failure b is as before. -ENOMEM. */
 int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_t grace_usec);
 
 /* Releases what is taken, and frees it. Returns NULL. */
@@ -77,14 +78,15 @@ DEFINE_CLEANUP(Bridge *, bridge_free)
 /* The other side has answered BRIDGE_ASKED. */
 void bridge_answered(Bridge *b);
 
-/* Somebody may have turned up who was not there: takes its part now if there are holds. Nobody waits for that. */
+/* Somebody may have turned up who was not there: takes its part now if there are holds. Nobody
+ * waits for that. */
 void bridge_try(Bridge *b);
 
 /* The oldest hold is of another user now. */
 void bridge_hand_over(Bridge *b, uid_t uid);
 
-/* Says something in the journal, once: again only when something else was said meanwhile. NULL: all is well
- * again. */
+/* Says something in the journal, once: again only when something else was said meanwhile. NULL: all
+ * is well again. */
 void bridge_say(Bridge *b, int priority, const char *text);
 
 static inline bool bridge_is_active(const Bridge *b) {

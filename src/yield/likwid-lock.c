@@ -50,9 +50,10 @@ static void loan_save(const LikwidLock *l) {
                 return;
         fd = open(l->saved, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 || write(fd, text, (size_t) n) != n)
-                bridge_say((Bridge *) &l->bridge, LOG_WARNING,
-                           "Bridge likwid-lock: cannot write down whose the file is; it is not given "
-                           "back after a crash.");
+                bridge_say(
+                        (Bridge *) &l->bridge, LOG_WARNING,
+                        "Bridge likwid-lock: cannot write down whose the file is; it is not given "
+                        "back after a crash.");
 }
 
 static bool loan_load(const LikwidLock *l, Loan *ret) {
@@ -86,8 +87,10 @@ static void loan_forget(const LikwidLock *l) {
 static BridgeAnswer lock_complain(LikwidLock *l, const char *what) {
         char text[REFUSAL_TEXT_MAX + 128];
 
-        (void) snprintf(text, sizeof(text), "Bridge likwid-lock: %s. Programs that use LIKWID do not "
-                                            "yield.", what);
+        (void) snprintf(text, sizeof(text),
+                        "Bridge likwid-lock: %s. Programs that use LIKWID do not "
+                        "yield.",
+                        what);
         bridge_say(&l->bridge, LOG_WARNING, text);
         return BRIDGE_ABSENT;
 }
@@ -104,10 +107,11 @@ static LockFile lock_open(LikwidLock *l, int *ret_fd, struct stat *ret_st) {
                 r = LOCK_FILE_UNUSABLE;
         }
         if (r == LOCK_FILE_OPEN && !can_chown()) {
-                (void) refuse(&why, REFUSAL_INVALID_ARGS,
-                              "the owner of %s cannot be changed without CAP_CHOWN, which the drop-in "
-                              "likwid-lock.conf gives (perfallocd.conf(5))",
-                              l->path);
+                (void) refuse(
+                        &why, REFUSAL_INVALID_ARGS,
+                        "the owner of %s cannot be changed without CAP_CHOWN, which the drop-in "
+                        "likwid-lock.conf gives (perfallocd.conf(5))",
+                        l->path);
                 r = LOCK_FILE_UNUSABLE;
         }
         if (r == LOCK_FILE_UNUSABLE)
@@ -137,7 +141,9 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
 
         if (lock_open(l, &fd, &st) != LOCK_FILE_OPEN)
                 return BRIDGE_ABSENT;
-        l->loan = (Loan){ .device = st.st_dev, .inode = st.st_ino, .owner = st.st_uid, .borrower = uid };
+        l->loan = (Loan){
+                .device = st.st_dev, .inode = st.st_ino, .owner = st.st_uid, .borrower = uid
+        };
         loan_save(l); /* before, so that there is no moment in which nobody knows */
         r = file_give(fd, uid);
         if (r < 0) {
@@ -189,8 +195,8 @@ static void lock_settle(LikwidLock *l) {
 
         if (!loan_load(l, &loan))
                 return;
-        if (lock_file_open(l->path, O_PATH, &fd, &st, NULL) == LOCK_FILE_OPEN && is_lent(fd, &loan) &&
-            lock_file_is_roots(l->path, &st))
+        if (lock_file_open(l->path, O_PATH, &fd, &st, NULL) == LOCK_FILE_OPEN &&
+            is_lent(fd, &loan) && lock_file_is_roots(l->path, &st))
                 (void) file_give(fd, loan.owner);
         loan_forget(l);
 }

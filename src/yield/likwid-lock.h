@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * LIKWID's lock: where the file is, only the user who owns it may count (likwid-perfctr(1)). Its tools look when they
- * start; monitors that are built on its library look once an interval.
+ * LIKWID's lock: where the file is, only the user who owns it may count (likwid-perfctr(1)). Its
+ * tools look when they start; monitors that are built on its library look once an interval.
  *
- * So while somebody holds counters the file is his, and afterwards whose it was before. It is changed in place: other
- * programs may have it open. Whose it was is kept in a file too, for a service that crashes; the next one gives it
- * back.
+ * So while somebody holds counters the file is his, and afterwards whose it was before. It is
+ * changed in place: other programs may have it open. Whose it was is kept in a file too, for a
+ * service that crashes; the next one gives it back.
  */
 
 #include "yield/bridge.h"

@@ -6,11 +6,13 @@
 #include <string.h>
 
 static LockFile unusable(const char *path, const char *what, Refusal *why) {
-        (void) refuse(why, REFUSAL_INVALID_ARGS, "%s cannot be used as a lock file: %s", path, what);
+        (void) refuse(why, REFUSAL_INVALID_ARGS, "%s cannot be used as a lock file: %s", path,
+                      what);
         return LOCK_FILE_UNUSABLE;
 }
 
-LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *ret_st, Refusal *why) {
+LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *ret_st,
+                        Refusal *why) {
         _cleanup_close_ int fd = -1;
 
         /* O_NONBLOCK: a FIFO would wait for its other end, a device for who knows what */
@@ -18,7 +20,8 @@ LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *r
         if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
                 return LOCK_FILE_ABSENT;
         if (fd < 0)
-                return unusable(path, errno == ELOOP ? "it is a symbolic link" : strerror(errno), why);
+                return unusable(path, errno == ELOOP ? "it is a symbolic link" : strerror(errno),
+                                why);
         if (fstat(fd, ret_st) < 0)
                 return unusable(path, strerror(errno), why);
         if (!S_ISREG(ret_st->st_mode))
@@ -36,7 +39,8 @@ static bool directory_is_roots(const char *path, bool sticky_will_do) {
         struct stat st;
 
         return stat(path, &st) == 0 && st.st_uid == 0 &&
-               ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0 || ((st.st_mode & S_ISVTX) && sticky_will_do));
+               ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+                ((st.st_mode & S_ISVTX) && sticky_will_do));
 }
 
 bool lock_file_is_roots(const char *path, const struct stat *st) {

@@ -33,8 +33,10 @@ static bool watchdog_runs(const NmiWatchdog *w) {
 static void watchdog_complain(NmiWatchdog *w, const char *what) {
         char text[768];
 
-        (void) snprintf(text, sizeof(text), "Bridge nmi-watchdog: " NMI_WATCHDOG_UNIT ": %.512s. The "
-                                            "watchdog keeps a counter of every CPU.", what);
+        (void) snprintf(text, sizeof(text),
+                        "Bridge nmi-watchdog: " NMI_WATCHDOG_UNIT ": %.512s. The "
+                        "watchdog keeps a counter of every CPU.",
+                        what);
         bridge_say(&w->bridge, LOG_WARNING, text);
 }
 
@@ -44,7 +46,8 @@ static void watchdog_forget_job(NmiWatchdog *w) {
         w->job = NULL;
 }
 
-/* The unit has run. What it was to do can be seen: whether it was done is not for systemd to say. */
+/* The unit has run. What it was to do can be seen: whether it was done is not for systemd to say.
+ */
 static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         NmiWatchdog *w = userdata;
         const char *job, *unit, *result;
@@ -99,7 +102,8 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
         return BRIDGE_ASKED;
 }
 
-/* systemd does what it is asked in the order in which it is asked, so this also undoes a start under way. */
+/* systemd does what it is asked in the order in which it is asked, so this also undoes a start
+ * under way. */
 static void watchdog_release(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
@@ -113,8 +117,8 @@ static bool watchdog_is_active(const Bridge *b) {
 
 static void watchdog_describe(const Bridge *b, pid_t *ret_pid, char *buffer, size_t size) {
         *ret_pid = 0;
-        (void) snprintf(buffer, size, "the kernel's NMI watchdog, which " NMI_WATCHDOG_UNIT
-                                      " was to turn off");
+        (void) snprintf(buffer, size,
+                        "the kernel's NMI watchdog, which " NMI_WATCHDOG_UNIT " was to turn off");
 }
 
 static void watchdog_free(Bridge *b) {

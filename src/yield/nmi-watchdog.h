@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * The kernel's NMI watchdog, which has one counter of every CPU while sysctl kernel.nmi_watchdog is 1.
+ * The kernel's NMI watchdog, which has one counter of every CPU while sysctl kernel.nmi_watchdog
+ * is 1.
  *
- * A sysctl obeys root's uid and no capability, so a small root unit writes it, and what it was when the unit
- * stops; it is bound to the service, so that a crash stops it too. The bridge starts and stops the unit over D-Bus.
+ * A sysctl obeys root's uid and no capability, so a small root unit writes it, and what it was when
+ * the unit stops; it is bound to the service, so that a crash stops it too. The bridge starts and
+ * stops the unit over D-Bus.
  */
 
 #include <systemd/sd-bus.h>

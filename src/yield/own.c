@@ -50,7 +50,9 @@ int own_monitor_new(Roster *roster, Group *group, const Scope *scope, uint32_t p
         }
         m->group = group;
         m->yielder.ops = &own_ops;
-        m->yielder.plan = (PlanMonitor){ .scope = scope, .priority = priority, .klass = yields_to,
+        m->yielder.plan = (PlanMonitor){ .scope = scope,
+                                         .priority = priority,
+                                         .klass = yields_to,
                                          .use = (unsigned) group->n_events };
         r = roster_enroll(roster, &m->yielder, &yielded);
         if (r < 0) {

@@ -18,8 +18,8 @@ struct OwnMonitor {
         void *userdata;
 };
 
-/* Takes the group over, also on failure; scope is borrowed and must outlive the monitor. When its counters are
- * held now the group starts yielded. */
+/* Takes the group over, also on failure; scope is borrowed and must outlive the monitor. When its
+ * counters are held now the group starts yielded. */
 int own_monitor_new(Roster *roster, Group *group, const Scope *scope, uint32_t priority,
                     PlanClass yields_to, OwnMonitor **ret);
 OwnMonitor *own_monitor_free(OwnMonitor *m);

@@ -13,7 +13,7 @@
 typedef struct PcpLock {
         Bridge bridge;
         char *path;
-        int fd; /* the lock is on it; -1: none */
+        int fd; /* of the file, locked while taken; -1: none */
 } PcpLock;
 
 static PcpLock *lock_of(const Bridge *b) {
@@ -76,15 +76,26 @@ static struct flock lock_look(int fd, short type) {
         return lock;
 }
 
-pid_t pcp_lock_holder(const char *path) {
-        _cleanup_close_ int fd = -1;
-        struct flock lock;
-        struct stat st;
+/* The descriptor stays open: whoever watches the file is not to be woken by our looking at it. It
+ * is opened anew when another file has taken the place of the one it is of. */
+static LockFile lock_refresh(PcpLock *l, Refusal *why) {
+        struct stat there, had;
 
-        if (lock_file_open(path, O_RDONLY, &fd, &st, NULL) != LOCK_FILE_OPEN)
+        if (l->fd >= 0 && lstat(l->path, &there) == 0 && fstat(l->fd, &had) == 0 &&
+            there.st_dev == had.st_dev && there.st_ino == had.st_ino)
+                return LOCK_FILE_OPEN;
+        l->fd = close_fd(l->fd);
+        return lock_file_open(l->path, O_RDONLY, &l->fd, &had, why);
+}
+
+pid_t pcp_lock_holder(Bridge *b) {
+        PcpLock *l = lock_of(b);
+        struct flock lock;
+
+        if (!b->taken && lock_refresh(l, NULL) != LOCK_FILE_OPEN)
                 return 0;
         /* a read lock, as PCP's perfalloc takes one, is only in the way of a write lock */
-        lock = lock_look(fd, F_WRLCK);
+        lock = lock_look(l->fd, F_WRLCK);
         return lock.l_type != F_RDLCK ? 0 : lock.l_pid > 0 ? lock.l_pid : -1;
 }
 
@@ -92,7 +103,8 @@ pid_t pcp_lock_holder(const char *path) {
 static BridgeAnswer lock_complain(PcpLock *l, BridgeAnswer answer, const char *what) {
         char text[REFUSAL_TEXT_MAX + 128];
 
-        (void) snprintf(text, sizeof(text), "Bridge pcp-lock: %s. PCP's monitor does not yield.", what);
+        (void) snprintf(text, sizeof(text), "Bridge pcp-lock: %s. PCP's monitor does not yield.",
+                        what);
         bridge_say(&l->bridge, LOG_WARNING, text);
         return answer;
 }
@@ -100,12 +112,10 @@ static BridgeAnswer lock_complain(PcpLock *l, BridgeAnswer answer, const char *w
 static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
         PcpLock *l = lock_of(b);
-        _cleanup_close_ int fd = -1;
         Refusal why = REFUSAL_NULL;
         char what[REFUSAL_TEXT_MAX];
-        struct stat st;
 
-        switch (lock_file_open(l->path, O_RDONLY, &fd, &st, &why)) {
+        switch (lock_refresh(l, &why)) {
         case LOCK_FILE_ABSENT:
                 return BRIDGE_ABSENT;
         case LOCK_FILE_UNUSABLE:
@@ -113,8 +123,7 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
         default:
                 break;
         }
-        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
-                l->fd = TAKE_FD(fd);
+        if (fcntl(l->fd, F_OFD_SETLK, &lock) == 0) {
                 bridge_say(b, LOG_INFO, NULL);
                 return BRIDGE_TAKEN;
         }
@@ -127,9 +136,9 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
 }
 
 static void lock_release(Bridge *b) {
-        PcpLock *l = lock_of(b);
+        struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
-        l->fd = close_fd(l->fd);
+        (void) fcntl(lock_of(b)->fd, F_OFD_SETLK, &lock);
 }
 
 static bool lock_is_active(const Bridge *b) {
@@ -140,13 +149,11 @@ static bool lock_is_active(const Bridge *b) {
 
 static void lock_describe(const Bridge *b, pid_t *ret_pid, char *buffer, size_t size) {
         const PcpLock *l = lock_of(b);
-        _cleanup_close_ int fd = -1;
         struct flock lock = { .l_type = F_UNLCK };
-        struct stat st;
 
         *ret_pid = 0;
-        if (!b->taken && lock_file_open(l->path, O_RDONLY, &fd, &st, NULL) == LOCK_FILE_OPEN)
-                lock = lock_look(fd, F_RDLCK);
+        if (!b->taken && l->fd >= 0)
+                lock = lock_look(l->fd, F_RDLCK);
         if (lock.l_type == F_WRLCK && lock.l_pid > 0)
                 *ret_pid = lock.l_pid;
         (void) snprintf(buffer, size, "%s %s",

@@ -5,8 +5,9 @@
 
 void roster_init(Roster *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
                  void *userdata) {
-        *r = (Roster){ .ledger = ledger, .next_seq = 1, .acknowledged = acknowledged,
-                       .userdata = userdata };
+        *r = (Roster){
+                .ledger = ledger, .next_seq = 1, .acknowledged = acknowledged, .userdata = userdata
+        };
 }
 
 void roster_done(Roster *r) {

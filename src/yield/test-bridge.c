@@ -170,7 +170,8 @@ static void test_pcp_sees_a_lock_while_held(Stage *s, gconstpointer unused) {
         g_assert_cmpint(pcp_sees(s->path), ==, F_UNLCK);
 }
 
-static void test_it_counts_as_yielded_after_the_grace_and_not_before(Stage *s, gconstpointer unused) {
+static void test_it_counts_as_yielded_after_the_grace_and_not_before(Stage *s,
+                                                                     gconstpointer unused) {
         gint64 start = g_get_monotonic_time();
 
         stage_file(s);
@@ -291,14 +292,17 @@ static void test_who_has_the_lock_is_found(Stage *s, gconstpointer unused) {
         pid_t pid;
         int other;
 
-        g_assert_cmpint(pcp_lock_holder(s->path), ==, 0);
-        stage_file(s);
         stage_pcp(s);
-        g_assert_cmpint(pcp_lock_holder(s->path), ==, 0);
+        g_assert_cmpint(pcp_lock_holder(s->bridge), ==, 0);
+        stage_file(s);
+        g_assert_cmpint(pcp_lock_holder(s->bridge), ==, 0);
         other = other_locks(s->path, F_RDLCK, &pid);
-        g_assert_cmpint(pcp_lock_holder(s->path), ==, pid);
+        g_assert_cmpint(pcp_lock_holder(s->bridge), ==, pid);
+        stage_hold(s); /* our own lock does not hide it */
+        g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
+        g_assert_cmpint(pcp_lock_holder(s->bridge), ==, pid);
         other_unlocks(other, pid);
-        g_assert_cmpint(pcp_lock_holder(s->path), ==, 0);
+        g_assert_cmpint(pcp_lock_holder(s->bridge), ==, 0);
 }
 
 static void assert_found(const Stage *s, const char *conf, const char *path) {

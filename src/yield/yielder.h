@@ -14,14 +14,14 @@ typedef struct Roster Roster;
 
 typedef enum YielderState {
         YIELDER_COUNTING,
-        YIELDER_ASKED,   /* to yield, and has not answered yet */
+        YIELDER_ASKED, /* to yield, and has not answered yet */
         YIELDER_YIELDED,
 } YielderState;
 
 struct YielderOps {
-        /* Give way, on account of hold number hold, until deadline_usec (CLOCK_MONOTONIC). 0: done, the counters
-         * are free. 1: asked, yielder_acknowledge() follows. Never fails: who cannot give way stays asked, and
-         * becomes an obstacle when the time is up. */
+        /* Give way, on account of hold number hold, until deadline_usec (CLOCK_MONOTONIC). 0: done,
+         * the counters are free. 1: asked, yielder_acknowledge() follows. Never fails: who cannot
+         * give way stays asked, and becomes an obstacle when the time is up. */
         int (*yield)(Yielder *y, uint64_t hold, uint64_t deadline_usec);
 
         /* Go on. Also called for one that was asked and has not answered. */
@@ -30,13 +30,14 @@ struct YielderOps {
         /* Whose it is, for Obstacles: the pid (0: nobody's) and, in words, who. */
         void (*describe)(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size);
 
-        /* For how long it takes in any case, if it were asked now: no deadline is to be before that. May be NULL. */
+        /* For how long it takes in any case, if it were asked now: no deadline is to be before
+         * that. May be NULL. */
         uint64_t (*grace)(const Yielder *y);
 };
 
 struct Yielder {
         const YielderOps *ops;
-        Roster *roster;  /* NULL while not enrolled */
+        Roster *roster;   /* NULL while not enrolled */
         PlanMonitor plan; /* scope, priority, class, use */
         bool every_hold;  /* gives way to every hold, whatever its scope */
         YielderState state;

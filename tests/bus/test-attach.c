@@ -37,7 +37,8 @@ static Actor *writer_new(const char *user) {
         return a;
 }
 
-/* A process that has a child, whose number it tells. Told anything, both write 100 times and go on. */
+/* A process that has a child, whose number it tells. Told anything, both write 100 times and go on.
+ */
 static int play_parent(int fd, const void *data) {
         int pipes[2][2];
         pid_t child;
@@ -121,8 +122,8 @@ static char *unattached_open(Client *c) {
 }
 
 static void assert_targets(Client *c, const char *counter, unsigned n, ...) {
-        g_autoptr(sd_bus_message) reply = client_call(
-                c, counter, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER, "Targets");
+        g_autoptr(sd_bus_message) reply = client_call(c, counter, "org.freedesktop.DBus.Properties",
+                                                      "Get", "ss", COUNTER, "Targets");
         uint32_t pid;
         va_list ap;
 
@@ -264,9 +265,9 @@ static void test_a_group_attaches_as_one(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *event = watched_event(0), *other = watched_event(1);
-        g_autoptr(sd_bus_message) reply = client_call(
-                alice, MANAGER, "OpenCounters", "asa{sv}", 2, event, other, 3, "group",
-                "b", true, "attach", "b", false, "start", "b", false);
+        g_autoptr(sd_bus_message) reply =
+                client_call(alice, MANAGER, "OpenCounters", "asa{sv}", 2, event, other, 3, "group",
+                            "b", true, "attach", "b", false, "start", "b", false);
         const char *leader, *sibling;
 
         g_assert_cmpint(sd_bus_message_read(reply, "ao", 2, &leader, &sibling), >, 0);
@@ -501,8 +502,8 @@ static void test_bad_options(void) {
                        "page-faults:u", 2, "attach", "b", true, "scope", "s", "cpu");
         client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "OpenCounters", "asa{sv}", 1,
                        "page-faults:u", 2, "pinned", "b", true, "descendants", "b", true);
-        pinned = counter_open(alice, "page-faults:u", "a{sv}", 3, "pinned", "b", true, "attach", "b",
-                              false, "start", "b", false);
+        pinned = counter_open(alice, "page-faults:u", "a{sv}", 3, "pinned", "b", true, "attach",
+                              "b", false, "start", "b", false);
         client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, pinned, COUNTER, "AttachProcess", "ua{sv}",
                        pid, 1, "descendants", "b", true);
         close(null);
@@ -545,11 +546,10 @@ static void test_living_descendants_count_at_opening(void) {
         pid_t child;
         g_autoptr(Actor) parent = parent_new("alice", &child);
         g_autofree char *event = watched_event(0);
-        g_autofree char *counter =
-                counter_open(alice, event, "a{sv}", 2, "pid", "u", (uint32_t) parent->pid,
-                             "descendants", "b", true);
-        g_autofree char *alone = counter_open(alice, event, "a{sv}", 1, "pid", "u",
-                                              (uint32_t) parent->pid);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pid", "u",
+                                                (uint32_t) parent->pid, "descendants", "b", true);
+        g_autofree char *alone =
+                counter_open(alice, event, "a{sv}", 1, "pid", "u", (uint32_t) parent->pid);
 
         writer_write(parent);
         g_assert_cmpuint(counter_value(alice, counter), ==, 200);
@@ -570,9 +570,9 @@ static void test_descendants_by_default_as_at_opening(void) {
         g_assert_cmpuint(counter_value(alice, counter), ==, 200);
 }
 
-/* A storm of births: forkers whose children are born and end all the time, and some of whose children stay.
- * From `go` on everybody who lives, and everybody who is born, writes once, and adds that to what they count
- * themselves. */
+/* A storm of births: forkers whose children are born and end all the time, and some of whose
+ * children stay. From `go` on everybody who lives, and everybody who is born, writes once, and adds
+ * that to what they count themselves. */
 
 #define STORM_FORKERS 6
 #define STORM_STAYING 6
@@ -611,8 +611,8 @@ static void *storm_thread(void *userdata) {
         return NULL;
 }
 
-/* Who is born before go and sees it afterwards must be counted just as well: so all that is asked is made
- * before it is looked at. */
+/* Who is born before go and sees it afterwards must be counted just as well: so all that is asked
+ * is made before it is looked at. */
 static void storm_rage(Storm *storm) {
         for (int n = 0; !storm->go; n++) {
                 bool stays = n < STORM_STAYING;
@@ -645,6 +645,20 @@ static int play_storm(int fd, const void *data) {
         return 0;
 }
 
+/* On a machine that is busy with other things, too, a storm may not stand in time: then nothing was
+ * done. */
+static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool descendants) {
+        uint64_t cookie = client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                      (uint32_t) pid, 1, "descendants", "b", descendants);
+        g_autoptr(sd_bus_message) reply = client_receive(c, cookie);
+
+        if (!sd_bus_message_is_method_error(reply, NULL))
+                return true;
+        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==, PERFALLOC_ERROR_BUSY);
+        assert_targets(c, counter, 0);
+        return false;
+}
+
 static void test_a_storm_of_forks_is_counted_once(void) {
         /* by somebody who may count his own alone, so that everybody in it is looked at */
         g_autoptr(Client) bob = client_new("bob");
@@ -658,11 +672,11 @@ static void test_a_storm_of_forks_is_counted_once(void) {
                 *storm = (Storm){};
                 actor = actor_new("bob", play_storm, &storm);
                 await(storm->n_born > 5 * STORM_FORKERS * STORM_STAYING);
-                attach_tree(bob, counter, actor->pid);
+                await(attach_in_time(bob, counter, actor->pid, true));
                 counter_do(bob, counter, "Start");
                 storm->go = true;
                 g_assert_cmpint(actor_hear(actor), ==, 'd');
-                g_assert_cmpuint(storm->n_written, >=, STORM_FORKERS * (4 + STORM_STAYING));
+                g_assert_cmpuint(storm->n_written, >=, STORM_FORKERS * 4);
                 g_assert_cmpuint(counter_value(bob, counter), ==, storm->n_written);
                 g_assert_cmpint(actor_join(actor), ==, 0);
                 counter_do(bob, counter, "Close");
@@ -710,7 +724,7 @@ static void test_a_storm_of_threads_is_counted_once(void) {
                 *storm = (Storm){};
                 actor = actor_new("alice", play_thread_storm, &storm);
                 await(storm->n_born > 100);
-                attach(alice, counter, actor->pid);
+                await(attach_in_time(alice, counter, actor->pid, false));
                 counter_do(alice, counter, "Start");
                 storm->go = true;
                 g_assert_cmpint(actor_hear(actor), ==, 'd');
@@ -732,9 +746,9 @@ static void test_a_target_that_dies_in_the_middle(void) {
                 g_autofree char *counter = unattached_open(bob);
                 pid_t child;
                 g_autoptr(Actor) parent = parent_new("bob", &child);
-                uint64_t cookie = client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                              (uint32_t) parent->pid, 1, "descendants", "b",
-                                              i % 2 == 0);
+                uint64_t cookie =
+                        client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
@@ -759,9 +773,9 @@ static void test_a_counter_that_is_closed_in_the_middle(void) {
 
         for (int i = 0; i < 100; i++) {
                 g_autofree char *counter = unattached_open(alice);
-                uint64_t cookie = client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                              (uint32_t) parent->pid, 1, "descendants", "b",
-                                              i % 2 == 0);
+                uint64_t cookie =
+                        client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
@@ -791,6 +805,36 @@ static void test_a_client_that_leaves_in_the_middle(void) {
         }
         await(service_descriptors() <= descriptors);
         writer_write(parent);
+}
+
+/* The service stops one tree for several at a time: they are not in each other's way. */
+static void test_several_attach_the_same_tree(void) {
+        Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("bob", &child);
+
+        for (int i = 0; i < 30; i++) {
+                char *counters[6];
+                uint64_t cookies[6];
+
+                for (size_t k = 0; k < 6; k++) {
+                        counters[k] = counter_open(clients[k % 3], "page-faults:u", UNATTACHED);
+                        cookies[k] = client_send(clients[k % 3], counters[k], COUNTER,
+                                                 "AttachProcess", "ua{sv}", (uint32_t) parent->pid,
+                                                 1, "descendants", "b", true);
+                }
+                for (size_t k = 0; k < 6; k++) {
+                        g_autoptr(sd_bus_message) reply =
+                                client_receive(clients[k % 3], cookies[k]);
+
+                        if (sd_bus_message_is_method_error(reply, NULL))
+                                g_error("%s", sd_bus_message_get_error(reply)->message);
+                        counter_do(clients[k % 3], counters[k], "Close");
+                        g_free(counters[k]);
+                }
+        }
+        for (size_t k = 0; k < G_N_ELEMENTS(clients); k++)
+                client_free(g_steal_pointer(&clients[k]));
 }
 
 static void test_descriptors_are_charged(void) {
@@ -855,8 +899,8 @@ static void test_a_monitor_of_processes_yields(void) {
         g_assert_true(hold_wait(alice, hold));
         counter_do(alice, counter, "Stop");
         attach(alice, counter, two->pid); /* opened when it is its turn */
-        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, counter, COUNTER, "AttachProcess", "ua{sv}",
-                       (uint32_t) getpid(), 1, "descendants", "b", true);
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, counter, COUNTER, "AttachProcess",
+                       "ua{sv}", (uint32_t) getpid(), 1, "descendants", "b", true);
         counter_do(alice, counter, "Start");
         writer_write(one);
         writer_write(two);
@@ -864,8 +908,8 @@ static void test_a_monitor_of_processes_yields(void) {
         await(counter_is(alice, counter, "counting"));
         /* each is looked at again before it counts: until that has come about */
         await((writer_write(one), counter_value(alice, counter) > 100));
-        await((writer_write(two), counter_value(alice, counter) % 200 == 0 ||
-                                          counter_value(alice, counter) > 300));
+        await((writer_write(two),
+               counter_value(alice, counter) % 200 == 0 || counter_value(alice, counter) > 300));
         assert_targets(alice, counter, 2, one->pid, two->pid);
 }
 
@@ -910,6 +954,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/middle/counter-is-closed",
                         test_a_counter_that_is_closed_in_the_middle);
         g_test_add_func("/attach/middle/client-leaves", test_a_client_that_leaves_in_the_middle);
+        g_test_add_func("/attach/several-attach-the-same-tree", test_several_attach_the_same_tree);
         g_test_add_func("/attach/descriptors-are-charged", test_descriptors_are_charged);
 
         g_test_add_func("/fds/more-than-a-message-carries",

@@ -92,12 +92,13 @@ pcp_configure() {
                 >$pcp/pmns
 }
 
-pcp_start() {
-        local libraries
+pcp_libraries() {
+        dirname "$(find $pcp/usr/lib -name libpcp.so.3)"
+}
 
-        libraries=$(dirname "$(find $pcp/usr/lib -name libpcp.so.3)")
+pcp_start() {
         mkfifo $pcp/commands
-        (cd "${perflock%/*}" && PCP_CONF=/etc/pcp.conf LD_LIBRARY_PATH=$libraries \
+        (cd "${perflock%/*}" && PCP_CONF=/etc/pcp.conf LD_LIBRARY_PATH=$(pcp_libraries) \
                 exec $pcp/usr/bin/dbpmda -n $pcp/pmns -ie -q 5) <$pcp/commands >$pcp/said 2>&1 &
         dbpmda=$!
         exec 5>$pcp/commands
@@ -140,6 +141,94 @@ pcp_gives_way_before_command() {
         done
 }
 
+yielding_is() {
+        [[ $(busctl get-property org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager Yielding) == "b $1" ]]
+}
+
+# holds_of PID: how many have not ended.
+holds_of() {
+        local hold n=0
+
+        for hold in $(busctl tree --list org.perfalloc1 | grep '^/org/perfalloc1/hold/[0-9]'); do
+                [[ $(busctl get-property org.perfalloc1 "$hold" org.perfalloc1.Hold Pid) == "u $1" &&
+                        $(busctl get-property org.perfalloc1 "$hold" org.perfalloc1.Hold State) != *ended* ]] &&
+                        n=$((n + 1))
+        done
+        echo $n
+}
+
+# old_perfalloc USER: PCP's own, unmodified, in place of this shell.
+old_perfalloc() {
+        LD_LIBRARY_PATH=$(pcp_libraries) exec as "$1" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock
+}
+
+# Ended by a signal, which it handles or not.
+old_perfalloc_holds() {
+        local pid
+
+        yielding_is false || return
+        old_perfalloc bob >/dev/null 2>&1 &
+        pid=$!
+        wait_until yielding_is true && [[ $(holds_of $pid) -eq 1 ]] || return
+        kill -s "$1" $pid
+        wait_until yielding_is false && [[ $(holds_of $pid) -eq 0 ]]
+}
+
+old_perfalloc_was_there_before() {
+        local pid
+
+        configure PcpLock=no || return
+        old_perfalloc root >/dev/null 2>&1 &
+        pid=$!
+        wait_until locked $perflock || return
+        configure && wait_until yielding_is true && configure PcpLock=no && wait_until yielding_is false || return
+        configure && wait_until yielding_is true && kill $pid && wait_until yielding_is false
+}
+
+# A hold that an administrator has ended does not come back by itself.
+revoked_stays_revoked() {
+        local pid hold
+
+        old_perfalloc root >/dev/null 2>&1 &
+        pid=$!
+        wait_until yielding_is true || return
+        for hold in $(busctl tree --list org.perfalloc1 | grep '^/org/perfalloc1/hold/[0-9]'); do
+                hold_call "$hold" Release
+        done
+        yielding_is false && locked $perflock && touch $perflock && yielding_is false && kill $pid || return
+        wait_until unlocked && old_perfalloc_holds KILL
+}
+
+unlocked() {
+        ! locked $perflock
+}
+
+# Our own perfalloc with -f has a hold of its own, and one only.
+own_perfalloc_holds_once() {
+        local pid
+
+        perfalloc --quiet -f $perflock >/dev/null 2>&1 &
+        pid=$!
+        wait_until yielding_is true && [[ $(holds_of $pid) -eq 1 ]] && touch $perflock || return
+        [[ $(holds_of $pid) -eq 1 ]] && kill $pid && wait_until yielding_is false
+}
+
+wakeups() {
+        awk '/voluntary_ctxt_switches/ {n += $2} END {print n}' "/proc/$(service-pid)/status"
+}
+
+# Ended holds and clients that have left wake it for some seconds more; polling would for ever.
+nothing_wakes_it() {
+        local before i
+
+        for ((i = 0; i < 20; i++)); do
+                before=$(wakeups)
+                sleep 1
+                [[ $(wakeups) -ne $before ]] || return 0
+        done
+        return 1
+}
+
 if pcp_unpack; then
         pcp_configure
         configure
@@ -151,8 +240,14 @@ if pcp_unpack; then
         check 'a hold makes it disable its events before the grant' pcp_gives_way
         check 'and it goes on after the release' wait_until pcp_counts
         check 'so does perfalloc, before it runs its command' pcp_gives_way_before_command
+        check "PCP's own perfalloc, run by anybody, has a hold until it ends" old_perfalloc_holds HUP
+        check 'or until it is killed' old_perfalloc_holds KILL
+        check 'it is noticed too when it was there before' old_perfalloc_was_there_before
+        check 'its hold can be revoked, and does not come back by itself' revoked_stays_revoked
+        check 'perfalloc -f has one hold, not two' own_perfalloc_holds_once
         exec 5>&-
         wait $dbpmda
+        check 'the lock is watched without polling' nothing_wakes_it
 else
         skip 'a hold makes pmdaperfevent yield' "Debian's package pcp cannot be had"
 fi
@@ -197,7 +292,7 @@ grace_is_waited_for() {
 }
 
 writer_start() {
-        python3 - $perflock $1 <<'END' &
+        python3 - $perflock "$1" <<'END' >/dev/null 2>&1 &
 import fcntl, sys, time
 with open(sys.argv[1], 'r+b') as f:
     fcntl.lockf(f, fcntl.LOCK_EX, 1)
@@ -211,11 +306,11 @@ END
 writer_is_an_obstacle() {
         local hold
 
-        configure "PcpLock=$perflock" && writer_start /run/writes || return
+        configure "PcpLock=$perflock" && test -e /run/writes || return
         hold=$(hold_take alice 1 yield_usec t 300000) || return
         ! hold_call "$hold" Wait || return
         busctl get-property org.perfalloc1 "$hold" org.perfalloc1.Hold Obstacles | grep -F "$writer" | grep -F $perflock &&
-                [[ $(log_count "write lock on $perflock") -eq 1 ]]
+                [[ $(log_count "somebody has a write lock on $perflock") -eq 1 ]]
 }
 
 best_effort_goes_on() {
@@ -225,11 +320,6 @@ best_effort_goes_on() {
                 hold_call "$hold" Release
 }
 
-writer_that_goes_is_forgotten() {
-        kill $writer
-        wait $writer 2>/dev/null
-        hold_locks
-}
 
 odd_files_are_said_once() {
         local what hold i
@@ -270,9 +360,12 @@ check 'a hold locks the configured file and its end unlocks it' hold_locks
 check 'whatever the scope of the hold' locks_whatever_the_scope
 check 'a service that crashes leaves no lock' crash_unlocks
 check 'the grace is waited for, however short the deadline' grace_is_waited_for
+writer_start /run/writes
 check 'who has a write lock is an obstacle with pid and path, said once' writer_is_an_obstacle
 check 'a hold that asks for the best effort is granted, unconfirmed' best_effort_goes_on
-check 'and once the writer is gone all is well' writer_that_goes_is_forgotten
+kill $writer
+wait $writer 2>/dev/null
+check 'and once the writer is gone all is well' hold_locks
 check 'links, FIFOs and directories are not used, and that is said once each' odd_files_are_said_once
 check 'reload switches it on and off while somebody holds' reload_in_a_hold
 check 'LIKWID'"'"'s file stays whose it is without the capability, and the log says what gives it' \

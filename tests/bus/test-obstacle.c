@@ -192,6 +192,27 @@ static void test_exclusive_keeps_out(void) {
         own = counter_open(carol, event, "a{sv}", 1, "scope", "s", "cpu");
 }
 
+/* One's own exclusive hold does not open what another's keeps shut. */
+static void test_exclusive_beside_ones_own(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *mine = NULL, *other = NULL, *event = watched_event(0), *counter = NULL;
+        _cleanup_close_ int a = -1, b = -1;
+
+        if (n_cpus() < 2) {
+                g_test_skip("needs two CPUs");
+                return;
+        }
+        mine = hold_take(alice, &a, "a{sv}", 3, BREAKPOINTS, "mode", "s", "exclusive", "cpus", "s",
+                         "0");
+        other = hold_take(root, &b, "a{sv}", 3, BREAKPOINTS, "mode", "s", "exclusive", "cpus", "s",
+                          "1");
+        g_assert_true(hold_wait(alice, mine));
+        g_assert_true(hold_wait(root, other));
+        client_refused(alice, PERFALLOC_ERROR_BUSY, MANAGER, "OpenCounters", "asa{sv}", 1, event,
+                       0);
+        counter = counter_open(alice, event, "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "0");
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/obstacle/a-foreign-process-obstructs-and-is-named", test_obstructed);
@@ -209,5 +230,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/obstacle/ones-own-foreground-counters-do-not", test_own_in_exclusive);
         g_test_add_func("/obstacle/an-exclusive-hold-keeps-other-users-counters-out",
                         test_exclusive_keeps_out);
+        g_test_add_func("/obstacle/an-exclusive-hold-keeps-out-who-has-one-elsewhere",
+                        test_exclusive_beside_ones_own);
         return g_test_run();
 }

@@ -100,9 +100,9 @@ static void test_outlives_its_connection(void) {
 
 static void test_may_be_opened_persistent(void) {
         g_autoptr(Client) alice = client_new("alice"), again = NULL;
-        g_autofree char *counter = counter_open(alice, "page-faults:u", "a{sv}", 3, "persistent",
-                                                "b", true, "name", "s", "mine", "attach", "b",
-                                                false);
+        g_autofree char *counter =
+                counter_open(alice, "page-faults:u", "a{sv}", 3, "persistent", "b", true, "name",
+                             "s", "mine", "attach", "b", false);
         g_autofree char *id = client_get(alice, counter, COUNTER, "Id"), *found = NULL;
         Client *first = alice;
 
@@ -160,7 +160,8 @@ static void test_tells_of_the_change(void) {
                 else
                         counter_do(alice, counter, "Adopt");
                 while (!told) {
-                        g_autoptr(sd_bus_message) m = client_next(watcher, AWAIT_SEC * G_USEC_PER_SEC);
+                        g_autoptr(sd_bus_message) m =
+                                client_next(watcher, AWAIT_SEC * G_USEC_PER_SEC);
                         const char *name;
                         int value;
 
@@ -251,7 +252,8 @@ static void test_readers_by_the_trace_rule(void) {
                          other = actor_new("alice", play_writer, NULL);
         g_autofree char *counter = counter_of(alice, writer->pid), *id = persist(alice, counter),
                         *found = open_persistent(bob, id);
-        g_autoptr(sd_bus_message) readings = NULL;
+        g_autoptr(sd_bus_message) readings = NULL, reply = NULL;
+        const char *sampler;
 
         writer_write(writer);
         g_assert_cmpuint(counter_value(bob, found), ==, 100);
@@ -260,7 +262,7 @@ static void test_readers_by_the_trace_rule(void) {
 
         /* reading is all, and it is for this connection alone */
         for (const char *const *method = (const char *const[]){ "Start", "Stop", "Reset", "Persist",
-                                                               "Adopt", "GetFds", "Close", NULL };
+                                                                "Adopt", "GetFds", "Close", NULL };
              *method; method++)
                 client_refused(bob, PERFALLOC_ERROR_NOT_OWNER, found, COUNTER, *method, NULL);
         client_refused(bob, PERFALLOC_ERROR_NOT_OWNER, found, COUNTER, "DetachProcess", "u",
@@ -269,10 +271,14 @@ static void test_readers_by_the_trace_rule(void) {
                        "OpenPersistent", "s", id);
 
         /* what alice attaches next bob may not trace */
+        reply = client_call(bob, MANAGER, "CreateSampler", "aota{sv}", 1, found, UINT64_C(1000000),
+                            0);
+        g_assert_cmpint(sd_bus_message_read_basic(reply, 'o', &sampler), >, 0);
         counter_do(alice, counter, "Stop");
         sd_bus_message_unref(client_call(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
                                          (uint32_t) other->pid, 0));
         client_refused(bob, PERFALLOC_ERROR_NOT_OWNER, found, COUNTER, "Read", NULL);
+        g_assert_false(client_finds(bob, sampler, PERFALLOC_SAMPLER_INTERFACE));
         client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
                        "OpenPersistent", "s", id);
         counter_do(alice, counter, "Close");
@@ -282,9 +288,8 @@ static void test_readers_of_trees_need_count_other(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         g_autoptr(Actor) writer = actor_new("bob", play_writer, NULL);
         g_autofree char *event = watched_event(0);
-        g_autofree char *counter =
-                counter_open(alice, event, "a{sv}", 2, "pid", "u", (uint32_t) writer->pid,
-                             "descendants", "b", true);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pid", "u",
+                                                (uint32_t) writer->pid, "descendants", "b", true);
         g_autofree char *id = persist(alice, counter);
 
         client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
@@ -295,7 +300,8 @@ static void test_readers_of_trees_need_count_other(void) {
 static void test_readers_of_cpus_need_count_system(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
                           carol = client_new("carol");
-        g_autofree char *counter = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        g_autofree char *counter =
+                counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         g_autofree char *id = persist(alice, counter), *found = NULL;
 
         client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
@@ -313,8 +319,8 @@ static void test_readers_leave(void) {
 
         for (int i = 0; i < 50; i++) {
                 g_autoptr(Client) carol = client_new("carol");
-                g_autofree char *found = open_persistent(carol, id), *again =
-                        open_persistent(carol, id);
+                g_autofree char *found = open_persistent(carol, id),
+                                *again = open_persistent(carol, id);
 
                 (void) counter_value(carol, found);
         }
@@ -350,8 +356,16 @@ static void test_bad_ids(void) {
         g_autofree char *id = persist(alice, counter), *padded = g_strdup_printf("0%s", id),
                         *spaced = g_strdup_printf(" %s", id), *longer = g_strnfill(100000, '1'),
                         *other = counter_open(alice, "page-faults:u", STOPPED);
-        const char *const bad[] = { "",  "0",     "-1",   "x",    padded, spaced, longer, counter,
-                                    "18446744073709551616", strrchr(other, '/') + 1 };
+        const char *const bad[] = { "",
+                                    "0",
+                                    "-1",
+                                    "x",
+                                    padded,
+                                    spaced,
+                                    longer,
+                                    counter,
+                                    "18446744073709551616",
+                                    strrchr(other, '/') + 1 };
 
         for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
                 client_refused(alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "OpenPersistent", "s",

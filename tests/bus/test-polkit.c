@@ -213,6 +213,30 @@ static void test_waiting_for_polkit(void) {
         g_assert_false(sd_bus_message_is_method_error(reply, NULL));
 }
 
+static void test_durations(void) {
+        const uint64_t lifetime = 100 * USEC_PER_MSEC;
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie, asked;
+        const char *path;
+
+        rig("polkit-signal STOP", NULL);
+        asked = (uint64_t) g_get_real_time();
+        cookie = client_send(alice, MANAGER, "HoldUnattended", "sta{sv}", "slowly", lifetime, 0);
+        /* the service has it: what comes behind it has been answered */
+        g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
+        g_usleep(2 * lifetime);
+        rig("polkit-signal CONT", NULL);
+        reply = client_receive(alice, cookie);
+        g_assert_cmpint(sd_bus_message_read(reply, "o", &path), >, 0);
+        g_assert_cmpuint(client_get_number(alice, path, HOLD, "RequestTimestamp", 't'), <,
+                         asked + lifetime);
+        g_assert_cmpuint(client_get_number(alice, path, HOLD, "ExpireTimestamp", 't'), ==,
+                         client_get_number(alice, path, HOLD, "RequestTimestamp", 't') + lifetime);
+        await(hold_is(alice, path, "ended"));
+        g_assert_true(client_reads(alice, path, HOLD, "Result", "expired"));
+}
+
 static void test_dies(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(sd_bus_message) reply = NULL;
@@ -287,6 +311,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/root-is-never-asked", test_root);
         g_test_add_func("/polkit/nobody-else-waits-for-a-polkitd-that-hangs",
                         test_waiting_for_polkit);
+        g_test_add_func("/polkit/durations-count-from-the-call-not-from-the-answer",
+                        test_durations);
         g_test_add_func("/polkit/a-polkitd-that-dies-denies", test_dies);
         g_test_add_func("/polkit/who-leaves-while-polkit-thinks-gets-no-hold", test_leaving);
         g_test_add_func("/polkit/who-leaves-while-polkit-thinks-gets-no-counter",

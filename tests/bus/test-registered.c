@@ -69,8 +69,9 @@ static bool program_is(Program *p, const char *state) {
 static void test_grant_waits_for_answer(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
-                                                     "t", (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *hold =
+                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 10 * USEC_PER_SEC);
         g_autofree char *asked = program_hear(&p, "Yield");
 
         g_assert_cmpstr(asked, ==, hold);
@@ -88,8 +89,9 @@ static void test_all_are_asked_at_once(void) {
         g_auto(Program) one = program_new("one", 0);
         g_auto(Program) two = program_new("two", 1);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
-                                                     "t", (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *hold =
+                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 10 * USEC_PER_SEC);
         g_autofree char *asked_one = program_hear(&one, "Yield");
         g_autofree char *asked_two = program_hear(&two, "Yield");
 
@@ -103,8 +105,9 @@ static void test_all_are_asked_at_once(void) {
 static void test_silent_one_is_an_obstacle(void) {
         g_auto(Program) p = program_new("silent", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
-                                                     "t", (uint64_t) 50 * USEC_PER_MSEC);
+        g_autofree char *hold =
+                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 50 * USEC_PER_MSEC);
 
         g_free(program_hear(&p, "Yield"));
         client_refused(holder, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", "");
@@ -115,9 +118,9 @@ static void test_silent_one_is_an_obstacle(void) {
 static void test_silent_one_does_not_stop_best_effort(void) {
         g_auto(Program) p = program_new("silent", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "yield_usec",
-                                                     "t", (uint64_t) 50 * USEC_PER_MSEC,
-                                                     "best_effort", "b", true);
+        g_autofree char *hold =
+                hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 50 * USEC_PER_MSEC, "best_effort", "b", true);
 
         g_assert_false(hold_wait(holder, hold));
         g_assert_true(hold_names(holder, hold, getpid()));
@@ -127,8 +130,9 @@ static void test_silent_one_does_not_stop_best_effort(void) {
 static void test_death_while_asked_is_no_obstacle(void) {
         g_auto(Program) p = program_new("mortal", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec",
-                                                     "t", (uint64_t) 60 * USEC_PER_SEC);
+        g_autofree char *hold =
+                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 60 * USEC_PER_SEC);
 
         g_free(program_hear(&p, "Yield"));
         g_clear_pointer(&p.client, client_free);
@@ -148,9 +152,9 @@ static void test_closed_lease_ends_it(void) {
 static void test_late_answer_changes_nothing(void) {
         g_auto(Program) p = program_new("late", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *first = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS,
-                                                      "yield_usec", "t",
-                                                      (uint64_t) 60 * USEC_PER_SEC);
+        g_autofree char *first =
+                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                                     (uint64_t) 60 * USEC_PER_SEC);
         g_autofree char *asked_first = program_hear(&p, "Yield"), *asked_second = NULL;
         g_autofree char *second = NULL;
 
@@ -304,16 +308,19 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/registered/death-while-asked-is-no-obstacle",
                         test_death_while_asked_is_no_obstacle);
         g_test_add_func("/registered/closed-lease-ends-it", test_closed_lease_ends_it);
-        g_test_add_func("/registered/late-answer-changes-nothing", test_late_answer_changes_nothing);
+        g_test_add_func("/registered/late-answer-changes-nothing",
+                        test_late_answer_changes_nothing);
         g_test_add_func("/registered/second-hold-asks-nobody-again",
                         test_second_hold_asks_nobody_again);
         g_test_add_func("/registered/registered-while-held-is-asked",
                         test_registered_while_held_is_asked);
-        g_test_add_func("/registered/only-its-connection-answers", test_only_its_connection_answers);
+        g_test_add_func("/registered/only-its-connection-answers",
+                        test_only_its_connection_answers);
         g_test_add_func("/registered/others-hear-nothing", test_others_hear_nothing);
         g_test_add_func("/registered/name-is-its-own-affair", test_name_is_its_own_affair);
         g_test_add_func("/registered/needs-to-be-allowed", test_needs_to_be_allowed);
         g_test_add_func("/registered/bad-input-is-named", test_bad_input_is_named);
-        g_test_add_func("/registered/ten-thousand-meet-the-quota", test_ten_thousand_meet_the_quota);
+        g_test_add_func("/registered/ten-thousand-meet-the-quota",
+                        test_ten_thousand_meet_the_quota);
         return g_test_run();
 }

@@ -90,7 +90,8 @@ static void test_cgroup_counts_who_is_in_it(void) {
         inside = actor_new("bob", play_writer, NULL);
         outside = actor_new("bob", play_writer, NULL);
         cgroup_enter(&g, inside->pid);
-        counter = counter_open(alice, event, "a{sv}", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
+        counter =
+                counter_open(alice, event, "a{sv}", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
         writer_write(inside);
         writer_write(outside);
         g_assert_cmpuint(counter_value(alice, counter), ==, 100);
@@ -117,8 +118,9 @@ static void test_cgroup_needs_count_system(void) {
 
         if (!cgroup_make(&g))
                 return;
-        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER, "OpenCounters",
-                       "asa{sv}", 1, "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
+        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
+                       "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope", "s", "cgroup",
+                       "cgroup", "h", g.fd);
         g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.count-system"));
         cgroup_remove(&g);
 }
@@ -155,8 +157,8 @@ static void test_pinned_counts(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
         g_autofree char *event = watched_event(0);
-        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pinned", "b", true, "pid",
-                                                "u", (uint32_t) writer->pid);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pinned", "b", true,
+                                                "pid", "u", (uint32_t) writer->pid);
         g_auto(Measured) m = {};
 
         writer_write(writer);

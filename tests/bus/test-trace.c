@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The trace rule: whom a caller may count without asking. bob may count his own processes and nothing more;
- * alice has count-other. fs.suid_dumpable is the machine's and is left alone here: see
- * src/service/test-trace-rule.c. */
+/* The trace rule: whom a caller may count without asking. bob may count his own processes and
+ * nothing more; alice has count-other. fs.suid_dumpable is the machine's and is left alone here:
+ * see src/service/test-trace-rule.c. */
 
 #include "bus-util.h"
 
@@ -60,21 +60,27 @@ static int play_user_namespace(int fd, const void *data) {
 
 /* The process that matters is the child, which is in the namespace: its number goes to the test. */
 static int play_pid_namespace(int fd, const void *data) {
+        int told[2];
         pid_t child;
+        char what;
 
-        if (unshare(CLONE_NEWPID) < 0)
+        if (unshare(CLONE_NEWPID) < 0 || pipe(told) < 0)
                 return 1;
         child = fork();
         if (child == 0) {
+                close(told[1]);
                 if (setgroups(0, NULL) < 0 || setgid(user_id("bob")) < 0 ||
                     setuid(user_id("bob")) < 0)
                         _exit(1);
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 (void) prctl(PR_SET_DUMPABLE, 1);
+                if (read(told[0], &what, 1) != 0) /* its number goes first */
+                        _exit(1);
                 _exit(play_ordinary(fd, data));
         }
         if (write(fd, &child, sizeof(child)) != sizeof(child))
                 return 1;
+        close(told[1]);
         (void) waitpid(child, NULL, 0);
         return 0;
 }
@@ -120,11 +126,11 @@ static void spin_install(const char *user, mode_t mode) {
 /* ---- counting it ---- */
 
 static void assert_denied(Client *c, pid_t pid) {
-        g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b", false,
-                                                "start", "b", false);
+        g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b",
+                                                false, "start", "b", false);
 
-        client_refused(c, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "AttachProcess", "ua{sv}",
-                       (uint32_t) pid, 0);
+        client_refused(c, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "AttachProcess",
+                       "ua{sv}", (uint32_t) pid, 0);
         g_assert_nonnull(strstr(c->refusal, "may not trace"));
         client_refused(c, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER, "OpenCounters",
                        "asa{sv}", 1, "page-faults:u", 1, "pid", "u", (uint32_t) pid);
@@ -134,8 +140,8 @@ static void assert_denied(Client *c, pid_t pid) {
 }
 
 static void assert_allowed(Client *c, pid_t pid) {
-        g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b", false,
-                                                "start", "b", false);
+        g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b",
+                                                false, "start", "b", false);
         g_autofree char *other =
                 counter_open(c, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) pid);
 
@@ -242,9 +248,9 @@ static void test_a_descendant(void) {
         client_refused(bob, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "AttachProcess",
                        "ua{sv}", (uint32_t) target->pid, 1, "descendants", "b", true);
         g_assert_nonnull(strstr(bob->refusal, "dumpable"));
-        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER, "OpenCounters",
-                       "asa{sv}", 1, "page-faults:u", 2, "pid", "u", (uint32_t) target->pid,
-                       "descendants", "b", true);
+        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
+                       "OpenCounters", "asa{sv}", 1, "page-faults:u", 2, "pid", "u",
+                       (uint32_t) target->pid, "descendants", "b", true);
         all = counter_open(alice, "page-faults:u", "a{sv}", 2, "pid", "u", (uint32_t) target->pid,
                            "descendants", "b", true);
 }
@@ -257,8 +263,8 @@ static unsigned long user_time(pid_t pid) {
         unsigned long utime = 0;
 
         g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-        g_assert_cmpint(sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu",
-                               &utime),
+        g_assert_cmpint(sscanf(strrchr(text, ')'),
+                               ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &utime),
                         ==, 1);
         return utime;
 }
@@ -309,8 +315,8 @@ static void test_becomes_another_ordinary_program(void) {
         assert_left_alone("root", 0755, true); /* or the two before would prove nothing */
 }
 
-/* A monitor's events are closed while it yields: then there is nothing that the kernel could remove, and the
- * process is looked at again before it counts. */
+/* A monitor's events are closed while it yields: then there is nothing that the kernel could
+ * remove, and the process is looked at again before it counts. */
 static void test_becomes_setuid_while_yielded(void) {
         g_autoptr(Client) dave = NULL, root = client_new("root");
         g_autoptr(Actor) target = NULL;
@@ -335,9 +341,9 @@ static void test_becomes_setuid_while_yielded(void) {
         await(counter_is(dave, counter, "counting"));
         /* it has been let go */
         for (bool attached = true; attached;) {
-                g_autoptr(sd_bus_message) reply = client_call(
-                        dave, counter, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER,
-                        "Targets");
+                g_autoptr(sd_bus_message) reply =
+                        client_call(dave, counter, "org.freedesktop.DBus.Properties", "Get", "ss",
+                                    COUNTER, "Targets");
 
                 g_assert_cmpint(sd_bus_message_enter_container(reply, 'v', "au"), >, 0);
                 g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "u"), >, 0);

@@ -10,7 +10,9 @@
 
 /* ---- events ---- */
 
-#define TURNS_USEC 15000 /* the kernel changes turns every 4 ms */
+/* Each 4 ms the first flexible event goes behind the others. Our group may have come before all
+ * that are there, and is on for as many turns. */
+#define TURNS_USEC (4000 * (2 * COUNTERS + 1))
 
 int event_open(const EventSpec *e, int leader) {
         struct perf_event_attr attr = {
@@ -39,7 +41,7 @@ bool event_read(int fd, EventTimes *ret) {
 }
 
 /* It must be on the PMU without a pause while those who share come to their turns several times. */
-static bool group_fits(int cpu, unsigned n) {
+bool group_fits(int cpu, unsigned n) {
         int fds[COUNTERS + 1];
         EventTimes times;
         bool fits;
@@ -165,6 +167,15 @@ static char stranger_look(StrangerEvent *e) {
         return is;
 }
 
+/* Nobody else runs on that CPU then. */
+static void never_rest(int cpu) {
+        struct sched_param param = { .sched_priority = 1 };
+
+        stay_on(cpu);
+        if (sched_setscheduler(0, SCHED_FIFO, &param) < 0)
+                _exit(123);
+}
+
 static int be_stranger(int fd, const void *data) {
         const Stranger *s = data;
         struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -172,7 +183,7 @@ static int be_stranger(int fd, const void *data) {
         unsigned n = 0;
 
         if (s->own)
-                stay_on(s->cpu);
+                never_rest(s->cpu);
         for (int cpu = 0; cpu < (int) n_cpus(); cpu++)
                 for (unsigned i = 0; (s->cpu < 0 || s->cpu == cpu) && i < s->n; i++)
                         stranger_open(s, &events[n++], cpu);
@@ -186,6 +197,15 @@ static int be_stranger(int fd, const void *data) {
                         act_say(fd, stranger_look(&events[i]));
                 act_say(fd, '\n');
         }
+}
+
+void cpus_can_be_taken(bool can) {
+        g_autoptr(GError) error = NULL;
+
+        (void) g_file_set_contents_full("/proc/sys/kernel/sched_rt_runtime_us",
+                                        can ? "-1" : "950000", -1, G_FILE_SET_CONTENTS_NONE, 0644,
+                                        &error);
+        g_assert_no_error(error);
 }
 
 Actor *stranger_new(const Stranger *s) {

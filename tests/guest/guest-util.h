@@ -44,8 +44,11 @@ int event_open(const EventSpec *e, int leader);
 /* False at the end of file: a pinned event that the kernel has dropped. */
 bool event_read(int fd, EventTimes *ret);
 
-/* How many cycles events fit on the CPU together as one group, now, beside all who are there: what
+/* Whether so many cycles events, as one group, stay on the CPU beside all who are there now: what
  * the service promises, measured in another way. */
+bool group_fits(int cpu, unsigned n);
+
+/* How many do. */
 unsigned free_on(int cpu);
 
 /* ---- work ---- */
@@ -67,12 +70,15 @@ typedef struct Stranger {
         int cpu;    /* where; -1: on all CPUs */
         unsigned n; /* events on each */
         bool pinned;
-        bool own; /* counts itself alone, and never rests, on that CPU */
+        bool own; /* counts itself alone, and has that CPU for itself */
         uint64_t period;
 } Stranger;
 
-/* A root process with events of its own. All of them are open when this returns. */
+/* A root process with events of its own. All of them are open when this returns. One that has a CPU
+ * for itself needs kernel.sched_rt_runtime_us to be -1, see cpus_can_be_taken(). */
 Actor *stranger_new(const Stranger *s);
+
+void cpus_can_be_taken(bool can);
 
 /* How its events fare: each must be read in order. Compares with the last time: each must have been
  * on the PMU since. When whole is true they were on it all the time. */

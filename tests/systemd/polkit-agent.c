@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A polkit agent for a login session that answers at once, without a password: yes, or by hanging up. Run as root, who may
- * answer for everybody (org.freedesktop.PolicyKit1.Authority, AuthenticationAgentResponse2).
+ * A polkit agent for a login session that answers at once, without a password: yes, or by hanging
+ * up. Run as root, who may answer for everybody (org.freedesktop.PolicyKit1.Authority,
+ * AuthenticationAgentResponse2).
  *
  * usage: polkit-agent SESSION yes|no
  *

@@ -79,6 +79,16 @@ asked_with_leave() {
                 org.perfalloc1.Manager HoldUnattended 'sta{sv}' test 0 0 && was_asked_for hold-unattended
 }
 
+perfallocctl_asks() {
+        asked yes perfallocctl -q hold --reason='a test' | grep -qx '[1-9][0-9]*' && was_asked_for hold-unattended &&
+                grep -q 'a test' $place/asked
+}
+
+perfallocctl_takes_no_for_an_answer() {
+        asked no perfallocctl -q hold
+        [[ $? -eq 3 ]] && was_asked_for hold-unattended
+}
+
 not_asked_for_what_is_allowed() {
         asked no perfalloc --pmu=breakpoint true && ! was_asked_for hold
 }
@@ -87,5 +97,7 @@ check 'somebody who authenticates gets an exclusive hold, and is shown the reaso
 check 'who does not is refused, and the command never starts' no_refuses
 check 'nobody is asked when the message does not allow it' not_asked_without_leave
 check 'and is when it does' asked_with_leave
+check 'perfallocctl lets somebody be asked' perfallocctl_asks
+check 'and is not permitted when the answer is no' perfallocctl_takes_no_for_an_answer
 check 'nobody is asked for what an active session may do' not_asked_for_what_is_allowed
 tap_end

@@ -35,10 +35,6 @@ static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
         _cleanup_free_ char *path = NULL;
         const char *name = c->options->cgroup;
 
-        if (!ctl_is_local(c))
-                return refuse(why, CTL_E_USAGE,
-                              "--cgroup hands over a descriptor, which is not possible to another "
-                              "host or container");
         if (asprintf(&path, "%s%s", *name == '/' ? "" : CGROUPS, name) < 0)
                 return -ENOMEM;
         o->cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

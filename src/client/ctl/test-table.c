@@ -75,7 +75,7 @@ static void people_see_words(void) {
 static void headings_can_be_left_out(void) {
         const CtlOptions o = { .no_legend = true };
 
-        assert_printed(&o, 1, "1 one granted yes root cpu,b\"p 7,8 12 3 1ms\n");
+        assert_printed(&o, 1, "    1 one  granted yes root cpu,b\"p 7,8  12 3 1ms\n");
 }
 
 static void emptiness_is_said(void) {

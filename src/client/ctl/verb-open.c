@@ -135,10 +135,6 @@ static int open_and_stay(Ctl *c, Refusal *why) {
 int verb_open(Ctl *c, Refusal *why) {
         int r;
 
-        if (c->options->command && !ctl_is_local(c))
-                return refuse(why, CTL_E_USAGE,
-                              "a command runs here, and cannot be counted on another host or in a "
-                              "container");
         if (c->options->command && (c->options->stopped || c->options->persistent))
                 return refuse(why, CTL_E_USAGE,
                               "--stopped and --persistent do not go with a command");

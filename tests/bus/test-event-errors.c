@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* OpenEvent: what the kernel refuses, by name and in words; what changes or leaves in the middle.
+ */
+
+#include "event-util.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { SLOTS_MAX = 64 };
+
+/* 'u': nobody may trace it any more, 'd': its user may; 'w': writes. Answers the same. */
+static int play_target(int fd, const void *data) {
+        char what;
+
+        act_say(fd, 'r');
+        while ((what = act_hear(fd))) {
+                if (what == 'w')
+                        watched_write(0, 10);
+                else
+                        (void) prctl(PR_SET_DUMPABLE, what == 'd');
+                act_say(fd, what);
+        }
+        return 0;
+}
+
+static Actor *target_new(const char *user) {
+        Actor *a = actor_new(user, play_target, NULL);
+
+        g_assert_cmpint(actor_hear(a), ==, 'r');
+        return a;
+}
+
+static void target_do(Actor *a, char what) {
+        actor_tell(a, what);
+        g_assert_cmpint(actor_hear(a), ==, what);
+}
+
+/* ---- the kernel's errors ---- */
+
+static const struct {
+        const char *error;
+        const char *words; /* what is wrong on this machine, or what to do */
+        PerfAttr attr;
+} errors[] = {
+        { PERFALLOC_ERROR_NO_SUCH_EVENT, "no PMU of type 2147483647", { .type = INT32_MAX } },
+        { PERFALLOC_ERROR_NO_SUCH_EVENT,
+          "PMU software has no such event",
+          { .type = PERF_TYPE_SOFTWARE, .config = 4711 } },
+        { PERFALLOC_ERROR_INVALID_EVENT,
+          "kernel.perf_event_max_sample_rate",
+          { .type = PERF_TYPE_SOFTWARE, .freq = 1, .sample_freq = 1000000000 } },
+        { PERFALLOC_ERROR_INVALID_EVENT,
+          "inherit_thread needs inherit",
+          { .type = PERF_TYPE_SOFTWARE, .inherit_thread = 1 } },
+        { PERFALLOC_ERROR_INVALID_EVENT,
+          "multiple",
+          { .type = PERF_TYPE_BREAKPOINT,
+            .bp_type = HW_BREAKPOINT_W,
+            .bp_addr = 0x1003,
+            .bp_len = 8 } },
+        { PERFALLOC_ERROR_NOT_SUPPORTED,
+          "branch records",
+          { .type = PERF_TYPE_SOFTWARE,
+            .config = PERF_COUNT_SW_PAGE_FAULTS,
+            .sample_period = 1,
+            .sample_type = PERF_SAMPLE_BRANCH_STACK,
+            .branch_sample_type = PERF_SAMPLE_BRANCH_ANY } },
+        { PERFALLOC_ERROR_STACK_TOO_DEEP,
+          "kernel.perf_event_max_stack",
+          { .type = PERF_TYPE_SOFTWARE,
+            .sample_period = 1,
+            .sample_type = PERF_SAMPLE_CALLCHAIN,
+            .sample_max_stack = UINT16_MAX } },
+};
+
+static void test_kernels_errors(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autoptr(Actor) target = target_new("dave");
+
+        for (size_t i = 0; i < G_N_ELEMENTS(errors); i++) {
+                PerfAttr attr = errors[i].attr;
+
+                attr.size = sizeof(attr);
+                raw_refused(root, errors[i].error, errors[i].words,
+                            (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
+                g_assert_nonnull(strstr(root->refusal, "'event 0x"));
+        }
+}
+
+static void test_no_counter_left(void) {
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("dave");
+        PerfAttr attr = breakpoint_attr(0);
+        const Raw raw = { .attr = &attr, .pid = target->pid, .cpu = -1 };
+        int fds[SLOTS_MAX];
+        size_t n = 0;
+
+        /* the last one to fit is known by a breakpoint of our own that does not */
+        for (int own = 0; own >= 0 && n < SLOTS_MAX; n++) {
+                fds[n] = raw_open(dave, raw, "a{sv}", 0);
+                own = breakpoint_open(target->pid, -1);
+                close_fd(own);
+        }
+        raw_refused(dave, PERFALLOC_ERROR_NO_COUNTER_LEFT, "PMU breakpoint", raw, "a{sv}", 0);
+        while (n > 0)
+                close_fd(fds[--n]);
+        close_fd(raw_open(dave, raw, "a{sv}", 0));
+}
+
+/* ---- in the middle ---- */
+
+static uint64_t raw_send(Client *c, Raw raw, const char *types, ...) {
+        g_autoptr(sd_bus_message) m = NULL;
+        uint64_t cookie;
+        va_list ap;
+
+        va_start(ap, types);
+        m = raw_message(c, raw, types, ap);
+        va_end(ap);
+        g_assert_cmpint(sd_bus_send(c->bus, m, &cookie), >=, 0);
+        return cookie;
+}
+
+/* The call of that client has been looked at, and waits for polkit: the helper looks at one after
+ * another, and of a zombie there is nothing to ask. */
+static void await_inspection(Client *c) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
+        siginfo_t info;
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(0);
+        g_assert_cmpint(waitid(P_PID, (id_t) pid, &info, WEXITED | WNOWAIT), ==, 0);
+        raw_refused(c, PERFALLOC_ERROR_NO_SUCH_PROCESS, "",
+                    (Raw){ .attr = &attr, .pid = pid, .cpu = -1 }, "a{sv}", 0);
+        (void) waitpid(pid, NULL, 0);
+}
+
+static void test_target_changes(void) {
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("dave");
+        g_autoptr(sd_bus_message) reply = NULL;
+        PerfAttr attr = breakpoint_attr(0);
+        const Raw raw = { .attr = &attr, .pid = target->pid, .cpu = -1 };
+        const sd_bus_error *error;
+        uint64_t cookie;
+
+        rig("polkit-signal STOP", NULL);
+        cookie = raw_send(dave, raw, "a{sv}", 0);
+        await_inspection(dave);
+        target_do(target, 'u');
+        rig("polkit-signal CONT", NULL);
+        reply = client_receive(dave, cookie);
+        error = sd_bus_message_get_error(reply);
+        g_assert_nonnull(error);
+        g_assert_cmpstr(error->name, ==, PERFALLOC_ERROR_NOT_PERMITTED);
+        g_assert_nonnull(strstr(error->message, "changed"));
+        target_do(target, 'd');
+        close_fd(raw_open(dave, raw, "a{sv}", 0));
+}
+
+static void test_target_ends(void) {
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("dave");
+        g_autoptr(sd_bus_message) reply = NULL;
+        PerfAttr attr = breakpoint_attr(0);
+        uint64_t cookie;
+
+        rig("polkit-signal STOP", NULL);
+        cookie = raw_send(dave, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
+        await_inspection(dave);
+        g_assert_cmpint(actor_join(target), ==, 0);
+        rig("polkit-signal CONT", NULL);
+        reply = client_receive(dave, cookie);
+        g_assert_true(sd_bus_message_is_method_error(reply, PERFALLOC_ERROR_NO_SUCH_PROCESS));
+}
+
+static void test_client_leaves(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autoptr(Actor) target = target_new("dave");
+        PerfAttr attr = breakpoint_attr(0);
+        unsigned descriptors = service_descriptors();
+
+        rig("polkit-signal STOP", NULL);
+        for (unsigned i = 0; i < 10; i++) {
+                g_autoptr(Client) dave = client_new("dave");
+
+                for (unsigned k = 0; k < 10; k++)
+                        (void) raw_send(dave, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 },
+                                        "a{sv}", 0);
+                g_assert_true(client_reads(dave, MANAGER, "Version", PERFALLOC_VERSION));
+        }
+        rig("polkit-signal CONT", NULL);
+        await(service_descriptors() == descriptors);
+        close_fd(raw_open(root, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0));
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/event-errors/the-kernels-have-names-and-words", test_kernels_errors);
+        g_test_add_func("/event-errors/no-counter-is-left", test_no_counter_left);
+        g_test_add_func("/event-errors/a-target-that-changes-is-not-counted", test_target_changes);
+        g_test_add_func("/event-errors/a-target-that-ends-is-not-counted", test_target_ends);
+        g_test_add_func("/event-errors/a-client-that-leaves-gets-nothing", test_client_leaves);
+        return g_test_run();
+}

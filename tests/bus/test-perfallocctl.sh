@@ -1,0 +1,580 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The command perfallocctl. Run by tests/rig/fast.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+dir=/run/rig/home/alice
+cd $dir || exit
+
+# run STATUS COMMAND...: what it says is in $dir/said.
+run() {
+        local wanted=$1 status=0
+        shift
+
+        "$@" >$dir/said 2>&1 </dev/null || status=$?
+        cat $dir/said
+        echo "exit status $status, wanted $wanted"
+        [[ $status -eq $wanted ]]
+}
+
+said() {
+        grep -qF -- "$1" $dir/said
+}
+
+# json EXPRESSION: of what was said, as the Python object j, is true.
+json() {
+        python3 -c "
+import json, sys
+j = json.load(open('$dir/said'))
+sys.exit(0 if ($1) else f'not so: {j}')"
+}
+
+# in the background; its pid is in pid.
+start() {
+        rm -f $dir/said
+        "$@" >$dir/said 2>&1 </dev/null &
+        pid=$!
+}
+
+# ended STATUS: what was started ends so.
+ended() {
+        local status=0
+
+        wait $pid || status=$?
+        cat $dir/said
+        echo "exit status $status, wanted $1"
+        [[ $status -eq $1 ]]
+}
+
+# on_terminal COMMAND: what it prints is in $dir/said.
+on_terminal() {
+        script -qec "$1" /dev/null >$dir/said </dev/null 2>&1
+}
+
+property() {
+        busctl get-property org.perfalloc1 "/org/perfalloc1/$1" "org.perfalloc1.$2" "$3"
+}
+
+holds() {
+        perfallocctl holds --json | python3 -c '
+import json, sys
+print(sum(h["state"] != "ended" for h in json.load(sys.stdin)["holds"]))'
+}
+
+holds_are() {
+        [[ $(holds) -eq $1 ]]
+}
+
+counters_are() {
+        [[ $(perfallocctl counters --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["counters"]))') -eq $1 ]]
+}
+
+# counter: the number of the newest counter, once it is there.
+counter() {
+        wait_until grep -q '^perfallocctl: counter [0-9]' $dir/said &&
+                sed -n 's/^perfallocctl: counter \([0-9]*\):.*/\1/p' $dir/said | tail -n 1
+}
+
+# ---- status ----
+
+status_is_the_default() {
+        run 0 perfallocctl && said 'The counters are free' && said breakpoint
+}
+
+status_says_who_holds_and_who_waits() {
+        local holder waiting
+
+        holder=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
+        start as carol perfallocctl hold --pmu=breakpoint --wait=infinity
+        waiting=$((holder + 1))
+        wait_until property hold/$waiting Hold State || return
+        run 0 perfallocctl status && said 'held by 1 hold; 1 waits' && grep -qE "^ *$holder +granted +yes +alice " $dir/said &&
+                said 'why not' && grep -qE "^ *$waiting +1 +$holder +carol " $dir/said &&
+                run 0 perfallocctl status --json &&
+                json "j['holds'][0]['hold'] == $holder and j['waiting'][0]['behind'] == [$holder]" &&
+                json "[p['holds'] for p in j['pmus'] if p['name'] == 'breakpoint'] == [[$holder]]"
+        set -- $?
+        as alice perfallocctl release "$holder"
+        wait $pid
+        as carol perfallocctl release $waiting
+        return "$1"
+}
+
+status_says_who_has_yielded() {
+        local monitor hold
+
+        monitor=$(perfallocctl open --persistent --all-cpus --role=monitor --name=all-day "mem:$((0x1000))/8:w") || return
+        hold=$(perfallocctl -q hold --pmu=breakpoint) && run 0 perfallocctl status &&
+                grep -qE "^counter +$monitor all-day .* yielded$" $dir/said &&
+                run 0 perfallocctl monitors --json && json "[m['state'] for m in j['monitors']] == ['yielded']" &&
+                run 0 perfallocctl release "$hold" && run 0 perfallocctl monitors && said counting
+        set -- $?
+        perfallocctl close "$monitor"
+        return "$1"
+}
+
+# ---- hold ----
+
+hold_stays_until_released() {
+        local hold
+
+        hold=$(as alice perfallocctl hold --pmu=breakpoint --cpus=0 2>$dir/said) || return
+        said 'holding all counters of breakpoint on CPU 0 (confirmed in ' && holds_are 1 &&
+                run 0 as alice perfallocctl release "$hold" && holds_are 0
+}
+
+hold_says_nothing_but_the_number_with_quiet() {
+        run 0 perfallocctl -q hold --pmu=breakpoint && grep -qxE '[1-9][0-9]*' $dir/said &&
+                [[ $(wc -l <$dir/said) -eq 1 ]] && run 0 perfallocctl release "$(cat $dir/said)"
+}
+
+hold_as_json() {
+        run 0 perfallocctl -q hold --json --pmu=breakpoint --counters=2 --lifetime=1h &&
+                json "j['holds'][0]['counters'] == 2 and j['holds'][0]['expires'] > j['holds'][0]['asked']" &&
+                run 0 perfallocctl release "$(python3 -c "import json; print(json.load(open('$dir/said'))['holds'][0]['hold'])")"
+}
+
+hold_ends_after_its_lifetime() {
+        run 0 perfallocctl hold --pmu=breakpoint --lifetime=50ms && wait_until holds_are 0
+}
+
+busy_is_4_and_leaves_nothing() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        run 4 as alice perfallocctl hold --pmu=breakpoint && run 4 as alice perfallocctl hold --pmu=breakpoint --wait=20ms &&
+                holds_are 1
+        set -- $?
+        perfallocctl release "$hold"
+        return "$1"
+}
+
+interrupted_hold_leaves_nothing() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        start as alice perfallocctl hold --pmu=breakpoint --wait=infinity
+        wait_until holds_are 2 && kill $pid && ended 143 && holds_are 1
+        set -- $?
+        perfallocctl release "$hold"
+        return "$1"
+}
+
+hold_that_nobody_hears_of_is_not_there() {
+        run 1 sh -c 'exec perfallocctl -q hold --pmu=breakpoint >/dev/full' && holds_are 0
+}
+
+denied_is_3() {
+        local hold
+
+        run 3 as bob perfallocctl hold --pmu=breakpoint && said org.perfalloc1.hold-unattended || return
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint) || return
+        run 3 as bob perfallocctl release "$hold" && holds_are 1 && run 0 as alice perfallocctl release "$hold"
+}
+
+unknown_is_5() {
+        run 5 perfallocctl release 999999 && said 999999 && run 5 perfallocctl encode nosuch && said nosuch &&
+                run 5 perfallocctl open -p 999999999 cpu-clock:u
+}
+
+paths_are_as_good_as_numbers() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint) && run 0 perfallocctl release "/org/perfalloc1/hold/$hold" &&
+                run 2 perfallocctl release /org/perfalloc1/counter/1 && run 2 perfallocctl release 0 &&
+                run 2 perfallocctl release 1x && run 2 perfallocctl release ''
+}
+
+one_of_several_may_fail() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint) &&
+                run 5 perfallocctl release 999998 "$hold" 999999 && said 999998 && said 999999 && holds_are 0
+}
+
+# ---- lists ----
+
+lists_are_json() {
+        local verb
+
+        for verb in holds monitors pmus users counters samplers 'events page-faults' 'encode page-faults' probe; do
+                # shellcheck disable=SC2086
+                run 0 perfallocctl --json $verb && json 'len(j) == 1' || return
+        done
+}
+
+headings_can_be_left_out() {
+        run 0 perfallocctl pmus && said NAME && run 0 perfallocctl pmus --no-legend && ! said NAME && said breakpoint
+}
+
+probe_measures() {
+        run 0 perfallocctl probe --json breakpoint && json "all(p['free'] == p['counters'] > 0 for p in j['probe'])" &&
+                run 1 perfallocctl probe software && run 5 perfallocctl probe nosuch
+}
+
+users_are_named() {
+        # a monitor of the service's own is not one
+        python3 - $dir/ready <<'END' &
+import ctypes, os, platform, signal, struct, sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+number = {'x86_64': 298, 'aarch64': 241}[platform.machine()]
+attr = struct.pack('IIQQQQQIIQQ', 1, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+if libc.syscall(number, attr, 0, -1, -1, 0) < 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+open(sys.argv[1], 'w').close()
+signal.pause()
+END
+        pid=$!
+        wait_until test -e $dir/ready && run 0 perfallocctl users --json &&
+                json "[(u['user'], u['descriptors']) for u in j['users'] if u['pid'] == $pid] == [(0, 1)]"
+        set -- $?
+        kill $pid
+        wait $pid 2>/dev/null
+        return "$1"
+}
+
+encode_says_what_the_kernel_gets() {
+        run 0 perfallocctl encode --json mem:0x1000/8:w &&
+                json "(j['codes'][0]['type'], j['codes'][0]['config1'], j['codes'][0]['config2']) == (5, 4096, 8)"
+}
+
+# ---- counting ----
+
+command_is_counted() {
+        run 0 as alice perfallocctl open --json -o $dir/readings task-clock:u page-faults:u -- true && [[ ! -s $dir/said ]] &&
+                cp $dir/readings $dir/said && json "[r['quality'] for r in j['readings']] == ['exact', 'exact']" &&
+                json "j['readings'][1]['value'] > 10" && counters_are 0
+}
+
+# The grandchild uses 0.2 s; what is waited for is not counted.
+descendants_of_the_command_are_counted() {
+        run 0 as alice perfallocctl open --json -o $dir/readings task-clock:u -- sh -c "python3 -c '
+import time
+while time.process_time() < 0.2:
+    pass'; :" && cp $dir/readings $dir/said && json "j['readings'][0]['value'] > 2e8"
+}
+
+command_has_its_status_and_output() {
+        run 7 as alice perfallocctl open task-clock:u -- sh -c 'exit 7' &&
+                run 139 as alice perfallocctl open task-clock:u -- sh -c 'kill -SEGV $$' && said task-clock &&
+                run 127 perfallocctl open task-clock -- /no/such/command && run 126 perfallocctl open task-clock -- /etc/passwd &&
+                [[ $(as alice perfallocctl open task-clock:u -- echo hello --json 2>/dev/null) == 'hello --json' ]]
+}
+
+refused_command_is_not_run() {
+        run 5 perfallocctl open nosuch -- echo not-run && ! said not-run &&
+                run 3 as bob perfallocctl open page-faults -- echo not-run && ! said not-run &&
+                run 2 perfallocctl open task-clock -p 1 -- echo not-run && ! said not-run
+}
+
+open_counts_until_interrupted() {
+        local signal
+
+        for signal in INT TERM HUP; do
+                start perfallocctl open --all-cpus task-clock
+                counter && kill -s $signal $pid && ended 0 && said exact && counters_are 0 || return
+        done
+}
+
+open_counts_until_its_process_ends() {
+        local target
+
+        sleep 1000 &
+        target=$!
+        start perfallocctl open -p $target task-clock:u
+        counter && kill $target && ended 0 && said task-clock:u && counters_are 0
+}
+
+something_has_to_be_counted() {
+        run 2 perfallocctl open cycles && said --all-cpus && run 2 perfallocctl open --all-cpus --cpus=0 cycles
+}
+
+cgroup_is_counted() {
+        run 5 perfallocctl open --cgroup no/such/group task-clock && said /sys/fs/cgroup/no/such/group
+}
+
+persistent_counters_outlive_it() {
+        local counter
+
+        counter=$(as alice perfallocctl open --persistent --all-cpus task-clock) && counters_are 1 &&
+                run 0 perfallocctl read --json "$counter" && json "j['readings'][0]['value'] > 0" &&
+                run 0 perfallocctl read --json --each "$counter" && json "[r['cpu'] for r in j['readings']][0] == 0" &&
+                run 0 as carol perfallocctl read "$counter" && run 0 as carol perfallocctl read --each "$counter" &&
+                run 3 as bob perfallocctl read "$counter" && said org.perfalloc1.count-system &&
+                run 0 as alice perfallocctl adopt "$counter" && said task-clock && counters_are 0
+}
+
+open_counters_can_be_made_persistent() {
+        local counter
+
+        start as alice perfallocctl open --all-cpus task-clock
+        counter=$(counter) && as alice perfallocctl persist "$counter" | grep -qE "^ *$counter $counter\$" &&
+                kill $pid && ended 0 && counters_are 1 && run 0 as alice perfallocctl close "$counter" && counters_are 0
+}
+
+processes_are_attached_and_detached() {
+        local counter target
+
+        python3 -c 'while True: pass' &
+        target=$!
+        start perfallocctl open --detached task-clock:u
+        counter=$(counter) && perfallocctl attach "$counter" $target && perfallocctl start "$counter" &&
+                perfallocctl counters --json | grep -q "\[$target\]" &&
+                wait_until sh -c "perfallocctl read $counter --json | grep -q '\"quality\": \"exact\"'" &&
+                perfallocctl detach "$counter" $target && perfallocctl stop "$counter" &&
+                ! perfallocctl read "$counter" | grep -q ' 0us' &&
+                perfallocctl reset "$counter" && perfallocctl read "$counter" | grep -q ' 0us'
+        set -- $?
+        run 2 perfallocctl attach "$counter" x && run 5 perfallocctl attach "$counter" 4194304 || set -- 1
+        kill $target $pid
+        wait $target $pid 2>/dev/null
+        return "$1"
+}
+
+# ---- watch ----
+
+watch_prints_lines() {
+        run 0 perfallocctl watch --all-cpus task-clock page-faults -i 20ms -n 3 && [[ $(wc -l <$dir/said) -eq 7 ]] &&
+                head -n 1 $dir/said | grep -q '^TIME ' && [[ $(grep -c ' page-faults ' $dir/said) -eq 3 ]]
+}
+
+watch_prints_objects() {
+        run 0 perfallocctl watch --json --all-cpus task-clock -i 20ms -n 2 && [[ $(wc -l <$dir/said) -eq 2 ]] &&
+                tail -n 1 $dir/said >$dir/last && cp $dir/last $dir/said && json "j['readings'][0]['rate'] > 0"
+}
+
+watch_draws_bars() {
+        on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && said /s && said $'\033[2A'
+}
+
+watch_ends_when_told() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --all-cpus task-clock) || return
+        start perfallocctl watch "$counter" -i 10ms
+        wait_until grep -q exact $dir/said && perfallocctl samplers --no-legend | grep -q "10ms .* $counter " &&
+                kill -INT $pid && ended 0
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+# ---- metrics ----
+
+# What a scraper demands: families together, their type first, every line a sample, an end.
+metrics_are_openmetrics() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --all-cpus --name='a "b\c' task-clock) || return
+        run 0 perfallocctl metrics && python3 - $dir/said "$counter" <<'END'
+import re, sys
+
+text, counter = open(sys.argv[1]).read(), sys.argv[2]
+lines = text.split('\n')
+assert lines[-2:] == ['# EOF', ''], 'no end'
+seen, family, kind = set(), None, None
+value = None
+for line in lines[:-2]:
+    if line.startswith('# TYPE '):
+        _, _, family, kind = line.split(' ')
+        assert family not in seen, f'{family} twice'
+        seen.add(family)
+    elif line.startswith('# HELP '):
+        assert line.split(' ')[2] == family, line
+    else:
+        label = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
+        m = re.fullmatch(r'([a-z_]+)(?:\{(%s(?:,%s)*)\})? ([0-9.]+)' % (label, label), line)
+        assert m, line
+        assert m[1] == family + {'counter': '_total', 'info': '_info'}.get(kind, ''), line
+        if m[1] == 'perfalloc_counter_events_total' and f'counter="{counter}"' in m[2]:
+            value = float(m[3])
+            assert r'name="a \"b\\c"' in m[2], line
+assert value, 'the counter is not there'
+END
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+# ---- places ----
+
+# ssh as it is used here: a bridge from its standard streams to the bus over there.
+ssh_bridge() {
+        mkdir -p $dir/bin
+        printf '#!/bin/sh\nexec systemd-stdio-bridge\n' >$dir/bin/ssh
+        chmod +x $dir/bin/ssh
+}
+
+other_host_is_asked() {
+        local hold
+
+        ssh_bridge
+        hold=$(PATH=$dir/bin:$PATH perfallocctl -q -H there hold --pmu=breakpoint) && holds_are 1 &&
+                run 0 env PATH=$dir/bin:$PATH perfallocctl -H there holds && said breakpoint &&
+                run 0 env PATH=$dir/bin:$PATH perfallocctl -H there release "$hold" && holds_are 0
+}
+
+what_needs_a_descriptor_says_so_at_once() {
+        # there is no such host, and nobody asks for it
+        run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there watch 1 && said descriptor &&
+                run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles -- ls &&
+                run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles --cgroup=x && said descriptor
+}
+
+lost_host_is_named() {
+        run 1 env PATH=/nonexistent "$(command -v perfallocctl)" -H there status && said 'bus of there'
+}
+
+local_container_is_asked() {
+        run 0 perfallocctl -M .host pmus && said breakpoint
+}
+
+# ---- how it looks ----
+
+escapes() {
+        grep -q $'\033\\[[0-9;]*m' $dir/said
+}
+
+colors_are_for_terminals() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint) || return
+        on_terminal 'TERM=xterm perfallocctl --no-pager holds' && said granted && escapes &&
+                on_terminal 'TERM=xterm NO_COLOR=1 perfallocctl --no-pager holds' && said granted && ! escapes &&
+                on_terminal 'TERM=dumb perfallocctl --no-pager holds' && said granted && ! escapes &&
+                run 0 env TERM=xterm perfallocctl holds && said granted && ! escapes
+        set -- $?
+        perfallocctl release "$hold"
+        return "$1"
+}
+
+pager_is_for_terminals() {
+        on_terminal "PAGER='sed s/^/paged:/' perfallocctl pmus" && said 'paged:breakpoint' &&
+                on_terminal "PAGER='sed s/^/paged:/' perfallocctl --no-pager pmus" && ! said paged &&
+                run 0 env PAGER='sed s/^/paged:/' perfallocctl pmus && ! said paged
+}
+
+command_line_is_checked() {
+        run 2 perfallocctl frobnicate && said frobnicate && run 2 perfallocctl status more && said more &&
+                run 2 perfallocctl release && run 2 perfallocctl --frobnicate && said --frobnicate &&
+                run 2 perfallocctl status --lifetime=5 && said '--lifetime does not go with status' &&
+                run 2 perfallocctl hold --lifetime=soon && said soon && run 2 perfallocctl hold --reason=$'\xff'
+}
+
+refused_value_is_named() {
+        run 1 perfallocctl hold --cpus=99999 --pmu=breakpoint && said 99999 &&
+                run 1 perfallocctl hold --pmu=nosuch && said nosuch && holds_are 0
+}
+
+# What bash would offer after these words; the last one is being typed.
+offered() {
+        # shellcheck disable=SC1091
+        (
+                . "$PERFALLOC_SOURCE/data/completions/bash/perfallocctl"
+                COMP_WORDS=(perfallocctl "$@")
+                COMP_CWORD=$#
+                _perfallocctl
+                printf '%s\n' "${COMPREPLY[@]}"
+        ) 2>/dev/null
+}
+
+verbs_are_completed() {
+        local verb
+
+        perfallocctl --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort >$dir/verbs
+        [[ -s $dir/verbs ]] && offered '' | sort | diff $dir/verbs - || return
+        # zsh's are the same
+        while read -r verb; do
+                grep -qE "^ +'?$verb:" "$PERFALLOC_SOURCE/data/completions/zsh/_perfallocctl" || {
+                        echo "zsh: $verb"
+                        return 1
+                }
+        done <$dir/verbs
+}
+
+options_are_completed() {
+        local option
+
+        perfallocctl --help | grep -oE '^ .{6}--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >$dir/options
+        for option in $(cat $dir/options); do
+                grep -q -- "$option" "$PERFALLOC_SOURCE/data/completions/bash/perfallocctl" &&
+                        grep -q -- "$option" "$PERFALLOC_SOURCE/data/completions/zsh/_perfallocctl" || {
+                        echo "$option"
+                        return 1
+                }
+        done
+        offered hold --li | grep -qx -- --lifetime= && ! offered status --li | grep -q lifetime
+}
+
+numbers_are_completed() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint) && offered release '' | grep -qx "$hold"
+        set -- $?
+        perfallocctl release "$hold"
+        return "$1"
+}
+
+no_service() {
+        service-stop
+        service-mask
+        run 1 perfallocctl && said 'systemctl status perfallocd'
+}
+
+no_bus() {
+        run 1 env DBUS_SYSTEM_BUS_ADDRESS=unix:path=/no/such/socket perfallocctl && said 'system bus'
+}
+
+check 'without a verb it says that the counters are free' status_is_the_default
+check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
+check 'status and monitors say who has yielded' status_says_who_has_yielded
+check 'hold prints a number, and holds until release' hold_stays_until_released
+check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet
+check 'hold --json prints the hold' hold_as_json
+check 'a hold ends after its lifetime' hold_ends_after_its_lifetime
+check 'counters that are taken are status 4, and no hold is left' busy_is_4_and_leaves_nothing
+check 'a signal while hold waits leaves no hold' interrupted_hold_leaves_nothing
+check 'a hold whose number cannot be printed is given back' hold_that_nobody_hears_of_is_not_there
+check 'what is not permitted is status 3' denied_is_3
+check 'what is not there is status 5' unknown_is_5
+check 'objects are named by number or path, and by nothing else' paths_are_as_good_as_numbers
+check 'one of several may fail' one_of_several_may_fail
+check 'every list is JSON with --json' lists_are_json
+check 'headings are left out with --no-legend' headings_can_be_left_out
+check 'probe measures what can be measured' probe_measures
+check 'users names whoever has perf events' users_are_named
+check 'encode says what the kernel gets' encode_says_what_the_kernel_gets
+check 'a command is counted, and its readings go where they should' command_is_counted
+check 'what the command starts is counted' descendants_of_the_command_are_counted
+check 'the command has its exit status and its output' command_has_its_status_and_output
+check 'the command is not run when it cannot be counted' refused_command_is_not_run
+check 'open counts until a signal, and then prints' open_counts_until_interrupted
+check 'open counts until its process ends' open_counts_until_its_process_ends
+check 'open says what could be counted' something_has_to_be_counted
+check 'a cgroup that is not there is named' cgroup_is_counted
+check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
+check 'open counters can be made persistent, and closed' open_counters_can_be_made_persistent
+check 'processes are attached and detached' processes_are_attached_and_detached
+check 'watch prints lines into a pipe' watch_prints_lines
+check 'watch --json prints an object a line' watch_prints_objects
+check 'watch draws on a terminal' watch_draws_bars
+check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
+check 'metrics are OpenMetrics' metrics_are_openmetrics
+check '-H asks another host' other_host_is_asked
+check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
+check 'a host that cannot be reached is named' lost_host_is_named
+check '-M asks a local container' local_container_is_asked
+check 'colours are for terminals, and not with NO_COLOR' colors_are_for_terminals
+check 'a pager is for terminals, and not with --no-pager' pager_is_for_terminals
+check 'a wrong command line is status 2 and named' command_line_is_checked
+check 'a refused value is named' refused_value_is_named
+check 'bash and zsh complete every verb' verbs_are_completed
+check 'bash and zsh complete every option, where it goes' options_are_completed
+check 'bash completes numbers of holds' numbers_are_completed
+check 'without the bus it says so' no_bus
+check 'without the service it says where to look' no_service
+tap_end

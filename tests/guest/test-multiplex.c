@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* More events than counters: what is read says so. */
+
+#include "guest-util.h"
+
+static bool rises(Client *c, const char *path, uint64_t from) {
+        return counter_value(c, path) > from;
+}
+
+/* Until the counter has been enabled for that long since. */
+static Measured read_after(Client *c, const char *path, uint64_t nsec) {
+        Measured before = counter_read(c, path), now = {};
+
+        do {
+                measured_clear(&now);
+                g_usleep(10000);
+                now = counter_read(c, path);
+        } while (now.enabled - before.enabled < nsec);
+        measured_clear(&before);
+        return now;
+}
+
+static void test_seven(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        char *counters[COUNTERS];
+
+        for (size_t i = 0; i < COUNTERS; i++)
+                counters[i] = counter_open(alice, "cycles", "a{sv}", 1, "scope", "s", "cpu");
+        for (size_t i = 0; i < COUNTERS; i++) {
+                g_auto(Measured) m = read_after(alice, counters[i], 50000000);
+
+                g_assert_cmpstr(m.quality, ==, "exact");
+                g_assert_cmpuint(m.running, ==, m.enabled);
+        }
+        paths_free(counters, COUNTERS);
+}
+
+/* Each of eight has its turn seven times of eight. */
+static void test_eight(void) {
+        enum { N = COUNTERS + 1 };
+        g_autoptr(Client) alice = client_new("alice");
+        char *counters[N];
+        double sum = 0;
+
+        for (size_t i = 0; i < N; i++)
+                counters[i] = counter_open(alice, "cycles", "a{sv}", 2, "scope", "s", "cpu", "cpus",
+                                           "s", "0");
+        for (size_t i = 0; i < N; i++) {
+                g_auto(Measured) m = read_after(alice, counters[i], 2000000000);
+                double ratio = (double) m.running / (double) m.enabled;
+
+                g_assert_cmpstr(m.quality, ==, "scaled");
+                g_assert_cmpfloat(ratio, >, 0.75);
+                g_assert_cmpfloat(ratio, <, 1.0);
+                sum += ratio;
+        }
+        g_assert_cmpfloat_with_epsilon(sum, COUNTERS, 0.3);
+        paths_free(counters, N);
+}
+
+static void refused_group(Client *c, const char *event, unsigned n, const char *scope) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
+        g_autofree char *last = g_strdup_printf("'%s'", event);
+
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
+        for (unsigned i = 0; i < n; i++)
+                g_assert_cmpint(sd_bus_message_append_basic(m, 's', event), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 2, "group", "b", 1, "scope", "s", scope),
+                        >=, 0);
+        client_refused_message(c, PERFALLOC_ERROR_INVALID_EVENT, m);
+        g_assert_nonnull(strstr(c->refusal, last));
+        g_assert_nonnull(strstr(c->refusal, PMU));
+}
+
+static void test_group_too_large(void) {
+        g_autoptr(Client) root = client_new("root");
+
+        for (unsigned more = 1; more < 4; more++) {
+                refused_group(root, "cycles", COUNTERS + more, "process");
+                refused_group(root, "cycles", COUNTERS + more, "cpu");
+                refused_group(root, "instructions", GENERAL + more, "process");
+                refused_group(root, "instructions", GENERAL + more, "cpu");
+        }
+}
+
+/* All events of a CPU come before those of its tasks, pinned ones apart. */
+static void test_starved(void) {
+        Stranger s = { .cpu = -1, .n = COUNTERS };
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) stranger = stranger_new(&s), worker = worker_new("alice");
+        g_autofree char *path = NULL;
+
+        path = counter_open(alice, "cycles:u", "a{sv}", 1, "pid", "u", (uint32_t) worker->pid);
+        worker_burn(worker, 5);
+        {
+                g_auto(Measured) m = counter_read(alice, path);
+
+                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpuint(m.enabled, >, 0);
+                g_assert_cmpuint(m.running, ==, 0);
+                g_assert_cmpuint(m.value, ==, 0);
+        }
+        g_clear_pointer(&stranger, actor_free);
+        worker_burn(worker, 5);
+        {
+                g_auto(Measured) m = counter_read(alice, path);
+
+                g_assert_cmpstr(m.quality, ==, "scaled");
+                g_assert_cmpuint(m.value, >, 0);
+        }
+}
+
+/* Who comes too late to a full PMU gets an error, and counts once there is room. */
+static void test_pinned_waits(gconstpointer scope) {
+        Stranger s = { .cpu = -1, .n = COUNTERS, .pinned = true };
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) stranger = stranger_new(&s), spinner = spinner_new("alice", 0);
+        g_autofree char *path = NULL;
+
+        if (strcmp(scope, "cpu") == 0)
+                path = counter_open(alice, "cycles", "a{sv}", 2, "scope", "s", "cpu", "pinned", "b",
+                                    1);
+        else
+                path = counter_open(alice, "cycles", "a{sv}", 2, "pid", "u",
+                                    (uint32_t) spinner->pid, "pinned", "b", 1);
+        await(counter_is(alice, path, "error"));
+        {
+                g_auto(Measured) m = counter_read(alice, path);
+
+                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpuint(m.value, ==, 0);
+        }
+        stranger_assert_alive(stranger, true);
+        g_clear_pointer(&stranger, actor_free);
+        await(counter_is(alice, path, "counting"));
+        await(rises(alice, path, 0));
+        {
+                g_auto(Measured) m = counter_read(alice, path);
+
+                g_assert_cmpstr(m.quality, ==, "scaled");
+        }
+}
+
+/* Task-pinned events lose their place to CPU-pinned ones. The value neither falls nor pretends. */
+static void test_pinned_is_dropped(void) {
+        static const char *const events[] = { "cycles:u", "instructions:u" };
+        Stranger s = { .cpu = -1, .n = COUNTERS, .pinned = true };
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) stranger = NULL, spinner = spinner_new("alice", 0);
+        char *paths[G_N_ELEMENTS(events)];
+        uint64_t before[G_N_ELEMENTS(events)];
+
+        counters_open_group(alice, events, G_N_ELEMENTS(events), paths, "a{sv}", 3, "pid", "u",
+                            (uint32_t) spinner->pid, "pinned", "b", 1, "group", "b", 1);
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                await(rises(alice, paths[i], 1000000));
+                g_auto(Measured) m = counter_read(alice, paths[i]);
+
+                g_assert_cmpstr(m.quality, ==, "exact");
+                before[i] = m.value;
+        }
+        stranger = stranger_new(&s);
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                await(counter_is(alice, paths[i], "error"));
+                g_auto(Measured) m = counter_read(alice, paths[i]);
+
+                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpuint(m.value, >=, before[i]);
+        }
+        g_clear_pointer(&stranger, actor_free);
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                await(counter_is(alice, paths[i], "counting"));
+                await(rises(alice, paths[i], before[i] + 1000000));
+                g_auto(Measured) m = counter_read(alice, paths[i]);
+
+                g_assert_cmpstr(m.quality, ==, "scaled");
+        }
+        paths_free(paths, G_N_ELEMENTS(events));
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/multiplex/seven-cycles-events-are-exact", test_seven);
+        g_test_add_func("/multiplex/eight-take-turns-and-say-so", test_eight);
+        g_test_add_func("/multiplex/a-group-that-never-fits-is-refused-by-member",
+                        test_group_too_large);
+        g_test_add_func("/multiplex/what-never-ran-is-unmeasured", test_starved);
+        g_test_add_data_func("/multiplex/pinned-on-a-cpu-gets-an-error-and-comes-back", "cpu",
+                             test_pinned_waits);
+        g_test_add_data_func("/multiplex/pinned-on-a-task-gets-an-error-and-comes-back", "process",
+                             test_pinned_waits);
+        g_test_add_func("/multiplex/a-pinned-group-that-is-dropped-does-not-pretend",
+                        test_pinned_is_dropped);
+        return g_test_run();
+}

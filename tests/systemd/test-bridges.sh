@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The bridges that need more than the service has: the NMI watchdog's root unit, and the drop-in for LIKWID's
+# lock. Run by tests/rig/nspawn.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+unit=perfalloc-nmi-watchdog.service
+watchdog=/run/nmi_watchdog
+
+hold_take() {
+        local hold
+
+        hold=$(as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
+                HoldUnattended 'sta{sv}' test 0 "${@:2}") || return
+        hold=${hold#o \"}
+        echo "${hold%\"}"
+}
+
+hold_call() {
+        busctl --timeout=infinity call org.perfalloc1 "$1" org.perfalloc1.Hold "$2"
+}
+
+sysctl_is() {
+        [[ $(<$watchdog) == "$1" ]]
+}
+
+feature() {
+        busctl get-property org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager Features | grep -q "\"$1\""
+}
+
+log_says() {
+        journalctl -u perfallocd.service -o cat | grep -qF -- "$1"
+}
+
+# A container may not write sysctls: a file takes the place of this one, for the service and for the unit.
+replace_sysctl() {
+        local name
+
+        echo 1 >$watchdog
+        chmod 644 $watchdog
+        for name in perfallocd.service $unit; do
+                mkdir -p /run/systemd/system/$name.d
+                printf '[Service]\nBindPaths=%s:/proc/sys/kernel/nmi_watchdog\n' $watchdog \
+                        >/run/systemd/system/$name.d/sysctl.conf
+        done
+        systemctl daemon-reload
+}
+
+configure() {
+        printf '%s\n' '[Bridges]' "$@" >/etc/perfalloc/perfallocd.conf
+        systemctl restart perfallocd.service
+}
+
+off_by_default() {
+        local hold
+
+        hold=$(hold_take carol 0) && hold_call "$hold" Wait && sysctl_is 1 && hold_call "$hold" Release
+}
+
+off_while_held() {
+        local hold
+
+        configure NmiWatchdog=yes && feature nmi-watchdog || return
+        hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && sysctl_is 0 || return
+        hold_call "$hold" Release && wait_until sysctl_is 1
+}
+
+back_after_crash() {
+        local hold
+
+        hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && sysctl_is 0 || return
+        systemctl kill --kill-whom=main -s KILL perfallocd.service
+        wait_until sysctl_is 1
+}
+
+back_after_stop() {
+        local hold
+
+        wait_until systemctl is-active perfallocd.service
+        hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && sysctl_is 0 || return
+        systemctl stop perfallocd.service && wait_until sysctl_is 1
+}
+
+started_at() {
+        systemctl show -P ActiveEnterTimestampMonotonic $unit
+}
+
+what_was_off_stays_off() {
+        local hold
+
+        echo 0 >$watchdog
+        hold=$(hold_take carol 0) && hold_call "$hold" Wait && hold_call "$hold" Release || return
+        sysctl_is 0 && echo 1 >$watchdog && [[ $(started_at) == "$1" ]]
+}
+
+masked_is_an_obstacle() {
+        local hold
+
+        systemctl stop $unit
+        systemctl mask --runtime $unit || return
+        hold=$(hold_take carol 1 yield_usec t 300000) || return
+        ! hold_call "$hold" Wait || return
+        busctl get-property org.perfalloc1 "$hold" org.perfalloc1.Hold Obstacles | grep -q 'NMI watchdog' &&
+                log_says "Bridge nmi-watchdog: $unit"
+        status=$?
+        systemctl unmask --runtime $unit
+        return $status
+}
+
+owner_is() {
+        [[ $(stat -c %U /run/likwid.lock) == "$1" ]]
+}
+
+likwid_drop_in() {
+        : >/run/likwid.lock
+        chmod 644 /run/likwid.lock
+        mkdir -p /etc/systemd/system/perfallocd.service.d
+        cp /usr/share/doc/perfalloc/examples/likwid-lock.conf /etc/systemd/system/perfallocd.service.d/
+        systemctl daemon-reload
+        configure LikwidGraceSec=50ms && feature likwid-lock
+}
+
+likwid_is_the_holders() {
+        local hold
+
+        hold=$(hold_take carol 0) && hold_call "$hold" Wait && owner_is carol || return
+        hold_call "$hold" Release && owner_is root
+}
+
+likwid_passes_on() {
+        local first second
+
+        first=$(hold_take carol 0) && hold_call "$first" Wait && second=$(as root busctl call org.perfalloc1 \
+                /org/perfalloc1 org.perfalloc1.Manager HoldUnattended 'sta{sv}' test 0 0) || return
+        second=${second#o \"}
+        second=${second%\"}
+        hold_call "$second" Wait && owner_is carol && hold_call "$first" Release && owner_is root &&
+                hold_call "$second" Release && owner_is root
+}
+
+likwid_comes_back_after_crash() {
+        local hold
+
+        chown daemon /run/likwid.lock
+        hold=$(hold_take carol 0) && hold_call "$hold" Wait && owner_is carol || return
+        systemctl kill --kill-whom=main -s KILL perfallocd.service
+        wait_until owner_is daemon
+}
+
+replace_sysctl
+check 'systemd has nothing to say against the unit' systemd-analyze verify /lib/systemd/system/$unit
+check 'it can do little else' systemd-analyze security --threshold=30 $unit
+check 'by default the watchdog is left alone' off_by_default
+check 'NmiWatchdog=yes: it is off while somebody holds, and on again afterwards' off_while_held
+check 'on again after a crash of the service' back_after_crash
+check 'and after it was stopped' back_after_stop
+check 'a watchdog that was off stays off, and nothing is started' \
+        what_was_off_stays_off "$(started_at)"
+check 'a unit that cannot be started is an obstacle, with words' masked_is_an_obstacle
+check_not 'nobody else may start it' as carol systemctl --no-ask-password start $unit
+check_not 'and the service nothing else' as perfalloc systemctl --no-ask-password stop dbus.service
+check 'with its drop-in the bridge to LIKWID is active' likwid_drop_in
+check 'the lock file is the holder'"'"'s while he holds' likwid_is_the_holders
+check 'and passes to the next holder' likwid_passes_on
+check 'after a crash it goes back to whom it belonged' likwid_comes_back_after_crash
+tap_end
