@@ -178,9 +178,8 @@ const AttrRule attr_rules[] = {
         FIELD(35, "inherit_thread"),
         FIELD(36, "remove_on_exec"),
         FIELD(37, "sigtrap", NEVER, false,
-              "it sends signals, and what the kernel would check are the service's rights to do "
-              "so; to "
-              "have signals sent to your own threads open the event yourself, with exclude_kernel"),
+              "the kernel would check the service's right to send signals, not yours; to have them "
+              "sent to your own threads, open the event yourself, with exclude_kernel"),
         FIELD(38, "defer_callchain"),
         FIELD(39, "defer_output"),
 };

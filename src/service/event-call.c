@@ -211,7 +211,7 @@ static int event_call_check_hold(const EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         const char *field = q->needs.by[ATTR_NEED_HOLD];
 
-        if (!field || holds_grants(c->service, c->peer->uid, q->event.pmu))
+        if (!field || holds_cover(c->service, c->peer->uid, q->event.pmu, q->cpu))
                 return 0;
         return refuse(why, REFUSAL_NOT_PERMITTED,
                       "attr: %s takes counters away from everybody else, and so needs a hold on "
@@ -247,7 +247,7 @@ static void event_call_adapt(EventCall *c) {
         if (c->peer->uid != 0 && !(event_request_actions(q, *c->untraceable) & greater))
                 attr_confine(&q->attr);
         if (q->event.pmu->kind == PMU_CORE && !event_request_joins(q) && !(flags & attr_flag(1)) &&
-            holds_grants(c->service, c->peer->uid, q->event.pmu))
+            holds_cover(c->service, c->peer->uid, q->event.pmu, q->cpu))
                 attr_set_number(&q->attr, ATTR_FLAGS,
                                 attr_number(&q->attr, ATTR_FLAGS) | attr_flag(2));
 }

@@ -333,3 +333,22 @@ int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_eve
         }
         return 0;
 }
+
+static bool holds_cover_cell(const Service *s, uid_t uid, const Pmu *pmu, unsigned cpu) {
+        Hold *h;
+
+        TAILQ_FOREACH (h, &s->granted, list)
+                if (h->uid == uid && scope_has(&h->request.what.scope, pmu->index, cpu))
+                        return true;
+        return false;
+}
+
+bool holds_cover(Service *s, uid_t uid, const Pmu *pmu, int cpu) {
+        if (cpu >= 0)
+                return holds_cover_cell(s, uid, pmu, (unsigned) cpu);
+        CPU_FOREACH (c, &s->pmus.online)
+                if (cpuset_has(&pmu->cpus, (unsigned) c) &&
+                    !holds_cover_cell(s, uid, pmu, (unsigned) c))
+                        return false;
+        return true;
+}

@@ -131,6 +131,10 @@ uint64_t holds_current(Service *s);
 /* Whether a hold of uid is granted on the PMU. */
 bool holds_grants(Service *s, uid_t uid, const Pmu *pmu);
 
+/* Whether holds of uid are granted wherever an event of the PMU would count: on that CPU, or, with
+ * -1, on all that the PMU has online. */
+bool holds_cover(Service *s, uid_t uid, const Pmu *pmu, int cpu);
+
 /* REFUSAL_BUSY when somebody else has an exclusive hold on counters that the events would take.
  * cpus NULL: a process, which may run anywhere. */
 int holds_admit_opening(Service *s, uid_t uid, const Event *events, size_t n_events,

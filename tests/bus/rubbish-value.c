@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define DESCRIPTORS_MAX 8u /* a message: with more than 16 the bus throws the sender out */
+#define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
+#define DESCRIPTORS_MAX 8u         /* a message: with more than 16 the bus throws the sender out */
 
 /* The options of the contract, and the methods that have them. */
 static const struct {
@@ -182,7 +183,16 @@ static char *hinted(const Rubbish *r) {
         return NULL;
 }
 
-static char *any_word(const Rubbish *r) {
+static char *long_word(Rubbish *r) {
+        size_t n = rubbish_chance(20) ? 1u << 20 : rubbish_below(2000);
+
+        if (r->n_bytes + n > BYTES_MAX)
+                n = 0;
+        r->n_bytes += n;
+        return g_strnfill(n, (char) (1 + rubbish_below(127)));
+}
+
+static char *any_word(Rubbish *r) {
         g_autofree char *hint = r->careful && !rubbish_chance(30) ? hinted(r) : NULL;
 
         if (hint)
@@ -194,8 +204,7 @@ static char *any_word(const Rubbish *r) {
         case 2:
                 return g_strdup(any_of(r->names));
         case 3:
-                return g_strnfill(rubbish_chance(20) ? 1u << 20 : rubbish_below(2000),
-                                  (char) (1 + rubbish_below(127)));
+                return long_word(r);
         default:
                 return g_strdup(words[rubbish_below(G_N_ELEMENTS(words))]);
         }

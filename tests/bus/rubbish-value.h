@@ -18,6 +18,7 @@ struct Rubbish {
         const char *name;         /* of the argument or option that is being made */
         bool careful;             /* the message is to be nearly right */
         unsigned n_descriptors;   /* that are in it */
+        size_t n_bytes;           /* of long words in it */
 };
 
 /* A number from 0 to n - 1. */

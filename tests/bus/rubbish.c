@@ -150,6 +150,7 @@ sd_bus_message *rubbish_message(Rubbish *r, Client *c) {
 
         r->careful = !rubbish_chance(3);
         r->n_descriptors = 0;
+        r->n_bytes = 0;
         method = any_method(r);
         kind = g_ascii_strdown(
                 *method->kind ? method->kind : files[rubbish_below(G_N_ELEMENTS(files))], -1);

@@ -192,6 +192,30 @@ static void test_pinned(Desk *d, const void *data) {
         await(hold_is(d->alice, hold, "ended"));
 }
 
+/* What is pinned beyond it would take from those whom nobody asked. */
+static void test_pinned_beyond_the_hold(Desk *d, const void *data) {
+        PerfAttr attr = breakpoint_attr(0);
+        g_autofree char *hold = NULL;
+        _cleanup_close_ int lease = -1;
+
+        if (n_cpus() < 2) {
+                g_test_skip("one CPU is all there is");
+                return;
+        }
+        attr.pinned = 1;
+        hold = hold_take(d->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(d->alice, hold));
+        close_fd(raw_open(d->alice, (Raw){ .attr = &attr, .pid = -1, .cpu = 0 }, "a{sv}", 0));
+        close_fd(raw_open(d->alice, (Raw){ .attr = &attr, .pid = d->own->pid, .cpu = 0 }, "a{sv}",
+                          0));
+        raw_refused(d->alice, NOT_PERMITTED, "pinned", (Raw){ .attr = &attr, .pid = -1, .cpu = 1 },
+                    "a{sv}", 0);
+        raw_refused(d->alice, NOT_PERMITTED, "pinned",
+                    (Raw){ .attr = &attr, .pid = d->own->pid, .cpu = -1 }, "a{sv}", 0);
+        lease = close_fd(lease);
+        await(hold_is(d->alice, hold, "ended"));
+}
+
 static void test_exclusive_hold(Desk *d, const void *data) {
         PerfAttr attr = breakpoint_attr(0);
         const Raw raw = { .attr = &attr, .pid = d->own->pid, .cpu = -1 };
@@ -364,6 +388,7 @@ int main(int argc, char *argv[]) {
         ADD("/event-rules/tracepoints-need-count-raw", test_tracepoint);
         ADD("/event-rules/others-and-cpus-need-more", test_scopes);
         ADD("/event-rules/pinned-and-exclusive-need-a-hold", test_pinned);
+        ADD("/event-rules/what-is-pinned-stays-in-the-hold", test_pinned_beyond_the_hold);
         ADD("/event-rules/an-exclusive-hold-keeps-others-out", test_exclusive_hold);
         ADD("/event-rules/signals-and-pointers-are-never-allowed", test_never);
         ADD("/event-rules/every-unknown-bit-is-refused-by-name", test_unknown);
