@@ -419,4 +419,8 @@ static void hold_done(void *h) {
 void holds_done(Service *s) {
         tdestroy(s->holds, hold_done);
         s->holds = NULL;
+        /* monitors and counters that go after them still look */
+        TAILQ_INIT(&s->pending);
+        TAILQ_INIT(&s->granted);
+        TAILQ_INIT(&s->ended);
 }

@@ -315,6 +315,26 @@ static void test_hold(void) {
         (void) close(lease);
 }
 
+/* Everything is there at once: a hold that waits for a monitor, counters, a sampler. The rig sees
+ * how the service ends. */
+static void test_stop(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(sd_bus_message) monitor = NULL, sampler = NULL;
+        g_autofree char *hold = NULL, *counter = NULL;
+        int lease;
+
+        monitor =
+                client_call(alice, MANAGER, "RegisterMonitor", "sa{sv}", "a test", 1, BREAKPOINTS);
+        counter = monitor_open(alice, 0, 1);
+        sampler = client_call(alice, MANAGER, "CreateSampler", "aota{sv}", 1, counter,
+                              UINT64_C(1000000), 0);
+        hold = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                         UINT64_C(60000000));
+        await(hold_is(alice, hold, "yielding"));
+        rig("service-stop && service-start", NULL);
+        (void) close(lease);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/rubbish/every-call-is-answered-once", test_answers);
@@ -322,5 +342,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/rubbish/no-descriptor-is-left", test_descriptors);
         g_test_add_func("/rubbish/no-object-is-left", test_objects);
         g_test_add_func("/rubbish/the-next-hold-is-granted", test_hold);
+        g_test_add_func("/rubbish/stopping-in-the-midst-ends-well", test_stop);
         return g_test_run();
 }
