@@ -10,7 +10,7 @@
 #include "event-util.h"
 
 #define PAGES   8
-#define PERIOD  500000 /* above some thousand samples a second the kernel throttles */
+#define PERIOD  500000
 #define WORK    20000000
 #define REFUSED 77
 
