@@ -37,7 +37,7 @@ static void test_default_hold(void) {
 
 /* A switch of tasks costs a few thousand instructions here that an emulated counter of user space
  * counts as well; so of many rounds the least counts. */
-#define ROUNDS 12
+#define ROUNDS 20
 
 static void least_counted(const int *fds, size_t n, uint64_t work, uint64_t *ret) {
         EventTimes before[COUNTERS], after[COUNTERS];
@@ -75,19 +75,19 @@ static int count_exactly(int fd, const void *data) {
         counters_open_group(alice, events, COUNTERS, counters, "a{sv}", 1, "group", "b", 1);
         for (size_t i = 0; i < COUNTERS; i++)
                 fds[i] = counter_fd(alice, counters[i]);
-        least_counted(fds, COUNTERS, 200000, little);
-        least_counted(fds, COUNTERS, 500000, much);
-        g_assert_cmpuint(little[0], >=, 200000);
+        least_counted(fds, COUNTERS, 20000, little);
+        least_counted(fds, COUNTERS, 80000, much);
+        g_assert_cmpuint(little[0], >=, 20000);
         for (size_t i = 1; i < COUNTERS; i++) {
-                g_assert_cmpuint(little[i], >=, 200000);
-                g_assert_cmpuint(much[i] - little[i], ==, 300000);
+                g_assert_cmpuint(little[i], >=, 20000);
+                g_assert_cmpuint(much[i] - little[i], ==, 60000);
         }
         for (size_t i = 0; i < COUNTERS; i++) {
                 g_auto(Measured) m = counter_read(alice, counters[i]);
 
                 g_assert_cmpstr(m.quality, ==, "exact");
                 g_assert_cmpuint(m.running, ==, m.enabled);
-                g_assert_cmpuint(m.value, >=, ROUNDS * 700000);
+                g_assert_cmpuint(m.value, >=, ROUNDS * 100000);
         }
         return 0;
 }
