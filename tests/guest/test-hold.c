@@ -35,8 +35,8 @@ static void test_default_hold(void) {
         paths_free(monitors, G_N_ELEMENTS(monitors));
 }
 
-/* A switch of tasks costs a few thousand instructions here that an emulated counter of user space
- * counts as well; so of many rounds the least counts. */
+/* A switch of tasks or an interrupt is some thousand instructions of the kernel that the emulated
+ * counter of user space counts as well; so of many short rounds the least counts. */
 #define ROUNDS 20
 
 static void least_counted(const int *fds, size_t n, uint64_t work, uint64_t *ret) {
