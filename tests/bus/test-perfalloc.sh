@@ -303,13 +303,14 @@ while True:
     signal.pause()
 END
         rm -f $dir/said
-        as alice script -qec "perfalloc --quiet python3 $dir/count.py" /dev/null <$dir/typed >$dir/said 2>&1 &
+        as alice script -qec "exec perfalloc --quiet python3 $dir/count.py" /dev/null <$dir/typed >$dir/said 2>&1 &
         pid=$!
         exec 7>$dir/typed
         wait_until grep -q ready $dir/said && printf '\003' >&7 && wait_until grep -q interrupted $dir/said &&
                 kill -USR1 "$(pgrep -P $pid -x perfalloc)" && wait_until grep -q counted $dir/said && said 'counted 1'
         set -- $?
         exec 7>&-
+        [[ $1 -eq 0 ]] || kill $pid
         wait $pid
         cat $dir/said
         return "$1"
