@@ -191,25 +191,33 @@ int cpuset_parse(CpuSet *ret, const char *list, Refusal *why) {
         return 0;
 }
 
+static int cpuset_range_end(const CpuSet *s, int first) {
+        int last = first;
+
+        while (cpuset_has(s, (unsigned) last + 1))
+                last++;
+        return last;
+}
+
 int cpuset_format(const CpuSet *s, char **ret) {
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-        const char *separator = "";
+        size_t n_ranges = 0;
+        char *text, *p;
 
-        if (!f)
+        for (int first = cpuset_next(s, 0); first >= 0; n_ranges++)
+                first = cpuset_next(s, (unsigned) cpuset_range_end(s, first) + 1);
+        text = p = malloc(n_ranges * sizeof("8190-8191,") + 1);
+        if (!text)
                 return -ENOMEM;
-        for (int first = cpuset_next(s, 0); first >= 0;) {
-                int last = first;
-
-                while (cpuset_has(s, (unsigned) last + 1))
-                        last++;
-                fprintf(f, first == last ? "%s%d" : "%s%d-%d", separator, first, last);
-                separator = ",";
-                first = cpuset_next(s, (unsigned) last + 1);
+        *p = '\0';
+        for (int first = cpuset_next(s, 0), last; first >= 0;
+             first = cpuset_next(s, (unsigned) last + 1)) {
+                last = cpuset_range_end(s, first);
+                if (p > text)
+                        *p++ = ',';
+                p += sprintf(p, "%d", first);
+                if (last > first)
+                        p += sprintf(p, "-%d", last);
         }
-        if (fclose(f) != 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(text);
+        *ret = text;
         return 0;
 }

@@ -16,6 +16,10 @@ static const struct {
         [QUOTA_MONITORS] = { "MonitorsPerUser", "registered monitors", 64 },
         [QUOTA_BROKERS] = { "BrokersPerUser", "brokers", 64 },
         [QUOTA_CALLS] = { "PendingCallsPerUser", "calls that wait for an answer", 1024 },
+        [QUOTA_QUEUED] = { "QueuedCallsPerUser", "calls that wait for their turn", 1024 },
+        [QUOTA_QUEUED_BYTES] = { "QueuedBytesPerUser", "bytes of calls that wait for their turn",
+                                 4 * 1024 * 1024 },
+        [QUOTA_SIGNAL_BYTES] = { "SignalBytesPerUser", "bytes of signals", 1024 * 1024 },
         [QUOTA_ENDED_HOLDS] = { NULL, "ended holds", 64 },
 };
 
@@ -84,6 +88,21 @@ static int quota_refuse(const Quota *q, uid_t uid, QuotaGood good, uint64_t used
                       setting ? " (" : "", setting ?: "", setting ? "= in perfallocd.conf)" : "");
 }
 
+static void quota_take(QuotaUser *user, QuotaGood good, uint64_t amount, QuotaCharge *ret) {
+        user->used[good] += amount;
+        user->n_ref++;
+        *ret = (QuotaCharge){ .user = user, .good = good, .amount = amount };
+}
+
+int quota_charge_anyway(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret) {
+        QuotaUser *user = quota_user(q, uid);
+
+        if (!user)
+                return -ENOMEM;
+        quota_take(user, good, amount, ret);
+        return 0;
+}
+
 int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
                  Refusal *why) {
         QuotaUser *user = quota_user(q, uid);
@@ -96,9 +115,7 @@ int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaChar
                 quota_forget(user);
                 return r;
         }
-        user->used[good] += amount;
-        user->n_ref++;
-        *ret = (QuotaCharge){ .user = user, .good = good, .amount = amount };
+        quota_take(user, good, amount, ret);
         return 0;
 }
 
@@ -115,7 +132,7 @@ int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why) {
 }
 
 int quota_check(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, Refusal *why) {
-        QuotaCharge charge;
+        QuotaCharge charge = {};
         int r = quota_charge(q, uid, good, amount, &charge, why);
 
         if (r == 0)

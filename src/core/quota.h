@@ -23,8 +23,11 @@ typedef enum QuotaGood {
         QUOTA_SAMPLERS,
         QUOTA_MONITORS,
         QUOTA_BROKERS,
-        QUOTA_CALLS,       /* calls that wait for an answer of ours */
-        QUOTA_ENDED_HOLDS, /* that can still be read; no setting */
+        QUOTA_CALLS,  /* calls that wait for an answer of ours */
+        QUOTA_QUEUED, /* calls that wait for their turn to be handled */
+        QUOTA_QUEUED_BYTES,
+        QUOTA_SIGNAL_BYTES, /* of samplers, a second: is not charged, see service/allowance.h */
+        QUOTA_ENDED_HOLDS,  /* that can still be read; no setting */
         _QUOTA_GOOD_MAX,
 } QuotaGood;
 
@@ -55,6 +58,9 @@ void quota_done(Quota *q); /* nothing may be charged any more */
 int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
                  Refusal *why);
 void quota_release(QuotaCharge *c);
+
+/* What was there before this process is charged whatever the limit is now. -ENOMEM. */
+int quota_charge_anyway(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret);
 
 /* Whether it could be charged now, with the same refusal: to be asked before polkit is, so that who
  * is at his limit costs nobody's time. */
