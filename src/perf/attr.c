@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-uint32_t attr_kernel_size(void) {
+#include "perf/spare.h"
+
+static uint32_t attr_ask_kernel_size(void) {
         /* The last byte is set, so a kernel that does not know it must refuse. */
         union {
                 struct perf_event_attr attr;
@@ -20,6 +22,14 @@ uint32_t attr_kernel_size(void) {
                 return 0;
         }
         return errno == E2BIG ? probe.attr.size : 0;
+}
+
+uint32_t attr_kernel_size(void) {
+        static uint32_t size; /* the kernel stays the same */
+
+        if (size == 0)
+                size = attr_ask_kernel_size();
+        return size;
 }
 
 static int refuse_size(uint32_t kernel_size, const char *what, size_t size, const char *wrong,
@@ -94,5 +104,5 @@ int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags)
         int fd = (int) syscall(SYS_perf_event_open, &copy, pid, cpu, group,
                                flags | PERF_FLAG_FD_CLOEXEC);
 
-        return fd < 0 ? -errno : fd;
+        return fd < 0 ? -errno : spare_check(fd);
 }

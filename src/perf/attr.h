@@ -19,5 +19,5 @@ uint32_t attr_kernel_size(void);
  * the kernel may know and we do not. */
 int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refusal *why);
 
-/* perf_event_open(2): the descriptor or -errno. */
+/* perf_event_open(2): the descriptor or -errno; see spare.h for EMFILE. */
 int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags);

@@ -20,6 +20,7 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         targets[g->n_targets] = *target;
         targets[g->n_targets].pidfd = fd;
         g->n_targets++;
+        g->version++;
         for (size_t i = 0; i < n_tids; i++)
                 group_add_part(
                         g, (GroupPart){ .cpu = -1, .tid = tids[i], .target = g->n_targets - 1 });
@@ -65,6 +66,7 @@ void group_detach(Group *g, size_t target) {
         close_fd(g->targets[target].pidfd);
         g->targets[target] = g->targets[last];
         g->n_targets--;
+        g->version++;
         for (size_t part = 0; part < g->n_parts; part++)
                 if (g->parts[part].target == last)
                         g->parts[part].target = target;

@@ -9,11 +9,12 @@
 
 #include "perf/explain.h"
 #include "perf/group-part.h"
+#include "perf/spare.h"
 #include "perf/tree.h"
 
 #define GROUP_TRIAL_MAX 64u /* more than any core PMU has */
 #define REOPEN_ROUNDS   8   /* tries to open on all threads while none is born */
-#define GATE_ROUNDS     4   /* at least two, see group_gate_all() */
+#define GATE_ROUNDS     4   /* at least two, see groups_gate_all() */
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -97,6 +98,8 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
 }
 
 void group_close_part(Group *g, size_t part) {
+        if (group_part_is_open(g, part))
+                g->version++;
         /* siblings first: closing a leader would set them free to count on their own */
         for (size_t event = g->n_events; event-- > 0;) {
                 close_fdp(&group_slot(g, part, event)->fd);
@@ -177,7 +180,7 @@ static int group_open_slot(const Group *g, size_t part, size_t event, int leader
                 tid = g->cgroup;
         }
         fd = (int) syscall(SYS_perf_event_open, &attr, tid, p->cpu, leader, flags);
-        return fd < 0 ? -errno : fd;
+        return fd < 0 ? -errno : spare_check(fd);
 }
 
 static int group_open_part(Group *g, size_t part, Refusal *why) {
@@ -192,6 +195,7 @@ static int group_open_part(Group *g, size_t part, Refusal *why) {
                 }
                 group_slot(g, part, event)->fd = fd;
         }
+        g->version++;
         return 0;
 }
 
@@ -225,8 +229,12 @@ int group_open(Group *g, Refusal *why) {
 }
 
 static void group_gate(const Group *g, unsigned long request) {
+        bool enable = request == PERF_EVENT_IOC_ENABLE;
+
+        if (enable && g->yielded)
+                return;
         for (size_t part = 0; part < g->n_parts; part++)
-                if (request != PERF_EVENT_IOC_ENABLE || !group_part_is_pending(g, part))
+                if (!enable || !group_part_is_pending(g, part))
                         group_part_ioctl(g, part, request);
 }
 
@@ -234,22 +242,33 @@ static void group_gate(const Group *g, unsigned long request) {
  * there, and only then joins the list of those whom an ioctl reaches (inherit_event() in
  * kernel/events/core.c): in between he slips through. Therefore again, as long as somebody is being
  * born. */
-void group_gate_all(const Group *g, unsigned long request) {
-        bool inherited = g->scope == GROUP_PROCESS && !g->pinned;
+static void groups_gate_all(const Group *const *groups, size_t n, unsigned long request) {
+        bool inherited = false;
 
+        for (size_t i = 0; i < n; i++)
+                inherited |= groups[i]->scope == GROUP_PROCESS && !groups[i]->pinned;
         for (int round = 0; round < GATE_ROUNDS; round++) {
                 pid_t last = inherited ? tree_last_born() : 0;
 
-                group_gate(g, request);
+                for (size_t i = 0; i < n; i++)
+                        group_gate(groups[i], request);
                 if (!inherited || (round > 0 && tree_last_born() == last))
                         break;
         }
 }
 
+void group_gate_all(const Group *g, unsigned long request) {
+        groups_gate_all(&g, 1, request);
+}
+
+void groups_start(Group *const *groups, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                groups[i]->wanted = true;
+        groups_gate_all((const Group *const *) groups, n, PERF_EVENT_IOC_ENABLE);
+}
+
 void group_start(Group *g) {
-        g->wanted = true;
-        if (!g->yielded)
-                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+        groups_start(&g, 1);
 }
 
 void group_stop(Group *g) {

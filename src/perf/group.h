@@ -76,6 +76,8 @@ struct Group {
         bool wanted;  /* started by its owner */
         bool yielded; /* given way: nothing is on the PMU, no slot taken where closing frees it */
         int error;    /* errno of an opening that failed after a yield, 0 when all is well */
+
+        uint64_t version; /* of its descriptors: another one whenever any came or went */
 };
 
 /* Takes the events over, on failure too. All of one group must be on PMUs that yield the same way:
@@ -127,6 +129,9 @@ int group_open(Group *g, Refusal *why);
 /* Sets what the owner wants; takes effect at once unless the group has yielded. */
 void group_start(Group *g);
 void group_stop(Group *g);
+
+/* Starts them all, for less than one after the other costs. */
+void groups_start(Group *const *groups, size_t n);
 
 /* Value and times start again from 0. */
 void group_reset(Group *g, size_t event);

@@ -2,6 +2,7 @@
 #include "procfs.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,17 @@ int procfs_read(pid_t pid, const char *name, char **ret, struct stat *st) {
         text[length] = '\0';
         *ret = TAKE_PTR(text);
         return 0;
+}
+
+int procfs_explain_hidden(pid_t pid, Refusal *why) {
+        if (pid <= 0 || (kill(pid, 0) < 0 && errno == ESRCH))
+                return 0;
+        return refuse(
+                why, REFUSAL_NOT_PERMITTED,
+                "/proc hides process %d from the service: it is mounted with hidepid=. Name a "
+                "group there with gid=, and give it to perfallocd.service with "
+                "SupplementaryGroups=",
+                (int) pid);
 }
 
 const char *procfs_field(const char *text, const char *name) {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "core/util.h"
+#include "core/refusal.h"
 
 #define PROCFS_TEXT_MAX ((size_t) 1 << 20) /* a status file with 65,536 groups is below that */
 
@@ -17,6 +17,10 @@
  * it was when it was opened. A process that has ended is -ENOENT or -ESRCH, one that may not be
  * read -EACCES or -EPERM; a longer text is -EFBIG. */
 int procfs_read(pid_t pid, const char *name, char **ret, struct stat *st);
+
+/* REFUSAL_NOT_PERMITTED where the process or thread lives and /proc does not show it to us
+ * (proc(5), hidepid=), with what to do about it; 0 where it does not live. */
+int procfs_explain_hidden(pid_t pid, Refusal *why);
 
 /* What follows "NAME:" and its tab on a line of its own; NULL when there is no such line. */
 const char *procfs_field(const char *text, const char *name);

@@ -7,7 +7,7 @@
 #include "perf/process.h"
 #include "perf/procfs.h"
 
-/* The process of the thread whose directory that is, 0: it has ended. */
+/* The process of the thread whose directory that is, -ESRCH: it has ended. */
 static pid_t directory_process(int directory) {
         char text[512]; /* Tgid is one of the first lines */
         _cleanup_close_ int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
@@ -16,10 +16,10 @@ static pid_t directory_process(int directory) {
 
         n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
         if (n < 0)
-                return 0;
+                return errno == ENOENT ? -ESRCH : -errno;
         text[n] = '\0';
         field = procfs_field(text, "Tgid");
-        return field ? (pid_t) strtol(field, NULL, 10) : 0;
+        return field ? (pid_t) strtol(field, NULL, 10) : -ESRCH;
 }
 
 static int refuse_ended(pid_t tid, Refusal *why) {
@@ -34,10 +34,17 @@ int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
 
         (void) snprintf(path, sizeof(path), "/proc/%d", (int) tid);
         t.directory = tid > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-        if (t.directory < 0 && tid > 0 && errno != ENOENT && errno != ESRCH)
-                return -errno;
+        if (t.directory < 0 && tid > 0) {
+                r = errno == ENOENT || errno == EPERM ? procfs_explain_hidden(tid, why)
+                    : errno == ESRCH                  ? 0
+                                                      : -errno;
+                if (r != 0)
+                        return r;
+        }
         t.tid = tid;
-        t.pid = t.directory >= 0 ? directory_process(t.directory) : 0;
+        t.pid = t.directory >= 0 ? directory_process(t.directory) : -ESRCH;
+        if (t.pid < 0 && t.pid != -ESRCH)
+                return t.pid;
         if (t.pid <= 0) {
                 r = process_open(tid, &t.pidfd, why); /* says what is wrong with the number */
                 return r != 0 ? r : refuse_ended(tid, why);
@@ -45,15 +52,24 @@ int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
         r = process_open(t.pid, &t.pidfd, why);
         if (r != 0)
                 return r;
-        if (!thread_exists(&t))
-                return refuse_ended(tid, why);
+        r = thread_check(&t);
+        if (r < 0)
+                return r == -ESRCH ? refuse_ended(tid, why) : r;
         *ret = t;
         t = THREAD_NULL;
         return 0;
 }
 
+int thread_check(const Thread *t) {
+        pid_t pid = directory_process(t->directory);
+
+        if (pid < 0)
+                return pid;
+        return pid == t->pid && process_exists(t->pidfd) ? 0 : -ESRCH;
+}
+
 bool thread_exists(const Thread *t) {
-        return directory_process(t->directory) == t->pid && process_exists(t->pidfd);
+        return thread_check(t) == 0;
 }
 
 void thread_release(Thread *t) {

@@ -28,5 +28,7 @@ struct Thread {
 int thread_hold(pid_t tid, Thread *ret, Refusal *why);
 void thread_release(Thread *t);
 
-/* Whether it has not ended, and its process has not become another one (execve(2)). */
+/* 0: it has not ended, and its process has not become another one (execve(2)); -ESRCH: it has;
+ * otherwise why that cannot be told (-EMFILE...). */
+int thread_check(const Thread *t);
 bool thread_exists(const Thread *t);

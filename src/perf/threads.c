@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/procfs.h"
+
 static int compare_tids(const void *a, const void *b) {
         pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
 
@@ -42,6 +44,12 @@ int threads_list(pid_t pid, Threads *ret, Refusal *why) {
                 int r = tid > 0 ? threads_add(&t, tid) : 0;
 
                 if (r < 0)
+                        return r;
+        }
+        if (!d) {
+                int r = procfs_explain_hidden(pid, why);
+
+                if (r != 0)
                         return r;
         }
         if (t.n_tids == 0)

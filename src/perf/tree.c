@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tree.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "perf/procfs.h"
 
@@ -54,13 +56,14 @@ bool tree_descends(pid_t pid, bool (*is_it)(const void *userdata, pid_t pid),
 }
 
 pid_t tree_last_born(void) {
-        FILE *f = fopen("/proc/loadavg", "re");
-        int last = 0;
+        _cleanup_close_ int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+        char text[128];
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        const char *last;
 
-        if (!f)
+        if (n <= 0)
                 return 0;
-        if (fscanf(f, "%*s %*s %*s %*s %d", &last) != 1)
-                last = 0;
-        (void) fclose(f);
-        return last;
+        text[n] = '\0';
+        last = strrchr(text, ' ');
+        return last ? atoi(last) : 0;
 }
