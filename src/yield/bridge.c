@@ -13,6 +13,21 @@ static Bridge *bridge_of(const Yielder *y) {
         return container_of(y, Bridge, yielder);
 }
 
+static uint64_t bridge_now(const Bridge *b) {
+        uint64_t usec = 0;
+
+        (void) sd_event_now(b->host->event, CLOCK_MONOTONIC, &usec);
+        return usec;
+}
+
+static void bridge_set_taken(Bridge *b, bool taken) {
+        if (taken == b->taken)
+                return;
+        b->taken = taken;
+        if (b->host->changed)
+                b->host->changed(b->host->userdata, b);
+}
+
 static void bridge_set_timer(Bridge *b, uint64_t usec) {
         (void) sd_event_source_set_time_relative(b->timer, usec);
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_ONESHOT);
@@ -22,7 +37,10 @@ static void bridge_set_timer(Bridge *b, uint64_t usec) {
 static int bridge_take(Bridge *b) {
         BridgeAnswer answer = b->ops->take(b, b->host->holder(b->host->userdata));
 
-        b->taken = answer == BRIDGE_TAKEN || answer == BRIDGE_ASKED;
+        b->grace_until_usec = bridge_now(b);
+        if (answer == BRIDGE_TAKEN)
+                b->grace_until_usec += MIN(b->grace_usec, UINT64_MAX - b->grace_until_usec);
+        bridge_set_taken(b, answer == BRIDGE_TAKEN || answer == BRIDGE_ASKED);
         switch (answer) {
         case BRIDGE_ABSENT:
                 return 0;
@@ -57,7 +75,7 @@ static void bridge_release(Bridge *b) {
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);
         if (b->taken)
                 b->ops->release(b);
-        b->taken = false;
+        bridge_set_taken(b, false);
 }
 
 static void bridge_resume(Yielder *y) {
@@ -86,6 +104,26 @@ static const YielderOps bridge_ops = {
         .grace = bridge_grace,
 };
 
+/* What an earlier run took counts as yielded, once its grace is over. */
+static void bridge_restore(Bridge *b, BridgePast *past, bool yielded) {
+        BridgeAnswer answer = b->ops->restore(b, past, yielded);
+        uint64_t until = unpack_u64(&past->state, "grace_until_usec", 0), now = bridge_now(b);
+
+        b->grace_until_usec = until;
+        bridge_set_taken(b, answer == BRIDGE_TAKEN || answer == BRIDGE_ASKED);
+        if (!b->taken)
+                return;
+        if (!yielded) {
+                bridge_release(b);
+                return;
+        }
+        if (answer == BRIDGE_TAKEN && until <= now)
+                return;
+        b->yielder.state = YIELDER_ASKED;
+        if (answer == BRIDGE_TAKEN)
+                bridge_set_timer(b, MIN(until - now, b->grace_usec));
+}
+
 int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_t grace_usec) {
         bool yielded;
         int r;
@@ -107,21 +145,43 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
                 b->timer = sd_event_source_disable_unref(b->timer);
                 return r;
         }
-        if (yielded)
+        if (host->past && unpack_u64(&host->past->state, "taken", false))
+                bridge_restore(b, host->past, yielded);
+        if (yielded && !b->taken)
                 (void) bridge_take(b);
         return 0;
+}
+
+static void bridge_destroy(Bridge *b) {
+        if (b->yielder.roster)
+                roster_dismiss(b->yielder.roster, &b->yielder);
+        sd_event_source_disable_unref(b->timer);
+        free(b->said);
+        b->ops->free(b);
 }
 
 Bridge *bridge_free(Bridge *b) {
         if (!b)
                 return NULL;
         bridge_release(b);
-        if (b->yielder.roster)
-                roster_dismiss(b->yielder.roster, &b->yielder);
-        sd_event_source_disable_unref(b->timer);
-        free(b->said);
-        b->ops->free(b);
+        bridge_destroy(b);
         return NULL;
+}
+
+void bridge_drop(Bridge *b) {
+        if (!b)
+                return;
+        b->yielder.state = YIELDER_COUNTING; /* nobody is to hear that it has gone */
+        bridge_destroy(b);
+}
+
+void bridge_pack(const Bridge *b, Pack *p) {
+        pack_u64(p, "taken", b->taken);
+        pack_u64(p, "grace_until_usec", b->grace_until_usec);
+}
+
+int bridge_fd(const Bridge *b) {
+        return b->taken && b->ops->fd ? b->ops->fd(b) : -1;
 }
 
 void bridge_answered(Bridge *b) {

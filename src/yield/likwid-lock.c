@@ -10,10 +10,11 @@
 
 #include "yield/lock-file.h"
 
-/* Which file was lent to whom, and whose it is. */
+/* Which file was lent to whom, and whose it is. It is written down before it is lent, so it may
+ * still be in the hands of the one before. */
 typedef struct Loan {
         uint64_t device, inode;
-        uid_t owner, borrower;
+        uid_t owner, borrower, before;
 } Loan;
 
 typedef struct LikwidLock {
@@ -42,14 +43,20 @@ static bool can_chown(void) {
 
 static void loan_save(const LikwidLock *l) {
         char text[128];
-        int n = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %u %u\n", l->loan.device,
-                         l->loan.inode, (unsigned) l->loan.owner, (unsigned) l->loan.borrower);
+        int n = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %u %u %u\n", l->loan.device,
+                         l->loan.inode, (unsigned) l->loan.owner, (unsigned) l->loan.borrower,
+                         (unsigned) l->loan.before);
+        _cleanup_free_ char *fresh = NULL;
         _cleanup_close_ int fd = -1;
 
         if (!l->saved)
                 return;
-        fd = open(l->saved, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, text, (size_t) n) != n)
+        /* in one step: there is no moment in which it says nothing */
+        if (asprintf(&fresh, "%s.new", l->saved) < 0)
+                fresh = NULL;
+        if (fresh)
+                fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 || write(fd, text, (size_t) n) != n || rename(fresh, l->saved) < 0)
                 bridge_say(
                         (Bridge *) &l->bridge, LOG_WARNING,
                         "Bridge likwid-lock: cannot write down whose the file is; it is not given "
@@ -58,7 +65,7 @@ static void loan_save(const LikwidLock *l) {
 
 static bool loan_load(const LikwidLock *l, Loan *ret) {
         _cleanup_close_ int fd = -1;
-        unsigned owner, borrower;
+        unsigned owner, borrower, before;
         char text[128];
         ssize_t n;
 
@@ -69,11 +76,19 @@ static bool loan_load(const LikwidLock *l, Loan *ret) {
         if (n <= 0)
                 return false;
         text[n] = '\0';
-        if (sscanf(text, "%" SCNu64 " %" SCNu64 " %u %u", &ret->device, &ret->inode, &owner,
-                   &borrower) != 4)
+        switch (sscanf(text, "%" SCNu64 " %" SCNu64 " %u %u %u", &ret->device, &ret->inode, &owner,
+                       &borrower, &before)) {
+        case 4: /* an older version's */
+                before = borrower;
+                break;
+        case 5:
+                break;
+        default:
                 return false;
+        }
         ret->owner = owner;
         ret->borrower = borrower;
+        ret->before = before;
         return true;
 }
 
@@ -141,15 +156,18 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
 
         if (lock_open(l, &fd, &st) != LOCK_FILE_OPEN)
                 return BRIDGE_ABSENT;
-        l->loan = (Loan){
-                .device = st.st_dev, .inode = st.st_ino, .owner = st.st_uid, .borrower = uid
-        };
+        l->loan = (Loan){ .device = st.st_dev,
+                          .inode = st.st_ino,
+                          .owner = st.st_uid,
+                          .borrower = uid,
+                          .before = st.st_uid };
         loan_save(l); /* before, so that there is no moment in which nobody knows */
         r = file_give(fd, uid);
         if (r < 0) {
                 loan_forget(l);
                 return lock_give_failed(l, r);
         }
+        l->loan.before = uid;
         l->fd = TAKE_FD(fd);
         bridge_say(b, LOG_INFO, NULL);
         return BRIDGE_TAKEN;
@@ -160,7 +178,7 @@ static bool is_lent(int fd, const Loan *loan) {
         struct stat st;
 
         return fstat(fd, &st) == 0 && st.st_dev == loan->device && st.st_ino == loan->inode &&
-               st.st_uid == loan->borrower;
+               (st.st_uid == loan->borrower || st.st_uid == loan->before);
 }
 
 static void lock_release(Bridge *b) {
@@ -185,18 +203,46 @@ static void lock_hand_over(Bridge *b, uid_t uid) {
                 l->loan = before;
                 loan_save(l);
         }
+        l->loan.before = l->loan.borrower;
 }
 
-/* What a predecessor could not give back. */
-static void lock_settle(LikwidLock *l) {
+/* The file that an earlier run has lent and not taken back. */
+static bool lock_find_lent(const LikwidLock *l, Loan *ret, int *ret_fd) {
         _cleanup_close_ int fd = -1;
         struct stat st;
+
+        if (!loan_load(l, ret) ||
+            lock_file_open(l->path, O_PATH, &fd, &st, NULL) != LOCK_FILE_OPEN ||
+            !is_lent(fd, ret) || !lock_file_is_roots(l->path, &st))
+                return false;
+        *ret_fd = TAKE_FD(fd);
+        return true;
+}
+
+/* It stays lent, to whom it was to be. */
+static BridgeAnswer lock_restore(Bridge *b, BridgePast *past, bool wanted) {
+        LikwidLock *l = lock_of(b);
+        _cleanup_close_ int fd = -1;
         Loan loan;
 
-        if (!loan_load(l, &loan))
-                return;
-        if (lock_file_open(l->path, O_PATH, &fd, &st, NULL) == LOCK_FILE_OPEN &&
-            is_lent(fd, &loan) && lock_file_is_roots(l->path, &st))
+        if (!lock_find_lent(l, &loan, &fd)) {
+                loan_forget(l);
+                return BRIDGE_ABSENT;
+        }
+        if (file_give(fd, loan.borrower) < 0)
+                return BRIDGE_ABSENT;
+        loan.before = loan.borrower;
+        l->loan = loan;
+        l->fd = TAKE_FD(fd);
+        return BRIDGE_TAKEN;
+}
+
+/* What an earlier run could not give back. */
+static void lock_settle(LikwidLock *l) {
+        _cleanup_close_ int fd = -1;
+        Loan loan;
+
+        if (lock_find_lent(l, &loan, &fd))
                 (void) file_give(fd, loan.owner);
         loan_forget(l);
 }
@@ -226,6 +272,7 @@ static const BridgeOps lock_ops = {
         .name = "likwid-lock",
         .take = lock_take,
         .release = lock_release,
+        .restore = lock_restore,
         .hand_over = lock_hand_over,
         .is_active = lock_is_active,
         .describe = lock_describe,
@@ -243,7 +290,8 @@ int likwid_lock_new(const BridgeHost *host, const char *path, const char *saved,
         l->path = strdup(path);
         l->saved = saved ? strdup(saved) : NULL;
         if (l->path && (l->saved || !saved)) {
-                lock_settle(l);
+                if (!host->past)
+                        lock_settle(l);
                 r = bridge_init(&l->bridge, &lock_ops, host, grace_usec);
         }
         if (r < 0) {

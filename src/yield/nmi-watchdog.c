@@ -111,6 +111,14 @@ static void watchdog_release(Bridge *b) {
         (void) watchdog_call(w, "StopUnit", NULL, NULL);
 }
 
+/* The unit may have been stopped meanwhile, or not have run yet. What the watchdog was before, the
+ * unit knows. */
+static BridgeAnswer watchdog_restore(Bridge *b, BridgePast *past, bool wanted) {
+        if (!wanted || !watchdog_runs(watchdog_of(b)))
+                return BRIDGE_TAKEN;
+        return watchdog_take(b, 0) == BRIDGE_ASKED ? BRIDGE_ASKED : BRIDGE_ABSENT;
+}
+
 static bool watchdog_is_active(const Bridge *b) {
         return access(watchdog_of(b)->path, F_OK) == 0;
 }
@@ -134,6 +142,7 @@ static const BridgeOps watchdog_ops = {
         .name = "nmi-watchdog",
         .take = watchdog_take,
         .release = watchdog_release,
+        .restore = watchdog_restore,
         .is_active = watchdog_is_active,
         .describe = watchdog_describe,
         .free = watchdog_free,

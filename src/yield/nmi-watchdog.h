@@ -6,7 +6,7 @@
  * is 1.
  *
  * A sysctl obeys root's uid and no capability, so a small root unit writes it, and what it was when
- * the unit stops; it is bound to the service, so that a crash stops it too. The bridge starts and
+ * the unit stops; it stops with the service, but not for a restart. The bridge starts and
  * stops the unit over D-Bus.
  */
 

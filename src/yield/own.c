@@ -39,7 +39,7 @@ static const YielderOps own_ops = {
 };
 
 int own_monitor_new(Roster *roster, Group *group, const Scope *scope, uint32_t priority,
-                    PlanClass yields_to, OwnMonitor **ret) {
+                    PlanClass yields_to, uint64_t seq, OwnMonitor **ret) {
         OwnMonitor *m = calloc(1, sizeof(OwnMonitor));
         bool yielded;
         int r;
@@ -53,6 +53,7 @@ int own_monitor_new(Roster *roster, Group *group, const Scope *scope, uint32_t p
         m->yielder.plan = (PlanMonitor){ .scope = scope,
                                          .priority = priority,
                                          .klass = yields_to,
+                                         .seq = seq,
                                          .use = (unsigned) group->n_events };
         r = roster_enroll(roster, &m->yielder, &yielded);
         if (r < 0) {
@@ -77,7 +78,7 @@ OwnMonitor *own_monitor_free(OwnMonitor *m) {
 }
 
 bool own_monitor_retry(OwnMonitor *m) {
-        if (m->yielder.state == YIELDER_COUNTING && m->group->error != 0 &&
+        if (m->yielder.state == YIELDER_COUNTING && (m->group->error != 0 || m->group->yielded) &&
             group_mend(m->group, NULL) == 0)
                 own_monitor_changed(m);
         return m->group->error == 0;

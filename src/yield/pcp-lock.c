@@ -141,6 +141,21 @@ static void lock_release(Bridge *b) {
         (void) fcntl(lock_of(b)->fd, F_OFD_SETLK, &lock);
 }
 
+/* The lock is one of the description that the kept descriptor is of: so it was never free. */
+static BridgeAnswer lock_restore(Bridge *b, BridgePast *past, bool wanted) {
+        struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
+        PcpLock *l = lock_of(b);
+
+        if (past->fd < 0 || fcntl(past->fd, F_OFD_SETLK, &lock) < 0)
+                return BRIDGE_ABSENT;
+        l->fd = TAKE_FD(past->fd);
+        return BRIDGE_TAKEN;
+}
+
+static int lock_fd(const Bridge *b) {
+        return lock_of(b)->fd;
+}
+
 static bool lock_is_active(const Bridge *b) {
         struct stat st;
 
@@ -173,6 +188,8 @@ static const BridgeOps lock_ops = {
         .name = "pcp-lock",
         .take = lock_take,
         .release = lock_release,
+        .restore = lock_restore,
+        .fd = lock_fd,
         .is_active = lock_is_active,
         .describe = lock_describe,
         .free = lock_free,

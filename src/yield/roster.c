@@ -67,9 +67,12 @@ static void roster_insert(Roster *r, Yielder *y) {
 }
 
 static void roster_take_out(Roster *r, Yielder *y) {
-        size_t place = roster_place(r, y);
-        size_t behind = r->n_yielders - place - 1;
+        size_t place = roster_place(r, y), behind;
 
+        /* what comes from an earlier run may be as old as another one */
+        while (r->yielders[place] != y)
+                place++;
+        behind = r->n_yielders - place - 1;
         memmove(r->yielders + place, r->yielders + place + 1, behind * sizeof(*r->yielders));
         memmove(r->plans + place, r->plans + place + 1, behind * sizeof(*r->plans));
         r->n_yielders--;
@@ -85,7 +88,9 @@ int roster_enroll(Roster *r, Yielder *y, bool *ret_yielded) {
 
         if (k < 0)
                 return k;
-        y->plan.seq = r->next_seq++;
+        if (y->plan.seq == 0)
+                y->plan.seq = r->next_seq;
+        r->next_seq = MAX(r->next_seq, y->plan.seq + 1);
         roster_insert(r, y);
         k = plan_compute(r->ledger, r->plans, r->n_yielders);
         if (k < 0) {

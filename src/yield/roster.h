@@ -24,9 +24,10 @@ void roster_init(Roster *r, const Ledger *ledger, void (*acknowledged)(void *use
                  void *userdata);
 void roster_done(Roster *r);
 
-/* From now on y is told. It starts out yielded (its ops are not called) when the holds that are
- * active now demand it: *ret_yielded says so, and the caller makes it true. -ENOMEM: nothing
- * changed. */
+/* From now on y is told. It has its place by its age: it is the youngest, unless its plan has a seq
+ * from an earlier run of the service. It starts out yielded (its ops are not called) when the holds
+ * that are active now demand it: *ret_yielded says so, and the caller makes it true. -ENOMEM:
+ * nothing changed. */
 int roster_enroll(Roster *r, Yielder *y, bool *ret_yielded);
 
 /* y is told no more; an acknowledgement that was awaited from it is taken as given. */

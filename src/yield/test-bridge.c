@@ -433,6 +433,155 @@ static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer u
         g_assert_cmpuint(s->said->len, ==, 0);
 }
 
+/* ---- a restart of the service ---- */
+
+/* What is kept of the bridge, after which it is gone without having let go. */
+typedef struct Kept {
+        Pack pack;
+        BridgePast past;
+} Kept;
+
+static void kept_clear(Kept *k) {
+        pack_done(&k->pack);
+        close_fd(k->past.fd);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Kept, kept_clear)
+
+static Kept stage_drop(Stage *s) {
+        int fd = bridge_fd(s->bridge);
+        Kept k = { .past.fd = fd >= 0 ? dup(fd) : -1 };
+
+        bridge_pack(s->bridge, &k.pack);
+        g_assert_false(k.pack.failed);
+        bridge_drop(s->bridge);
+        s->bridge = NULL;
+        return k;
+}
+
+static void stage_restore(Stage *s, Kept *k, void (*make)(Stage *s)) {
+        k->past.state = (Unpack){ k->pack.data, k->pack.n };
+        s->host.past = &k->past;
+        make(s);
+        s->host.past = NULL;
+}
+
+static void test_lock_is_never_free_in_a_restart(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        stage_file(s);
+        stage_pcp(s);
+        stage_hold(s);
+        stage_run_until_yielded(s);
+        k = stage_drop(s);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
+        stage_restore(s, &k, stage_pcp);
+        g_assert_cmpint(k.past.fd, ==, -1);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
+        g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_YIELDED);
+        stage_end(s);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_UNLCK);
+}
+
+static void test_grace_goes_on_after_a_restart(Stage *s, gconstpointer unused) {
+        gint64 start = g_get_monotonic_time();
+        g_auto(Kept) k = {};
+
+        stage_file(s);
+        stage_pcp(s);
+        stage_hold(s);
+        k = stage_drop(s);
+        stage_restore(s, &k, stage_pcp);
+        if (s->bridge->yielder.state == YIELDER_ASKED)
+                stage_run_until_yielded(s);
+        g_assert_cmpint(g_get_monotonic_time() - start, >=, (gint64) GRACE);
+        g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_YIELDED);
+}
+
+static void test_lock_is_let_go_when_the_hold_ended_meanwhile(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        stage_file(s);
+        stage_pcp(s);
+        stage_hold(s);
+        k = stage_drop(s);
+        stage_end(s);
+        stage_restore(s, &k, stage_pcp);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_UNLCK);
+        g_assert_false(s->bridge->taken);
+        g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_COUNTING);
+}
+
+static void test_lost_lock_is_taken_anew(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        stage_file(s);
+        stage_pcp(s);
+        stage_hold(s);
+        k = stage_drop(s);
+        k.past.fd = close_fd(k.past.fd);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_UNLCK);
+        stage_restore(s, &k, stage_pcp);
+        g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
+}
+
+static void test_file_stays_lent_in_a_restart(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        if (!need_root())
+                return;
+        stage_file(s);
+        g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
+        stage_likwid(s);
+        stage_hold(s);
+        stage_run_until_yielded(s);
+        k = stage_drop(s);
+        g_assert_cmpuint(stage_owner(s), ==, HOLDER);
+        stage_restore(s, &k, stage_likwid);
+        g_assert_cmpuint(stage_owner(s), ==, HOLDER);
+        g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_YIELDED);
+        bridge_hand_over(s->bridge, HOLDER + 1);
+        g_assert_cmpuint(stage_owner(s), ==, HOLDER + 1);
+        stage_end(s);
+        g_assert_cmpuint(stage_owner(s), ==, 99);
+        g_assert_false(g_file_test(s->saved, G_FILE_TEST_EXISTS));
+}
+
+static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        if (!need_root())
+                return;
+        stage_file(s);
+        g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
+        stage_likwid(s);
+        stage_hold(s);
+        k = stage_drop(s);
+        stage_end(s);
+        stage_restore(s, &k, stage_likwid);
+        g_assert_cmpuint(stage_owner(s), ==, 99);
+        g_assert_false(g_file_test(s->saved, G_FILE_TEST_EXISTS));
+}
+
+/* Killed between writing down to whom it goes and giving it to him. */
+static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        if (!need_root())
+                return;
+        stage_file(s);
+        g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
+        stage_likwid(s);
+        stage_hold(s);
+        bridge_hand_over(s->bridge, HOLDER + 1);
+        k = stage_drop(s);
+        g_assert_cmpint(chown(s->path, HOLDER, (gid_t) -1), ==, 0);
+        stage_restore(s, &k, stage_likwid);
+        g_assert_cmpuint(stage_owner(s), ==, HOLDER + 1);
+        stage_end(s);
+        g_assert_cmpuint(stage_owner(s), ==, 99);
+}
+
 int main(int argc, char **argv) {
         static const struct {
                 const char *name;
@@ -464,6 +613,15 @@ int main(int argc, char **argv) {
                 { "link-is-left-alone", test_link_is_left_alone },
                 { "nobody-waits-where-there-is-no-likwid",
                   test_nobody_waits_where_there_is_no_likwid },
+                { "lock-is-never-free-in-a-restart", test_lock_is_never_free_in_a_restart },
+                { "grace-goes-on-after-a-restart", test_grace_goes_on_after_a_restart },
+                { "lock-is-let-go-when-the-hold-ended-meanwhile",
+                  test_lock_is_let_go_when_the_hold_ended_meanwhile },
+                { "lost-lock-is-taken-anew", test_lost_lock_is_taken_anew },
+                { "file-stays-lent-in-a-restart", test_file_stays_lent_in_a_restart },
+                { "file-is-given-back-when-the-hold-ended-meanwhile",
+                  test_file_is_given_back_when_the_hold_ended_meanwhile },
+                { "file-goes-to-whom-it-was-to-go", test_file_goes_to_whom_it_was_to_go },
         };
 
         g_test_init(&argc, &argv, NULL);

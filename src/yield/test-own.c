@@ -28,8 +28,8 @@ static void on_changed(void *userdata) {
 }
 
 static void stage_enroll(Stage *s, Group *g) {
-        g_assert_cmpint(own_monitor_new(&s->roster, g, &s->scope, 0, PLAN_ALWAYS, &s->monitor), ==,
-                        0);
+        g_assert_cmpint(own_monitor_new(&s->roster, g, &s->scope, 0, PLAN_ALWAYS, 0, &s->monitor),
+                        ==, 0);
         s->monitor->changed = on_changed;
         s->monitor->userdata = s;
         if (!g->yielded)
