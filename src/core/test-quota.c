@@ -135,12 +135,12 @@ static void test_refusal_names_good_limit_and_setting(void) {
                 Refusal why = REFUSAL_NULL;
 
                 q.limits[good] = 40 + (uint64_t) good;
-                g_assert_cmpint(quota_charge(&q, ALICE, good, 50, &charge, &why), ==,
+                g_assert_cmpint(quota_charge(&q, ALICE, good, 100, &charge, &why), ==,
                                 REFUSAL_LIMITS_EXCEEDED);
                 limit = g_strdup_printf("limit is %d", 40 + good);
                 g_assert_nonnull(strstr(why.text, limit));
                 g_assert_nonnull(strstr(why.text, "1000"));
-                g_assert_nonnull(strstr(why.text, "50 more"));
+                g_assert_nonnull(strstr(why.text, "100 more"));
                 g_assert_null(strstr(why.text, "null"));
                 if (setting)
                         g_assert_nonnull(strstr(why.text, setting));

@@ -15,8 +15,12 @@
 struct Check {
         Checks *checks;
         FairItem turn;
-        TAILQ_ENTRY(Check) entry; /* once cancelled */
-        const char *name;         /* the peer's; NULL once cancelled */
+        TAILQ_ENTRY(Check) entry; /* once cancelled, or done and resting */
+        TAILQ_ENTRY(Check) quick; /* while slow_usec is not 0 */
+        uint64_t slow_usec;       /* CLOCK_MONOTONIC: it is slow from then on */
+        const char *name;         /* the peer's; NULL once cancelled or resting */
+        uid_t uid;
+        uint64_t sent_usec; /* CLOCK_MONOTONIC */
         Action action;
         const Details *details;
         bool prompt;
@@ -34,9 +38,17 @@ static uint64_t checks_now(const Checks *c) {
         return now;
 }
 
+static void check_leave_quick(Check *check) {
+        if (check->slow_usec == 0)
+                return;
+        TAILQ_REMOVE(&check->checks->quick, check, quick);
+        check->slow_usec = 0;
+}
+
 static Check *check_free(Check *check) {
         Checks *c = check->checks;
 
+        check_leave_quick(check);
         fairqueue_remove(&c->queue, &check->turn);
         sd_bus_slot_unref(check->slot);
         if (!check->name)
@@ -45,12 +57,78 @@ static Check *check_free(Check *check) {
         return NULL;
 }
 
+/* Those whose time is over give their places to others. */
+static void checks_reap(Checks *c) {
+        uint64_t now = checks_now(c);
+        Check *check;
+
+        while ((check = TAILQ_FIRST(&c->cancelled)) && check->deadline <= now)
+                check_free(check);
+        if (check && sd_event_source_set_time(c->reaper, check->deadline) >= 0)
+                (void) sd_event_source_set_enabled(c->reaper, SD_EVENT_ONESHOT);
+}
+
+/* Keeps the place of a check that nobody waits for any more. */
+static void check_keep_place(Check *check, uint64_t deadline) {
+        Checks *c = check->checks;
+        Check *after;
+
+        check_leave_quick(check);
+        check->name = NULL;
+        check->details = NULL;
+        check->deadline = deadline;
+        TAILQ_FOREACH (after, &c->cancelled, entry)
+                if (after->deadline > deadline)
+                        break;
+        if (after)
+                TAILQ_INSERT_BEFORE(after, check, entry);
+        else
+                TAILQ_INSERT_TAIL(&c->cancelled, check, entry);
+        checks_reap(c);
+}
+
+/* The user's, or that of him who has not asked for the longest time. */
+static CheckUse *checks_use(Checks *c, uid_t uid) {
+        CheckUse *use = &c->uses[0];
+
+        for (size_t i = 0; i < CHECKS_USERS_MAX; i++) {
+                if (c->uses[i].uid == uid)
+                        return &c->uses[i];
+                if (c->uses[i].as_of_usec < use->as_of_usec)
+                        use = &c->uses[i];
+        }
+        *use = (CheckUse){ .uid = uid };
+        return use;
+}
+
+/* Whether polkit has worked so much for the user that the check keeps its place for a moment. How
+ * long a person takes is nobody's work. */
+static bool check_rest(Check *check) {
+        uint64_t now = checks_now(check->checks), cost, eased;
+        CheckUse *use;
+
+        if (check->sent_usec == 0 || check->turn.slow)
+                return false;
+        cost = now - check->sent_usec;
+        use = checks_use(check->checks, check->uid);
+        eased = (now - use->as_of_usec) / CHECKS_EASE;
+        use->used_usec -= MIN(use->used_usec, eased);
+        use->used_usec += cost;
+        use->as_of_usec = now;
+        if (use->used_usec < CHECKS_FREE_USEC)
+                return false;
+        check->slot = sd_bus_slot_unref(check->slot);
+        check_keep_place(check, now + CHECKS_REST * cost);
+        return true;
+}
+
 static void check_finish(Check *check, int r, const PolkitAnswer *answer,
                          const sd_bus_error *error) {
         CheckDone done = check->done;
         void *userdata = check->userdata;
 
-        check_free(check);
+        if (!check_rest(check))
+                check_free(check);
         done(userdata, r, answer, error);
 }
 
@@ -67,6 +145,7 @@ static int check_send(Check *check) {
         if (now >= check->deadline) /* the bus has refused it all the time */
                 return -ETIMEDOUT;
 
+        check->sent_usec = now;
         (void) snprintf(check->id, sizeof(check->id), "perfalloc-%" PRIu64, ++c->last_id);
         r = polkit_check_new(c->bus, check->name, action_name(check->action), check->details,
                              check->prompt, check->id, &m);
@@ -74,6 +153,23 @@ static int check_send(Check *check) {
                 return r;
         return sd_bus_call_async(c->bus, &check->slot, m, on_answer, check,
                                  check->prompt ? UINT64_MAX : check->deadline - now);
+}
+
+/* When the first of those under way will be slow. */
+static void checks_watch_quick(Checks *c) {
+        const Check *first = TAILQ_FIRST(&c->quick);
+
+        (void) sd_event_source_set_time(c->slow, first ? first->slow_usec : UINT64_MAX);
+        (void) sd_event_source_set_enabled(c->slow, first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static void check_enter_quick(Check *check) {
+        Checks *c = check->checks;
+
+        check->slow_usec = checks_now(c) + CHECK_SLOW_USEC;
+        TAILQ_INSERT_TAIL(&c->quick, check, quick);
+        if (TAILQ_FIRST(&c->quick) == check)
+                checks_watch_quick(c);
 }
 
 /* Starts the next check; false when none may start. */
@@ -88,12 +184,28 @@ static bool checks_start_one(Checks *c) {
         r = check_send(check);
         if (r < 0)
                 check_finish(check, r, NULL, NULL);
+        else
+                check_enter_quick(check);
         return true;
 }
 
 static void checks_pump(Checks *c) {
         while (!c->paused && checks_start_one(c))
                 ;
+}
+
+static int on_slow(sd_event_source *source, uint64_t usec, void *userdata) {
+        Checks *c = userdata;
+        uint64_t now = checks_now(c);
+        Check *check;
+
+        while ((check = TAILQ_FIRST(&c->quick)) && check->slow_usec <= now) {
+                check_leave_quick(check);
+                fairqueue_slow(&check->turn);
+        }
+        checks_watch_quick(c);
+        checks_pump(c);
+        return 0;
 }
 
 static void checks_pause(Checks *c) {
@@ -153,6 +265,7 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!check->name)
                 check_free(check);
         else if (is_bus_full(m)) {
+                check_leave_quick(check);
                 fairqueue_return(&c->queue, &check->turn);
                 checks_pause(c);
                 return 1;
@@ -160,17 +273,6 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 check_read_answer(check, m);
         checks_resume(c);
         return 1;
-}
-
-/* Cancelled checks line up in the order of their deadlines. */
-static void checks_reap(Checks *c) {
-        uint64_t now = checks_now(c);
-        Check *check;
-
-        while ((check = TAILQ_FIRST(&c->cancelled)) && check->deadline <= now)
-                check_free(check);
-        if (check && sd_event_source_set_time(c->reaper, check->deadline) >= 0)
-                (void) sd_event_source_set_enabled(c->reaper, SD_EVENT_ONESHOT);
 }
 
 static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -191,11 +293,7 @@ Check *check_cancel(Check *check) {
          * way. */
         c = check->checks;
         (void) polkit_cancel(c->bus, check->id);
-        check->name = NULL;
-        check->details = NULL;
-        check->deadline = checks_now(c) + CANCEL_USEC;
-        TAILQ_INSERT_TAIL(&c->cancelled, check, entry);
-        checks_reap(c);
+        check_keep_place(check, checks_now(c) + CANCEL_USEC);
         return NULL;
 }
 
@@ -210,6 +308,7 @@ int checks_ask(Checks *c, const Peer *peer, Action action, const Details *detail
         *check = (Check){
                 .checks = c,
                 .name = peer->name,
+                .uid = peer->uid,
                 .action = action,
                 .details = details,
                 .prompt = prompt,
@@ -233,12 +332,19 @@ int checks_init(Checks *c, sd_bus *bus) {
 
         *c = (Checks){ .bus = sd_bus_ref(bus) };
         fairqueue_init(&c->queue, CHECKS_USER_MAX, CHECKS_TOTAL_MAX, CHECKS_WAITING_MAX);
+        c->queue.quick_max = CHECKS_QUICK_MAX;
+        TAILQ_INIT(&c->quick);
         TAILQ_INIT(&c->cancelled);
         r = sd_event_add_time(event, &c->retry, CLOCK_MONOTONIC, UINT64_MAX, RETRY_USEC / 10,
                               on_retry, c);
         if (r < 0)
                 return r;
-        return sd_event_add_time(event, &c->reaper, CLOCK_MONOTONIC, UINT64_MAX, 0, on_reap, c);
+        r = sd_event_add_time(event, &c->slow, CLOCK_MONOTONIC, UINT64_MAX, USEC_PER_MSEC, on_slow,
+                              c);
+        if (r < 0)
+                return r;
+        return sd_event_add_time(event, &c->reaper, CLOCK_MONOTONIC, UINT64_MAX, USEC_PER_MSEC,
+                                 on_reap, c);
 }
 
 void checks_done(Checks *c) {
@@ -246,5 +352,6 @@ void checks_done(Checks *c) {
                 check_free(TAILQ_FIRST(&c->cancelled));
         sd_event_source_disable_unref(c->retry);
         sd_event_source_disable_unref(c->reaper);
+        sd_event_source_disable_unref(c->slow);
         sd_bus_unref(c->bus);
 }

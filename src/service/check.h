@@ -7,6 +7,10 @@
  * polkit may hang, die or take as long as a person does; the bus lets one connection await 128
  * replies. So few checks are under way at once, users take turns, a check that the bus refuses goes
  * back to the line, and one that nobody waits for any more is cancelled.
+ *
+ * polkit answers one after the other. A user has one check there, so that nobody else waits for
+ * more than that; only beside those that take long (a person is being asked, polkit hangs) he may
+ * have others. When he has had polkit work for him for a while it gets rests between his checks.
  */
 
 #include <systemd/sd-bus.h>
@@ -20,7 +24,16 @@ typedef struct Check Check;
 typedef struct Checks Checks;
 
 /* The bus lets one connection await 128 replies, our calls to others included. */
-#define CHECKS_USER_MAX    8
+#define CHECKS_USER_MAX  8
+#define CHECKS_QUICK_MAX 1 /* of those */
+#define CHECK_SLOW_USEC  (50 * USEC_PER_MSEC)
+
+/* What polkit may have worked for one user before it gets rests; it is forgotten at a quarter of
+ * the pace of time. Of so many users that is known. */
+#define CHECKS_FREE_USEC   (500 * USEC_PER_MSEC)
+#define CHECKS_EASE        4u
+#define CHECKS_REST        2u /* times as long as the check took */
+#define CHECKS_USERS_MAX   64u
 #define CHECKS_TOTAL_MAX   96
 #define CHECKS_WAITING_MAX 256 /* of one user, in the line before those */
 
@@ -36,14 +49,22 @@ typedef void (*CheckDone)(void *userdata, int r, const PolkitAnswer *answer,
 
 TAILQ_HEAD(CheckList, Check);
 
+typedef struct CheckUse {
+        uid_t uid;
+        uint64_t used_usec, as_of_usec; /* CLOCK_MONOTONIC */
+} CheckUse;
+
 struct Checks {
         sd_bus *bus;
         FairQueue queue;
-        struct CheckList cancelled; /* oldest first */
+        struct CheckList quick;     /* under way and not slow yet, oldest first */
+        struct CheckList cancelled; /* or resting; by deadline */
+        CheckUse uses[CHECKS_USERS_MAX];
         uint64_t last_id;
         bool paused;             /* the bus takes no more calls for now */
         sd_event_source *retry;  /* while paused */
-        sd_event_source *reaper; /* of cancelled ones */
+        sd_event_source *reaper; /* of cancelled and resting ones */
+        sd_event_source *slow;   /* when the next one is */
 };
 
 /* The bus has to be attached to an event loop. */

@@ -80,6 +80,22 @@ bool consents_have(Consents *c, const Peer *peer, Action action, const Details *
         return consent && consents_now(c) < consent->until;
 }
 
+/* Nobody pushes out what others were told. */
+static void consents_make_room(Consents *c, uid_t uid) {
+        Consent *consent, *oldest = NULL;
+        size_t n = 0;
+
+        TAILQ_FOREACH (consent, &c->list, entry)
+                if (consent->peer->uid == uid) {
+                        oldest = oldest ?: consent;
+                        n++;
+                }
+        if (n >= CONSENTS_USER_MAX)
+                consent_drop(c, oldest);
+        else if (c->n >= CONSENTS_MAX)
+                consent_drop(c, TAILQ_FIRST(&c->list));
+}
+
 void consents_keep(Consents *c, Peer *peer, Action action, const Details *details) {
         Consent *consent;
 
@@ -88,8 +104,7 @@ void consents_keep(Consents *c, Peer *peer, Action action, const Details *detail
         consent = consents_find(c, peer, action, details);
         if (consent)
                 consent_drop(c, consent);
-        if (c->n >= CONSENTS_MAX)
-                consent_drop(c, TAILQ_FIRST(&c->list));
+        consents_make_room(c, peer->uid);
 
         consent = malloc(sizeof(*consent));
         if (!consent)

@@ -18,6 +18,7 @@ typedef struct Consent Consent;
 typedef struct Consents Consents;
 
 #define CONSENT_KEPT_USEC (10 * USEC_PER_SEC)
+#define CONSENTS_USER_MAX 32  /* of one user; his oldest makes room */
 #define CONSENTS_MAX      128 /* of all peers; the oldest makes room */
 
 TAILQ_HEAD(ConsentList, Consent);

@@ -12,6 +12,7 @@ static int user_compare(const void *a, const void *b) {
 void fairqueue_init(FairQueue *q, unsigned user_max, unsigned total_max, unsigned waiting_max) {
         *q = (FairQueue){
                 .user_max = user_max,
+                .quick_max = user_max,
                 .total_max = total_max,
                 .waiting_max = waiting_max,
         };
@@ -91,7 +92,7 @@ FairItem *fairqueue_next(FairQueue *q) {
                 return NULL;
 
         TAILQ_FOREACH (user, &q->turns, turn)
-                if (user->n_running < q->user_max)
+                if (user->n_running < q->user_max && user->n_running - user->n_slow < q->quick_max)
                         break;
         if (!user)
                 return NULL;
@@ -110,8 +111,17 @@ FairItem *fairqueue_next(FairQueue *q) {
 
 static void item_stop(FairQueue *q, FairItem *item) {
         item->running = false;
+        item->user->n_slow -= item->slow;
+        item->slow = false;
         item->user->n_running--;
         q->n_running--;
+}
+
+void fairqueue_slow(FairItem *item) {
+        if (!item->running || item->slow)
+                return;
+        item->slow = true;
+        item->user->n_slow++;
 }
 
 void fairqueue_return(FairQueue *q, FairItem *item) {

@@ -24,7 +24,7 @@ enum {
 
 struct FairItem {
         FairUser *user; /* NULL: in no line */
-        bool running;
+        bool running, slow;
         TAILQ_ENTRY(FairItem) entry;
 };
 
@@ -32,13 +32,15 @@ struct FairItem {
 struct FairUser {
         uid_t uid;
         unsigned n_waiting;
-        unsigned n_running;
+        unsigned n_running; /* n_slow of them are slow */
+        unsigned n_slow;
         TAILQ_HEAD(, FairItem) line;
         TAILQ_ENTRY(FairUser) turn; /* while somebody is in his line */
 };
 
 struct FairQueue {
         unsigned user_max;
+        unsigned quick_max; /* of those, so many that are not slow; user_max at first */
         unsigned total_max;
         unsigned waiting_max;
         unsigned n_running;
@@ -55,6 +57,9 @@ int fairqueue_add_first(FairQueue *q, FairItem *item, uid_t uid);
 
 /* The next that may start, now under way; NULL when nobody may. */
 FairItem *fairqueue_next(FairQueue *q);
+
+/* An item that is under way takes its time: its user may have another one beside it. */
+void fairqueue_slow(FairItem *item);
 
 /* An item that is under way goes back to the head of its user's line. */
 void fairqueue_return(FairQueue *q, FairItem *item);

@@ -83,6 +83,38 @@ static void test_limits_hold(void) {
         g_assert_null(q.users);
 }
 
+/* Only who takes his time has others beside him. */
+static void test_quick_ones_come_one_by_one(void) {
+        FairQueue q;
+        Guest a[6], b;
+
+        fairqueue_init(&q, 3, 10, 256);
+        q.quick_max = 1;
+        add(&q, a, 6, 1);
+        g_assert_true(next(&q) == &a[0]);
+        g_assert_null(next(&q));
+        add(&q, &b, 1, 2);
+        g_assert_true(next(&q) == &b);
+        fairqueue_slow(&a[0].item);
+        fairqueue_slow(&a[0].item);
+        g_assert_true(next(&q) == &a[1]);
+        g_assert_null(next(&q));
+        fairqueue_slow(&a[1].item);
+        g_assert_true(next(&q) == &a[2]);
+        fairqueue_slow(&a[2].item);
+        g_assert_null(next(&q)); /* three are the limit all the same */
+        fairqueue_return(&q, &a[0].item);
+        g_assert_true(next(&q) == &a[0]); /* as a quick one again */
+        fairqueue_remove(&q, &a[1].item);
+        g_assert_null(next(&q));
+        fairqueue_remove(&q, &a[0].item);
+        g_assert_true(next(&q) == &a[3]);
+        for (int i = 2; i < 6; i++)
+                fairqueue_remove(&q, &a[i].item);
+        fairqueue_remove(&q, &b.item);
+        g_assert_null(q.users);
+}
+
 static void test_full_line_refuses_its_user_alone(void) {
         FairQueue q;
         Guest a[4], b, late;
@@ -174,6 +206,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/fairqueue/users-take-turns", test_users_take_turns);
         g_test_add_func("/fairqueue/first-come-first-served", test_first_come_first_served);
         g_test_add_func("/fairqueue/limits-hold", test_limits_hold);
+        g_test_add_func("/fairqueue/quick-ones-come-one-by-one", test_quick_ones_come_one_by_one);
         g_test_add_func("/fairqueue/full-line-refuses-its-user-alone",
                         test_full_line_refuses_its_user_alone);
         g_test_add_func("/fairqueue/returned-is-first-again", test_returned_is_first_again);
