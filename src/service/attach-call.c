@@ -186,7 +186,7 @@ static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         if (facts->tracer > 0 && !helper_frees(c->service->helper, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) facts->pid, (int) facts->tracer);
-        return MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+        return turns_again(c->service->turns, c->m);
 }
 
 /* The target was inspected, or was opened. */
@@ -200,7 +200,7 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
                 if (r == 0)
                         return;
         } else if (attach_call_asks_more(c, r)) {
-                r = MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+                r = turns_again(c->service->turns, c->m);
                 if (r == 0)
                         return;
         } else if (r == 0)
@@ -345,6 +345,7 @@ int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                         r = sd_bus_message_read_basic(m, 'u', &pid);
                 if (r >= 0)
                         r = counter_detach(c, pid, &why);
+                store_settle(s->store);
         }
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }

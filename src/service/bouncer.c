@@ -149,6 +149,10 @@ void bouncer_set_waiting_max(Bouncer *b, unsigned max) {
         b->questions.checks.queue.waiting_max = max;
 }
 
+bool bouncer_knows(Bouncer *b, sd_bus_message *m) {
+        return question_find(&b->questions, m);
+}
+
 uint64_t bouncer_age_usec(Bouncer *b, sd_bus_message *m) {
         const Question *q = question_find(&b->questions, m);
         uint64_t now = 0;
@@ -159,7 +163,7 @@ uint64_t bouncer_age_usec(Bouncer *b, sd_bus_message *m) {
 }
 
 size_t bouncer_n_waiting(const Bouncer *b) {
-        return b->questions.n[QUESTION_ASKING];
+        return b->questions.n[QUESTION_ASKING] + b->questions.n[QUESTION_STUCK];
 }
 
 static int bouncer_add_sweep(Bouncer *b) {

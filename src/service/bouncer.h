@@ -48,6 +48,9 @@ int bouncer_may_manage(Bouncer *b, Peer *peer, sd_bus_message *m);
 /* The peer has left: its checks are cancelled, its messages dropped. */
 void bouncer_forget_peer(Bouncer *b, Peer *peer);
 
+/* Whether this very message has been here before. */
+bool bouncer_knows(Bouncer *b, sd_bus_message *m);
+
 /* How long ago the call was first checked, in microseconds: durations count from the call, however
  * long polkit or a person took. 0 for one that nobody had to be asked about. */
 uint64_t bouncer_age_usec(Bouncer *b, sd_bus_message *m);

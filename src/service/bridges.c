@@ -1,28 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bridges.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "service/hold.h"
 #include "service/log.h"
 #include "service/pcp-perfalloc.h"
+#include "service/store.h"
 #include "yield/likwid-lock.h"
 #include "yield/nmi-watchdog.h"
 #include "yield/pcp-lock.h"
 
+/* Where one of each kind is; without a path there is none. */
+typedef struct BridgePlace {
+        Bridge *bridge;
+        char *path; /* that it was made for */
+        uint64_t grace_usec;
+        StoreItem item; /* while it has taken its part */
+} BridgePlace;
+
 struct Bridges {
         BridgeHost host;
-        BridgesConfig config; /* that they were made from */
-        Bridge *all[_BRIDGE_KIND_MAX];
+        BridgePlace all[_BRIDGE_KIND_MAX];
         PcpPerfalloc *perfalloc; /* goes with the bridge to PCP */
 };
 
+/* The oldest that is granted, or else that is to be. */
 static uid_t bridges_holder(void *userdata) {
         Service *s = userdata;
-        const Hold *h = hold_find(s, holds_current(s));
+        const Hold *h = TAILQ_FIRST(&s->granted);
+        LedgerHold *l;
 
-        return h ? h->uid : 0;
+        if (h)
+                return h->uid;
+        TAILQ_FOREACH (l, &s->ledger.holds, list)
+                if (l->state == LEDGER_ACTIVE)
+                        return container_of(l, Hold, ledger)->uid;
+        return 0;
 }
 
 static void bridges_say(void *userdata, int priority, const char *text) {
@@ -39,69 +55,102 @@ static int path_choose(const BridgePath *path, const char *usual, char **ret) {
         return *ret || !chosen || path->mode == BRIDGE_NO ? 0 : -ENOMEM;
 }
 
-static int pcp_lock_make(Service *s, const BridgesConfig *c, Bridge **ret) {
-        _cleanup_free_ char *usual = NULL, *path = NULL;
+static int pcp_lock_choose(const BridgesConfig *c, char **ret, uint64_t *ret_grace_usec) {
+        _cleanup_free_ char *usual = NULL;
         int r = pcp_lock_find(PCP_CONF_PATH, &usual);
 
-        if (r >= 0)
-                r = path_choose(&c->pcp, usual, &path);
-        if (r < 0 || !path)
-                return r;
-        r = pcp_lock_new(&s->bridges->host, path, c->pcp_grace_usec, ret);
+        *ret_grace_usec = c->pcp_grace_usec;
+        return r < 0 ? r : path_choose(&c->pcp, usual, ret);
+}
+
+static int pcp_lock_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
+        const BridgePast *past = s->bridges->host.past;
+        int r = pcp_lock_new(&s->bridges->host, path, grace_usec, ret);
+
         if (r < 0)
                 return r;
         /* without PCP there is no such directory */
-        r = pcp_perfalloc_new(s, *ret, path, &s->bridges->perfalloc);
+        r = pcp_perfalloc_new(s, *ret, path, past ? &past->state : NULL, &s->bridges->perfalloc);
         if (r < 0 && r != -ENOENT)
                 log_plain(LOG_WARNING, "PCP's own perfalloc is not noticed: %s: %s", path,
                           strerror(-r));
         return 0;
 }
 
-static int likwid_lock_make(Service *s, const BridgesConfig *c, Bridge **ret) {
-        const char *directory = getenv("RUNTIME_DIRECTORY");
-        _cleanup_free_ char *path = NULL, *saved = NULL;
-        int r = path_choose(&c->likwid, LIKWID_LOCK_PATH, &path);
+static int likwid_lock_choose(const BridgesConfig *c, char **ret, uint64_t *ret_grace_usec) {
+        *ret_grace_usec = c->likwid_grace_usec;
+        return path_choose(&c->likwid, LIKWID_LOCK_PATH, ret);
+}
 
-        if (r < 0 || !path)
-                return r;
+static int likwid_lock_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
+        const char *directory = getenv("RUNTIME_DIRECTORY");
+        _cleanup_free_ char *saved = NULL;
+
         if (directory && asprintf(&saved, "%s/likwid-lock", directory) < 0)
                 return -ENOMEM;
-        return likwid_lock_new(&s->bridges->host, path, saved, c->likwid_grace_usec, ret);
+        return likwid_lock_new(&s->bridges->host, path, saved, grace_usec, ret);
 }
 
-static int nmi_watchdog_make(Service *s, const BridgesConfig *c, Bridge **ret) {
-        return c->nmi_watchdog ? nmi_watchdog_new(&s->bridges->host, s->bus, NMI_WATCHDOG_PATH, ret)
-                               : 0;
+static int nmi_watchdog_choose(const BridgesConfig *c, char **ret, uint64_t *ret_grace_usec) {
+        *ret = c->nmi_watchdog ? strdup(NMI_WATCHDOG_PATH) : NULL;
+        *ret_grace_usec = 0;
+        return *ret || !c->nmi_watchdog ? 0 : -ENOMEM;
 }
 
-static bool path_equal(const BridgePath *a, const BridgePath *b) {
-        return a->mode == b->mode && strcmp(a->path, b->path) == 0;
-}
-
-static bool pcp_lock_same(const BridgesConfig *a, const BridgesConfig *b) {
-        /* "auto" depends on a file of PCP's, which may have changed too */
-        return path_equal(&a->pcp, &b->pcp) && a->pcp.mode != BRIDGE_AUTO &&
-               a->pcp_grace_usec == b->pcp_grace_usec;
-}
-
-static bool likwid_lock_same(const BridgesConfig *a, const BridgesConfig *b) {
-        return path_equal(&a->likwid, &b->likwid) && a->likwid_grace_usec == b->likwid_grace_usec;
-}
-
-static bool nmi_watchdog_same(const BridgesConfig *a, const BridgesConfig *b) {
-        return a->nmi_watchdog == b->nmi_watchdog;
+static int nmi_watchdog_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
+        return nmi_watchdog_new(&s->bridges->host, s->bus, path, ret);
 }
 
 static const struct {
         const char *name;
-        int (*make)(Service *s, const BridgesConfig *c, Bridge **ret);
-        bool (*same)(const BridgesConfig *a, const BridgesConfig *b);
+
+        /* What the configuration says now. The path is NULL where there is to be none. */
+        int (*choose)(const BridgesConfig *c, char **ret_path, uint64_t *ret_grace_usec);
+        int (*make)(Service *s, const char *path, uint64_t grace_usec, Bridge **ret);
 } kinds[_BRIDGE_KIND_MAX] = {
-        [BRIDGE_PCP_LOCK] = { "pcp-lock", pcp_lock_make, pcp_lock_same },
-        [BRIDGE_LIKWID_LOCK] = { "likwid-lock", likwid_lock_make, likwid_lock_same },
-        [BRIDGE_NMI_WATCHDOG] = { "nmi-watchdog", nmi_watchdog_make, nmi_watchdog_same },
+        [BRIDGE_PCP_LOCK] = { "pcp-lock", pcp_lock_choose, pcp_lock_make },
+        [BRIDGE_LIKWID_LOCK] = { "likwid-lock", likwid_lock_choose, likwid_lock_make },
+        [BRIDGE_NMI_WATCHDOG] = { "nmi-watchdog", nmi_watchdog_choose, nmi_watchdog_make },
 };
+
+/* ---- what outlives this process ---- */
+
+/* A bridge that has taken nothing is made from the configuration, like any. */
+static void bridge_keep(Service *s, BridgeKind kind) {
+        BridgePlace *place = &s->bridges->all[kind];
+        const PcpPerfalloc *perfalloc = kind == BRIDGE_PCP_LOCK ? s->bridges->perfalloc : NULL;
+        Pack *p;
+        int fd;
+
+        if (!place->bridge || (!place->bridge->taken && !pcp_perfalloc_is_kept(perfalloc))) {
+                store_leave(&place->item);
+                return;
+        }
+        if (!place->item.store)
+                store_enter(s->store, &place->item, STORE_BRIDGE, kind);
+        fd = bridge_fd(place->bridge);
+        store_keep(&place->item, &fd, fd >= 0, STORE_SOON);
+        p = store_pack(s->store);
+        pack_string(p, "path", place->path);
+        pack_u64(p, "grace_usec", place->grace_usec);
+        bridge_pack(place->bridge, p);
+        pcp_perfalloc_pack(perfalloc, p);
+        store_save(&place->item, p);
+}
+
+static void bridges_changed(void *userdata, Bridge *b) {
+        Service *s = userdata;
+
+        /* one that is being made is kept when it is */
+        for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++)
+                if (s->bridges->all[kind].bridge == b)
+                        bridge_keep(s, kind);
+}
+
+void bridges_perfalloc_changed(Service *s) {
+        if (s->bridges->all[BRIDGE_PCP_LOCK].bridge)
+                bridge_keep(s, BRIDGE_PCP_LOCK);
+}
 
 /* ---- all of them ---- */
 
@@ -113,38 +162,109 @@ static int bridges_new(Service *s) {
                                          .event = s->event,
                                          .holder = bridges_holder,
                                          .say = bridges_say,
-                                         .userdata = s };
+                                         .userdata = s,
+                                         .changed = bridges_changed };
         return 0;
 }
 
+static void bridge_unmake(Service *s, BridgeKind kind) {
+        BridgePlace *place = &s->bridges->all[kind];
+
+        if (kind == BRIDGE_PCP_LOCK)
+                s->bridges->perfalloc = pcp_perfalloc_free(s->bridges->perfalloc);
+        place->bridge = bridge_free(place->bridge);
+        store_leave(&place->item);
+        free(place->path);
+        place->path = NULL;
+}
+
+/* Takes the path over. */
+static int bridge_make(Service *s, BridgeKind kind, char *path, uint64_t grace_usec) {
+        BridgePlace *place = &s->bridges->all[kind];
+        int r;
+
+        place->path = path;
+        place->grace_usec = grace_usec;
+        r = path ? kinds[kind].make(s, path, grace_usec, &place->bridge) : 0;
+        if (r >= 0)
+                bridge_keep(s, kind);
+        return r;
+}
+
+static int bridge_load(Service *s, BridgeKind kind) {
+        const BridgePlace *place = &s->bridges->all[kind];
+        const Bridge *b = place->bridge;
+        _cleanup_free_ char *path = NULL;
+        uint64_t grace_usec;
+        int r = kinds[kind].choose(&s->config.bridges, &path, &grace_usec);
+
+        if (r >= 0 && b && path && strcmp(place->path, path) == 0 &&
+            place->grace_usec == grace_usec)
+                return 0;
+        bridge_unmake(s, kind);
+        if (r >= 0)
+                r = bridge_make(s, kind, TAKE_PTR(path), grace_usec);
+        b = place->bridge;
+        if (r < 0)
+                log_plain(LOG_ERR, "Bridge %s: not made: %s", kinds[kind].name, strerror(-r));
+        else
+                log_plain(LOG_DEBUG, "Bridge %s: %s", kinds[kind].name,
+                          !b                    ? "switched off, or nothing to bridge to"
+                          : bridge_is_active(b) ? "active"
+                                                : "inactive, the other side is not there");
+        return r;
+}
+
 int bridges_load(Service *s) {
-        bool first = !s->bridges;
-        int fault = first ? bridges_new(s) : 0;
-        Bridges *all = s->bridges;
+        int fault = s->bridges ? 0 : bridges_new(s);
 
-        if (fault < 0)
-                return fault;
-        for (size_t i = 0; i < _BRIDGE_KIND_MAX; i++) {
-                Bridge **b = &all->all[i];
-                int r;
+        for (BridgeKind kind = 0; s->bridges && kind < _BRIDGE_KIND_MAX; kind++) {
+                int r = bridge_load(s, kind);
 
-                if (!first && kinds[i].same(&all->config, &s->config.bridges))
-                        continue;
-                if (i == BRIDGE_PCP_LOCK)
-                        all->perfalloc = pcp_perfalloc_free(all->perfalloc);
-                *b = bridge_free(*b);
-                r = kinds[i].make(s, &s->config.bridges, b);
-                if (r < 0) {
-                        log_plain(LOG_ERR, "Bridge %s: not made: %s", kinds[i].name, strerror(-r));
-                        fault = r;
-                } else
-                        log_plain(LOG_DEBUG, "Bridge %s: %s", kinds[i].name,
-                                  !*b                    ? "switched off, or nothing to bridge to"
-                                  : bridge_is_active(*b) ? "active"
-                                                         : "inactive, the other side is not there");
+                fault = fault < 0 ? fault : r;
         }
-        all->config = s->config.bridges;
         return fault;
+}
+
+/* As the earlier run had it: what the configuration says now comes after that. */
+static int bridge_restore(Service *s, StoreRecord *record) {
+        BridgePast past = { .state = record->state, .fd = -1 };
+        const char *path = unpack_string(&record->state, "path");
+        char *copy;
+        int r;
+
+        if (record->id >= _BRIDGE_KIND_MAX || !path || s->bridges->all[record->id].bridge)
+                return -EBADMSG;
+        copy = strdup(path);
+        if (!copy)
+                return -ENOMEM;
+        if (record->n_fds > 0)
+                past.fd = TAKE_FD(record->fds[0]);
+        s->bridges->host.past = &past;
+        r = bridge_make(s, (BridgeKind) record->id, copy,
+                        unpack_u64(&record->state, "grace_usec", 0));
+        s->bridges->host.past = NULL;
+        close_fd(past.fd);
+        return r;
+}
+
+int bridges_restore(Service *s) {
+        StoreRecord *record;
+        size_t place = 0;
+        int r = bridges_new(s);
+
+        while (r >= 0 && (record = store_next(s->store, STORE_BRIDGE, &place))) {
+                r = bridge_restore(s, record);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(LOG_ERR,
+                                  "The state of a bridge, number %" PRIu64
+                                  ", makes no sense and is dropped: %s",
+                                  record->id, strerror(-r));
+                r = 0;
+        }
+        return r < 0 ? r : bridges_load(s);
 }
 
 void bridges_forget_lock(Service *s, pid_t pid) {
@@ -156,15 +276,15 @@ void bridges_hold_changed(Service *s) {
         if (!s->bridges || s->ledger.n_active == 0)
                 return;
         for (size_t i = 0; i < _BRIDGE_KIND_MAX; i++)
-                if (s->bridges->all[i])
-                        bridge_hand_over(s->bridges->all[i], bridges_holder(s));
+                if (s->bridges->all[i].bridge)
+                        bridge_hand_over(s->bridges->all[i].bridge, bridges_holder(s));
 }
 
 int bridges_append_features(Service *s, sd_bus_message *reply) {
         int r = 0;
 
         for (size_t i = 0; s->bridges && i < _BRIDGE_KIND_MAX && r >= 0; i++) {
-                const Bridge *b = s->bridges->all[i];
+                const Bridge *b = s->bridges->all[i].bridge;
 
                 if (b && bridge_is_active(b))
                         r = sd_bus_message_append_basic(reply, 's', kinds[i].name);
@@ -172,12 +292,26 @@ int bridges_append_features(Service *s, sd_bus_message *reply) {
         return r;
 }
 
+/* Where nothing outlives this process, neither does what the bridges have taken. */
 void bridges_done(Service *s) {
-        if (!s->bridges)
+        Bridges *all = s->bridges;
+        bool survives = s->store && store_works(s->store);
+
+        if (!all)
                 return;
-        pcp_perfalloc_free(s->bridges->perfalloc);
-        for (size_t i = 0; i < _BRIDGE_KIND_MAX; i++)
-                bridge_free(s->bridges->all[i]);
-        free(s->bridges);
+        if (survives) {
+                pcp_perfalloc_drop(all->perfalloc);
+                all->perfalloc = NULL;
+        }
+        for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++) {
+                BridgePlace *place = &all->all[kind];
+
+                if (survives) {
+                        bridge_drop(place->bridge);
+                        free(place->path);
+                } else
+                        bridge_unmake(s, kind);
+        }
+        free(all);
         s->bridges = NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "service/service.h"
 
+/* Written down as numbers (store.h): never change one. */
 typedef enum BridgeKind {
         BRIDGE_PCP_LOCK,
         BRIDGE_LIKWID_LOCK,
@@ -19,6 +20,13 @@ typedef enum BridgeKind {
  * cannot be made are said in the journal. -ENOMEM. */
 int bridges_load(Service *s);
 
+/* Instead of the first bridges_load(), when the holds are there: goes on with what an earlier run
+ * had taken, then does the same. */
+int bridges_restore(Service *s);
+
+/* There is a process with PCP's lock, or none any more, or another hold on its behalf. */
+void bridges_perfalloc_changed(Service *s);
+
 /* This process asks for a hold of its own: if it has PCP's lock too, that is no reason for another
  * one. */
 void bridges_forget_lock(Service *s, pid_t pid);
@@ -29,4 +37,5 @@ void bridges_hold_changed(Service *s);
 /* Appends the names of those that would do their part in a hold that is granted now. */
 int bridges_append_features(Service *s, sd_bus_message *reply);
 
+/* For the end of the service: what they have taken stays so, if the next run will know of it. */
 void bridges_done(Service *s);

@@ -6,24 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/timespan.h"
 #include "service/config-file.h"
-#include "service/counter.h"
+#include "service/counter-store.h"
 #include "service/log.h"
+#include "service/monitor-spec.h"
 
 #define SUFFIX ".conf"
-
-/* What a file says. */
-typedef struct MonitorSpec {
-        const PmuTable *pmus;
-        Event *events;
-        size_t n_events;
-        CpuSet cpus;
-        bool has_cpus, group;
-        PlanClass yields_to;
-        uint32_t priority;
-        uint64_t interval_usec;
-} MonitorSpec;
 
 struct Configured {
         Service *service;
@@ -36,106 +24,6 @@ struct Configured {
         bool present; /* its file was there at the last look */
         LIST_ENTRY(Configured) configured;
 };
-
-static void spec_done(MonitorSpec *spec) {
-        for (size_t i = 0; i < spec->n_events; i++)
-                event_done(&spec->events[i]);
-        free(spec->events);
-        cpuset_done(&spec->cpus);
-}
-
-/* ---- settings ---- */
-
-static int events_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        _cleanup_free_ char *words = strdup(value);
-        char *rest = NULL;
-
-        if (!words)
-                return -ENOMEM;
-        for (char *word = strtok_r(words, " \t", &rest); word;
-             word = strtok_r(NULL, " \t", &rest)) {
-                Event *events = reallocarray(spec->events, spec->n_events + 1, sizeof(Event));
-                int r;
-
-                if (!events)
-                        return -ENOMEM;
-                spec->events = events;
-                r = event_parse(spec->pmus, word, &spec->events[spec->n_events], why);
-                if (r != 0)
-                        return r;
-                spec->n_events++;
-        }
-        return 0;
-}
-
-static int cpus_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        int r = cpuset_parse(&spec->cpus, value, why);
-
-        if (r != 0)
-                return r;
-        if (cpuset_is_empty(&spec->cpus) || !cpuset_is_subset(&spec->cpus, &spec->pmus->present))
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "Cpus=%s: this machine has not all of them", value);
-        spec->has_cpus = true;
-        return 0;
-}
-
-static int group_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Group=%s is neither yes nor no", value);
-        spec->group = strcmp(value, "yes") == 0;
-        return 0;
-}
-
-static int yield_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        if (strcmp(value, "always") == 0)
-                spec->yields_to = PLAN_ALWAYS;
-        else if (strcmp(value, "exclusive") == 0)
-                spec->yields_to = PLAN_EXCLUSIVE;
-        else if (strcmp(value, "never") == 0)
-                spec->yields_to = PLAN_NEVER;
-        else
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "Yield=%s is none of always, exclusive, never", value);
-        return 0;
-}
-
-static int priority_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        char *end;
-        unsigned long n = strtoul(value, &end, 10);
-
-        if (*value < '0' || *value > '9' || *end || n > UINT32_MAX)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Priority=%s is no number up to %u", value,
-                              UINT32_MAX);
-        spec->priority = (uint32_t) n;
-        return 0;
-}
-
-static int interval_set(MonitorSpec *spec, const char *value, Refusal *why) {
-        if (timespan_parse(value, &spec->interval_usec) < 0 || spec->interval_usec < USEC_PER_SEC)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Interval=%s is no time of at least 1s",
-                              value);
-        return 0;
-}
-
-static int setting_set(void *userdata, const char *section, const char *name, const char *value,
-                       Refusal *why) {
-        static const struct {
-                const char *name;
-                int (*set)(MonitorSpec *spec, const char *value, Refusal *why);
-        } settings[] = {
-                { "Events", events_set },     { "Cpus", cpus_set },
-                { "Group", group_set },       { "Yield", yield_set },
-                { "Priority", priority_set }, { "Interval", interval_set },
-        };
-
-        if (strcmp(section, "Monitor") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "there is no section [%s]", section);
-        for (size_t i = 0; i < ELEMENTSOF(settings); i++)
-                if (strcmp(name, settings[i].name) == 0)
-                        return settings[i].set(userdata, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=", name);
-}
 
 /* ---- one monitor ---- */
 
@@ -153,8 +41,14 @@ static Configured *configured_free(Configured *c) {
 }
 DEFINE_CLEANUP(Configured *, configured_free)
 
+/* The CPUs on which the monitor has the event. */
+static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
+        return cpuset_intersect(ret, &e->pmu->cpus,
+                                spec->has_cpus ? &spec->cpus : &spec->pmus->present);
+}
+
 static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t first, size_t n,
-                               Refusal *why) {
+                               CounterSet **ret, Refusal *why) {
         Service *s = c->service;
         CounterSetOptions options = {
                 .name = c->name,
@@ -165,13 +59,11 @@ static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t fi
         };
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         _cleanup_(group_freep) Group *g = NULL;
-        CounterSet *set;
         Counter *counter;
         Event *events;
         int r;
 
-        r = cpuset_intersect(&cpus, &spec->events[first].pmu->cpus,
-                             spec->has_cpus ? &spec->cpus : &s->pmus.present);
+        r = spec_cpus(spec, &spec->events[first], &cpus);
         if (r == 0)
                 r = events_copy(&spec->events[first], n, &events);
         if (r == 0)
@@ -181,29 +73,93 @@ static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t fi
         if (r != 0)
                 return r;
         options.cpus = &cpus;
-        r = counter_set_new(s, TAKE_PTR(g), &options, &set, why);
+        r = counter_set_new(s, TAKE_PTR(g), &options, ret, why);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = counter_new(*ret, i, &counter);
         if (r != 0)
                 return r;
-        c->sets[c->n_sets++] = set;
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = counter_new(set, i, &counter);
-        group_start(set->group);
-        return r;
+        group_start((*ret)->group);
+        counter_set_save(*ret);
+        return 0;
+}
+
+/* ---- what an earlier run has left ---- */
+
+static bool set_counts(const CounterSet *set, const MonitorSpec *spec, size_t first, size_t n) {
+        const PlanMonitor *plan = &set->monitor->yielder.plan;
+
+        if (set->group->scope != GROUP_CPU || set->group->n_events != n ||
+            plan->priority != spec->priority || plan->klass != spec->yields_to)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                const Event *a = &set->group->events[i], *b = &spec->events[first + i];
+
+                if (strcmp(a->name, b->name) != 0 || a->pmu != b->pmu ||
+                    memcmp(&a->attr, &b->attr, sizeof(a->attr)) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* A set that counts just what the file says goes on, with its values. *ret stays NULL when there is
+ * none. */
+static int configured_claim_set(const Configured *c, const MonitorSpec *spec, size_t first,
+                                size_t n, CounterSet **ret) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        _cleanup_free_ char *list = NULL;
+        CounterSet *set;
+        int r;
+
+        r = spec_cpus(spec, &spec->events[first], &cpus);
+        if (r == 0)
+                r = cpuset_format(&cpus, &list);
+        if (r < 0)
+                return r;
+        LIST_FOREACH (set, &c->service->sets, sets)
+                if (set->unclaimed && strcmp(set->name, c->name) == 0 &&
+                    strcmp(set->cpus, list) == 0 && set_counts(set, spec, first, n)) {
+                        set->unclaimed = false;
+                        *ret = set;
+                        break;
+                }
+        return 0;
+}
+
+static void configured_drop_unclaimed(Service *s,
+                                      bool (*goes)(const void *userdata, const char *name),
+                                      const void *userdata) {
+        CounterSet *set, *next;
+
+        for (set = LIST_FIRST(&s->sets); set; set = next) {
+                next = LIST_NEXT(set, sets);
+                if (set->unclaimed && goes(userdata, set->name))
+                        counter_set_free(set);
+        }
+}
+
+static bool is_of(const void *userdata, const char *name) {
+        const Configured *c = userdata;
+
+        return strcmp(name, c->name) == 0;
 }
 
 static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why) {
         size_t step = spec->group ? spec->n_events : 1;
+        int r = 0;
 
         c->sets = calloc(spec->n_events, sizeof(CounterSet *));
         if (!c->sets)
                 return -ENOMEM;
-        for (size_t first = 0; first < spec->n_events; first += step) {
-                int r = configured_open_set(c, spec, first, step, why);
-
-                if (r != 0)
-                        return r;
-        }
-        return 0;
+        c->n_sets = spec->n_events / step;
+        for (size_t i = 0; i < c->n_sets && r == 0; i++)
+                r = configured_claim_set(c, spec, i * step, step, &c->sets[i]);
+        /* first: there may not be counters for both */
+        configured_drop_unclaimed(c->service, is_of, c);
+        store_settle(c->service->store);
+        for (size_t i = 0; i < c->n_sets && r == 0; i++)
+                if (!c->sets[i])
+                        r = configured_open_set(c, spec, i * step, step, &c->sets[i], why);
+        return r;
 }
 
 /* Interval=: what was counted goes to the journal every so often. */
@@ -269,18 +225,14 @@ static void configured_remove(Configured *c) {
 }
 
 static int configured_apply(Service *s, const char *name, const ConfigFile *file, Configured *old) {
-        _cleanup_(spec_done) MonitorSpec spec = { .pmus = &s->pmus, .interval_usec = UINT64_MAX };
+        _cleanup_(monitor_spec_done) MonitorSpec spec = MONITOR_SPEC_NULL;
         Refusal why = REFUSAL_NULL;
         Configured *c;
         int r;
 
-        r = config_file_parse(file, setting_set, &spec);
+        r = monitor_spec_read(&spec, &s->pmus, file);
         if (r < 0)
                 return r;
-        if (r == 0 && spec.n_events == 0) {
-                log_plain(LOG_WARNING, "%s:1: names no Events=", file->path);
-                r = 1;
-        }
         if (r > 0) {
                 log_plain(LOG_WARNING, "%s: refused%s", file->path,
                           old ? "; what it said before stays" : "");
@@ -325,6 +277,22 @@ static int is_monitor(const struct dirent *e) {
                strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
+typedef struct Entries {
+        struct dirent **entries;
+        int n;
+} Entries;
+
+static bool has_no_file(const void *userdata, const char *name) {
+        const Entries *e = userdata;
+        size_t n = strlen(name);
+
+        for (int i = 0; i < e->n; i++)
+                if (strncmp(e->entries[i]->d_name, name, n) == 0 &&
+                    strcmp(e->entries[i]->d_name + n, SUFFIX) == 0)
+                        return false;
+        return true;
+}
+
 int configured_load(Service *s, const char *directory) {
         struct dirent **entries = NULL;
         int n = scandir(directory, &entries, is_monitor, alphasort), r = 0;
@@ -338,6 +306,7 @@ int configured_load(Service *s, const char *directory) {
         }
         LIST_FOREACH (c, &s->configured, configured)
                 c->present = false;
+        configured_drop_unclaimed(s, has_no_file, &(Entries){ entries, n });
         for (int i = 0; i < n; i++) {
                 if (r == 0)
                         r = configured_load_file(s, directory, entries[i]->d_name);
@@ -353,6 +322,10 @@ int configured_load(Service *s, const char *directory) {
 }
 
 void configured_done(Service *s) {
-        while (!LIST_EMPTY(&s->configured))
-                configured_remove(LIST_FIRST(&s->configured));
+        Configured *c;
+
+        while ((c = LIST_FIRST(&s->configured))) {
+                c->n_sets = 0; /* those go, or stay, with the other counters */
+                configured_remove(c);
+        }
 }

@@ -4,6 +4,9 @@
 /*
  * Monitors that count all the time because the administrator says so: one for each file
  * monitors.d/NAME.conf, see perfallocd.conf(5). They belong to root.
+ *
+ * Over a restart of the service they go on like other counters, and are taken over when their file
+ * is read and still says the same; what it does not say any more is closed then.
  */
 
 #include "service/service.h"
@@ -15,4 +18,4 @@ typedef struct Configured Configured;
  * an earlier version of it stays. -ENOMEM. */
 int configured_load(Service *s, const char *directory);
 
-void configured_done(Service *s);
+void configured_done(Service *s); /* their counters are counters_done()'s */

@@ -3,7 +3,7 @@
 
 #include "perf/process.h"
 #include "service/attach-call.h"
-#include "service/counter.h"
+#include "service/counter-store.h"
 #include "service/object.h"
 #include "service/persistent.h"
 #include "service/reply.h"
@@ -142,6 +142,7 @@ static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r != 0)
                 return r;
         group_start(c->set->group);
+        counter_set_save(c->set);
         counter_set_changed(c->set);
         return sd_bus_reply_method_return(m, NULL);
 }
@@ -153,6 +154,7 @@ static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r != 0)
                 return r;
         group_stop(c->set->group);
+        counter_set_save(c->set);
         counter_set_changed(c->set);
         return sd_bus_reply_method_return(m, NULL);
 }
@@ -164,6 +166,7 @@ static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r != 0)
                 return r;
         group_reset(c->set->group, c->event);
+        counter_set_save(c->set);
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -175,7 +178,7 @@ static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         if (r != 0)
                 return r;
-        group_read(c->set->group, c->event, &reading, &quality);
+        counter_read(c, &reading, &quality);
         return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
                                           reading.running, quality_name(quality));
 }
@@ -219,6 +222,8 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = append_rows(reply, c);
+        if (c->set->group->pinned)
+                counter_set_save(c->set); /* as counter_read() */
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -266,15 +271,16 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = append_descriptors(reply, fds, n);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        if (r >= 0)
-                c->set->handed_out = true;
-        return r;
+        if (r < 0)
+                return reply_failure(r, NULL, error);
+        c->set->handed_out = true;
+        counter_set_save(c->set);
+        return sd_bus_send(NULL, reply, NULL);
 }
 
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
+        Service *s = c->set->service;
         int r = counter_enter(c, m, error);
 
         if (r != 0)
@@ -289,6 +295,7 @@ static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return reply_failure(r, &why, error);
         }
         counter_close(c);
+        store_settle(s->store); /* whoever hears that it is closed finds its counter free */
         return sd_bus_reply_method_return(m, NULL);
 }
 

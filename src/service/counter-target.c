@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter.h"
 
+#include "service/counter-store.h"
 #include "service/log.h"
 #include "service/trace-rule.h"
 
@@ -25,7 +26,7 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
                 return r;
         r = counter_set_recharge(set, why);
         if (r == 0 && !counter_set_is_closed(set)) {
-                r = group_open(g, why);
+                r = counter_set_open(set, why);
                 if (r == 0 && !group_is_open_at(g, g->n_targets - 1))
                         r = refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended",
                                    (int) target->pid);
@@ -39,6 +40,7 @@ void counter_set_accept(CounterSet *set, size_t target) {
         group_accept(set->group, target);
         set->attached++;
         counter_set_drop_readers(set);
+        counter_set_save(set);
 }
 
 void counter_set_detach(CounterSet *set, size_t target) {
@@ -46,6 +48,7 @@ void counter_set_detach(CounterSet *set, size_t target) {
         set->guard = helper_job_cancel(set->guard);
         group_detach(set->group, target);
         (void) counter_set_recharge(set, NULL);
+        counter_set_save(set);
         counter_set_guard(set);
 }
 
@@ -53,6 +56,8 @@ void counter_set_reap(CounterSet *set) {
         set->guard = helper_job_cancel(set->guard);
         group_reap(set->group);
         (void) counter_set_recharge(set, NULL);
+        if (set->group->version != set->kept)
+                counter_set_save(set);
         counter_set_guard(set);
 }
 
@@ -94,6 +99,7 @@ static void counter_set_guarded(void *userdata, int r, const ProcessFacts *facts
                 return;
         }
         group_accept(set->group, place);
+        counter_set_save(set);
         counter_set_guard(set);
 }
 

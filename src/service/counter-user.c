@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter.h"
 
+#include "service/counter-store.h"
 #include "service/sampler.h"
 
 /* The connections that use a counter set. */
@@ -24,6 +25,7 @@ int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) 
 
         if (u) {
                 u->other |= other;
+                counter_set_save(set);
                 return 0;
         }
         u = calloc(1, sizeof(CounterUser));
@@ -40,6 +42,7 @@ int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) 
         u->peer = peer_ref(peer);
         u->other = other;
         LIST_INSERT_HEAD(&set->users, u, users);
+        counter_set_save(set);
         return 0;
 }
 
@@ -70,9 +73,13 @@ void counter_set_drop_readers(CounterSet *set) {
 bool counter_set_forget_user(CounterSet *set, const Peer *peer) {
         CounterUser *u = counter_set_find_user(set, peer);
 
-        if (u)
-                counter_set_drop_user(u);
-        return u && LIST_EMPTY(&set->users) && !set->persistent;
+        if (!u)
+                return false;
+        counter_set_drop_user(u);
+        if (LIST_EMPTY(&set->users) && !set->persistent)
+                return true;
+        counter_set_save(set);
+        return false;
 }
 
 void counter_set_persist(CounterSet *set, bool persistent) {
@@ -81,6 +88,7 @@ void counter_set_persist(CounterSet *set, bool persistent) {
         if (set->persistent == persistent)
                 return;
         set->persistent = persistent;
+        counter_set_save(set);
         LIST_FOREACH (c, &set->members, members)
                 counter_changed(c, COUNTER_CHANGED_PERSISTENT);
 }

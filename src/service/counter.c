@@ -9,10 +9,10 @@
 #include "service/hold.h"
 
 #include "service/attach-call.h"
+#include "service/counter-store.h"
 #include "service/sampled.h"
 
 #define COUNTER_RETRY_USEC USEC_PER_SEC
-#define ANNOUNCE_AT_ONCE   64 /* signals sent before the loop looks at other things */
 
 static int compare_counters(const void *a, const void *b) {
         const Counter *x = a, *y = b;
@@ -39,66 +39,25 @@ const char *counter_state(const Counter *c) {
         return g->wanted ? "counting" : "stopped";
 }
 
-static void counter_announce(Counter *c) {
-        Service *s = c->set->service;
-        unsigned news = c->news;
-        char *names[] = { NULL, NULL, NULL };
-        size_t n = 0;
-
-        c->news = 0;
-        if (!c->announced) {
-                c->announced = true;
-                s->broadcasting = true;
-                (void) sd_bus_emit_object_added(s->bus, c->path);
-                s->broadcasting = false;
-                return;
-        }
-        if (news & COUNTER_CHANGED_STATE)
-                names[n++] = (char *) "State";
-        if (news & COUNTER_CHANGED_PERSISTENT)
-                names[n++] = (char *) "Persistent";
-        (void) sd_bus_emit_properties_changed_strv(s->bus, c->path, PERFALLOC_COUNTER_INTERFACE,
-                                                   names);
+void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
+        group_read(c->set->group, c->event, ret, ret_quality);
+        /* what the kernel drops says nothing any more, to whoever comes after us neither */
+        if (c->set->group->pinned)
+                counter_set_save(c->set);
 }
 
-/* What happened since the last round is told in slices, so that a thousand counters that yield hold
- * up neither the grant nor anybody's call. */
-static int counters_announce(sd_event_source *source, void *userdata) {
-        Service *s = userdata;
-        Counter *c;
-
-        for (int i = 0; i < ANNOUNCE_AT_ONCE && (c = TAILQ_FIRST(&s->changed)); i++) {
-                TAILQ_REMOVE(&s->changed, c, changed);
-                c->queued = false;
-                counter_announce(c);
-        }
-        return sd_event_source_set_enabled(source,
-                                           TAILQ_EMPTY(&s->changed) ? SD_EVENT_OFF : SD_EVENT_ON);
-}
-
-void counter_changed(Counter *c, unsigned news) {
-        Service *s = c->set->service;
-
-        c->news |= news;
-        if (c->queued)
-                return;
-        TAILQ_INSERT_TAIL(&s->changed, c, changed);
-        c->queued = true;
-        (void) sd_event_source_set_enabled(s->announce, SD_EVENT_ON);
-}
-
-void counter_set_changed(CounterSet *set) {
-        Counter *c;
-
-        LIST_FOREACH (c, &set->members, members)
-                counter_changed(c, COUNTER_CHANGED_STATE);
-        if (set->group->error != 0)
-                (void) sd_event_source_set_enabled(set->service->retry, SD_EVENT_ON);
+void counters_retry_soon(Service *s) {
+        (void) sd_event_source_set_enabled(s->retry, SD_EVENT_ON);
 }
 
 static void counter_set_yield_changed(void *userdata) {
-        counter_set_changed(userdata);
-        counter_set_guard(userdata);
+        CounterSet *set = userdata;
+
+        /* who is only disabled: that follows from the holds */
+        if (group_closes_to_yield(set->group))
+                counter_set_save(set);
+        counter_set_changed(set);
+        counter_set_guard(set);
 }
 
 /* False: it is still in error, or is pinned and may come to be: nobody tells when the kernel drops
@@ -106,12 +65,16 @@ static void counter_set_yield_changed(void *userdata) {
 static bool counter_set_retry(CounterSet *set) {
         Group *g = set->group;
 
-        if (group_revive(g))
+        if (group_revive(g)) {
+                counter_set_save(set);
                 counter_set_changed(set);
+        }
         if (set->monitor)
                 return own_monitor_retry(set->monitor) && !g->pinned;
-        if (g->error != 0 && group_mend(g, NULL) == 0)
+        if (g->error != 0 && group_mend(g, NULL) == 0) {
+                counter_set_save(set);
                 counter_set_changed(set);
+        }
         return g->error == 0 && !g->pinned;
 }
 
@@ -121,6 +84,7 @@ static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata
         bool again = false;
         CounterSet *set;
 
+        store_settle(s->store);
         LIST_FOREACH (set, &s->sets, sets)
                 if (!counter_set_retry(set))
                         again = true;
@@ -133,13 +97,8 @@ static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata
 int counters_init(Service *s) {
         int r;
 
-        TAILQ_INIT(&s->changed);
         LIST_INIT(&s->sets);
-        r = sd_event_add_defer(s->event, &s->announce, counters_announce, s);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_priority(s->announce, SD_EVENT_PRIORITY_IDLE);
-        r = sd_event_source_set_enabled(s->announce, SD_EVENT_OFF);
+        r = counters_tell_init(s);
         if (r < 0)
                 return r;
         r = sd_event_add_time_relative(s->event, &s->retry, CLOCK_MONOTONIC, COUNTER_RETRY_USEC,
@@ -177,8 +136,7 @@ static int counter_set_charge(CounterSet *set, Refusal *why) {
                             &set->descriptors, why);
 }
 
-/* Somebody of the roster came or went while counters are held. */
-static int counters_apply(Service *s) {
+int counters_apply(Service *s) {
         if (s->ledger.n_active == 0)
                 return 0;
         return roster_apply(&s->roster, holds_current(s),
@@ -186,9 +144,9 @@ static int counters_apply(Service *s) {
 }
 
 /* A monitor is enrolled before it is opened: while its counters are held it may not take any. */
-static int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
+int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         int r = own_monitor_new(&set->service->roster, set->group, &set->scope, o->priority,
-                                o->yields_to, &set->monitor);
+                                o->yields_to, o->seq, &set->monitor);
 
         if (r < 0) {
                 set->group = NULL;
@@ -196,13 +154,24 @@ static int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         }
         set->monitor->changed = counter_set_yield_changed;
         set->monitor->userdata = set;
-        /* In a partial hold others may have to make room for one of higher priority. */
-        return counters_apply(set->service);
+        return 0;
 }
 
-int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
-                    Refusal *why) {
-        _cleanup_(counter_set_freep) CounterSet *set = calloc(1, sizeof(CounterSet));
+static int counter_set_describe(CounterSet *set, const CounterSetOptions *o) {
+        int r;
+
+        set->name = strdup(o->name ?: "");
+        if (!set->name)
+                return -ENOMEM;
+        if (o->cpus)
+                r = cpuset_format(o->cpus, &set->cpus);
+        else
+                r = (set->cpus = strdup("")) ? 0 : -ENOMEM;
+        return r < 0 ? r : counter_scope(set->group, o->cpus, &set->scope);
+}
+
+int counter_set_make(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret) {
+        CounterSet *set = calloc(1, sizeof(CounterSet));
         int r;
 
         if (!set) {
@@ -216,61 +185,70 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                              .persistent = o->persistent,
                              .peer = o->peer ? peer_ref(o->peer) : NULL };
         LIST_INSERT_HEAD(&s->sets, set, sets);
-        r = o->peer ? counter_set_add_user(set, o->peer, false, why) : 0;
-        if (r != 0)
+        r = counter_set_describe(set, o);
+        if (r < 0) {
+                counter_set_discard(set);
                 return r;
-        set->name = strdup(o->name ?: "");
-        if (!set->name)
-                return -ENOMEM;
-        if (o->cpus)
-                r = cpuset_format(o->cpus, &set->cpus);
-        else
-                r = (set->cpus = strdup("")) ? 0 : -ENOMEM;
-        if (r < 0)
-                return r;
-        r = counter_scope(group, o->cpus, &set->scope);
-        if (r < 0)
-                return r;
-        r = counter_set_charge(set, why);
-        if (r != 0)
-                return r;
-        if (o->monitor) {
+        }
+        *ret = set;
+        return 0;
+}
+
+int counter_set_open(CounterSet *set, Refusal *why) {
+        if (group_closes_to_yield(set->group))
+                store_settle(set->service->store);
+        return group_open(set->group, why);
+}
+
+int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
+                    Refusal *why) {
+        _cleanup_(counter_set_freep) CounterSet *set = NULL;
+        int r;
+
+        r = counter_set_make(s, group, o, &set);
+        if (r == 0 && o->peer)
+                r = counter_set_add_user(set, o->peer, false, why);
+        if (r == 0)
+                r = counter_set_charge(set, why);
+        if (r == 0 && o->monitor) {
                 r = counter_set_enroll(set, o);
-                if (r < 0)
-                        return r;
+                /* In a partial hold others may have to make room for one of higher priority. */
+                if (r == 0)
+                        r = counters_apply(s);
         }
-        if (!group->yielded || !group_closes_to_yield(group)) {
-                r = group_open(group, why);
-                if (r != 0)
-                        return r;
-        }
+        if (r == 0 && (!group->yielded || !group_closes_to_yield(group)))
+                r = counter_set_open(set, why);
+        if (r != 0)
+                return r;
         if (group->pinned)
-                (void) sd_event_source_set_enabled(s->retry, SD_EVENT_ON);
+                counters_retry_soon(s);
         *ret = TAKE_PTR(set);
         return 0;
 }
 
-CounterSet *counter_set_free(CounterSet *set) {
-        Counter *c;
+static void counter_free(Counter *c) {
+        Service *s = c->set->service;
 
+        LIST_REMOVE(c, members);
+        if (c->queued)
+                TAILQ_REMOVE(&s->changed, c, changed);
+        sampled_forget_counter(c);
+        tdelete(c, &s->counters, compare_counters);
+        free(c->path);
+        free(c);
+}
+
+CounterSet *counter_set_discard(CounterSet *set) {
         if (!set)
                 return NULL;
-        while ((c = LIST_FIRST(&set->members))) {
-                /* the last one would free the set */
-                if (!LIST_NEXT(c, members)) {
-                        counter_close(c);
-                        return NULL;
-                }
-                counter_close(c);
-        }
+        while (!LIST_EMPTY(&set->members))
+                counter_free(LIST_FIRST(&set->members));
         LIST_REMOVE(set, sets);
         helper_job_cancel(set->guard);
         counter_set_drop_users(set);
-        if (set->monitor) {
+        if (set->monitor)
                 own_monitor_free(set->monitor);
-                /* in a partial hold another one may go on in its place */
-                (void) counters_apply(set->service);
-        } else
+        else
                 group_free(set->group);
         quota_release(&set->counters);
         quota_release(&set->descriptors);
@@ -282,13 +260,41 @@ CounterSet *counter_set_free(CounterSet *set) {
         return NULL;
 }
 
-int counter_new(CounterSet *set, size_t event, Counter **ret) {
-        Service *s = set->service;
-        Counter *c = calloc(1, sizeof(Counter));
+CounterSet *counter_set_free(CounterSet *set) {
+        Service *s;
+        Counter *c;
+        bool monitor;
 
+        if (!set)
+                return NULL;
+        while ((c = LIST_FIRST(&set->members))) {
+                /* the last one would free the set */
+                if (!LIST_NEXT(c, members)) {
+                        counter_close(c);
+                        return NULL;
+                }
+                counter_close(c);
+        }
+        s = set->service;
+        monitor = set->monitor;
+        store_leave(&set->item);
+        counter_set_discard(set);
+        /* in a partial hold another one may go on in its place */
+        if (monitor)
+                (void) counters_apply(s);
+        return NULL;
+}
+
+int counter_add(CounterSet *set, size_t event, uint64_t id, Counter **ret) {
+        Service *s = set->service;
+        Counter *c;
+
+        if (counter_find(s, id))
+                return -EEXIST;
+        c = calloc(1, sizeof(Counter));
         if (!c)
                 return -ENOMEM;
-        *c = (Counter){ .id = serial_next(&s->serial, SERIAL_COUNTER), .set = set, .event = event };
+        *c = (Counter){ .id = id, .set = set, .event = event };
         if (asprintf(&c->path, PERFALLOC_OBJECT_PATH "/counter/%" PRIu64, c->id) < 0) {
                 free(c);
                 return -ENOMEM;
@@ -299,9 +305,18 @@ int counter_new(CounterSet *set, size_t event, Counter **ret) {
                 return -ENOMEM;
         }
         LIST_INSERT_HEAD(&set->members, c, members);
-        counter_changed(c, COUNTER_CHANGED_STATE);
-        service_touch(s);
         *ret = c;
+        return 0;
+}
+
+int counter_new(CounterSet *set, size_t event, Counter **ret) {
+        Service *s = set->service;
+        int r = counter_add(set, event, serial_next(&s->serial, SERIAL_COUNTER), ret);
+
+        if (r < 0)
+                return r;
+        counter_changed(*ret, COUNTER_CHANGED_STATE);
+        service_touch(s);
         return 0;
 }
 
@@ -310,17 +325,13 @@ void counter_close(Counter *c) {
         Service *s = set->service;
 
         attach_calls_forget_counter(s, c);
-        LIST_REMOVE(c, members);
-        if (c->queued)
-                TAILQ_REMOVE(&s->changed, c, changed);
         if (c->announced)
                 (void) sd_bus_emit_object_removed(s->bus, c->path);
-        sampled_forget_counter(c);
-        tdelete(c, &s->counters, compare_counters);
-        free(c->path);
-        free(c);
+        counter_free(c);
         if (LIST_EMPTY(&set->members))
                 counter_set_free(set);
+        else
+                counter_set_save(set);
         service_touch(s);
 }
 
@@ -334,6 +345,8 @@ void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
                         (void) group_cpu_join(set->group, cpu, NULL);
                 else
                         group_cpu_leave(set->group, cpu);
+                if (set->group->version != set->kept)
+                        counter_set_save(set);
                 if (set->group->error != error)
                         counter_set_changed(set);
         }
@@ -349,6 +362,7 @@ void counters_forget_peer(Service *s, Peer *peer) {
                 if (counter_set_forget_user(set, peer))
                         counter_set_free(set);
         }
+        store_settle(s->store);
 }
 
 int counters_foreign(Service *s, uid_t uid, const Scope *scope,
@@ -368,6 +382,11 @@ int counters_foreign(Service *s, uid_t uid, const Scope *scope,
 }
 
 void counters_done(Service *s) {
-        while (!LIST_EMPTY(&s->sets))
-                counter_set_free(LIST_FIRST(&s->sets));
+        CounterSet *set;
+
+        while ((set = LIST_FIRST(&s->sets)))
+                if (set->item.store)
+                        counter_set_discard(set);
+                else
+                        counter_set_free(set);
 }

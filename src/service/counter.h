@@ -12,6 +12,7 @@
 
 #include "perf/group.h"
 #include "service/service.h"
+#include "service/store.h"
 #include "yield/own.h"
 
 typedef struct CounterSet CounterSet;
@@ -32,10 +33,13 @@ struct CounterSet {
         HelperJob *guard;  /* looks at a target that was opened anew */
         uint64_t attached; /* how often a process was */
         bool configured;   /* from monitors.d: not to be closed by anybody */
+        bool unclaimed;    /* a configured one of an earlier run, whose file was not read yet */
         char *name;
         char *cpus;  /* as asked for, "" for a process */
         Scope scope; /* the cells that it may take counters of */
         QuotaCharge counters, descriptors;
+        StoreItem item;
+        uint64_t kept; /* group->version of the descriptors in there */
 };
 
 /* A connection that uses a set: its owner's, or a reader's. */
@@ -73,6 +77,7 @@ struct CounterSetOptions {
         bool monitor, configured, persistent;
         uint32_t priority;   /* of a monitor */
         PlanClass yields_to; /* likewise */
+        uint64_t seq;        /* likewise: its age in the roster, 0: it is new */
 };
 
 /* Takes group, which has its parts and is not open yet, over in any case, charges it and opens it
@@ -96,12 +101,21 @@ int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char 
 
 const char *counter_state(const Counter *c);
 
-/* Its State may have changed (or it is new): told to everybody when the loop has time. */
+/* For somebody who is told: as group_read(). */
+void counter_read(Counter *c, Reading *ret, Quality *ret_quality);
+
+/* ---- what everybody is told (counter-tell.c) ---- */
+
+/* Its State may have changed (or it is new): told when the loop has time. */
 void counter_set_changed(CounterSet *set);
 
 void counter_changed(Counter *c, unsigned news);
+int counters_tell_init(Service *s);
 
 /* ---- its processes (counter-target.c) ---- */
+
+/* Opens what is not open, as group_open(). */
+int counter_set_open(CounterSet *set, Refusal *why);
 
 /* Opens tids, of the target and its descendants, unless the set has yielded; they do not count
  * before counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is
@@ -149,4 +163,4 @@ int counters_foreign(Service *s, uid_t uid, const Scope *scope,
 
 int counters_init(Service *s);
 int counter_bus_register(Service *s);
-void counters_done(Service *s); /* closes all */
+void counters_done(Service *s); /* what is kept stays so, and nobody is told; closes the others */

@@ -184,7 +184,7 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                                 "the caller may not trace process %d: %s", (int) c->target.pid,
                                 words);
         if (r == 0)
-                r = MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+                r = turns_again(c->service->turns, c->m);
         if (r != 0)
                 event_call_fail(c, r, why);
 }
@@ -268,6 +268,7 @@ static int event_call_open_event(EventCall *c, Refusal *why) {
         pid_t pid = event_request_has_target(q) ? c->target.tid : -1;
         int fd;
 
+        store_settle(c->service->store);
         fd = attr_open(&q->attr, q->cgroup >= 0 ? q->cgroup : pid, q->cpu, q->group, q->flags);
         if (fd < 0)
                 return explain_open(-fd, &q->event, pid, q->cpu, why);
@@ -294,6 +295,12 @@ static int event_call_finish(EventCall *c) {
         return 0;
 }
 
+static int event_call_check_target(const EventCall *c, Refusal *why) {
+        int r = thread_check(&c->target);
+
+        return r == -ESRCH ? refuse_ended(c, why) : r;
+}
+
 /* It is open, disabled; the target may have become somebody else's program meanwhile. */
 static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
                                 const Refusal *why) {
@@ -303,14 +310,14 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
 
         c->job = NULL;
         words = r == 0 ? trace_rule_denies(c->peer, facts) : NULL;
-        if (r == 0 && !thread_exists(&c->target)) {
-                r = refuse_ended(c, &changed);
+        if (r == 0) {
+                r = event_call_check_target(c, &changed);
                 why = &changed;
-        } else if (words) {
+        }
+        if (r == 0 && words) {
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
                            "process %d changed while it was being opened: %s", (int) c->target.pid,
                            words);
-                why = &changed;
         }
         if (r == 0)
                 r = event_call_finish(c);
@@ -328,8 +335,9 @@ static int event_call_open(EventCall *c, Refusal *why) {
         r = event_call_open_event(c, why);
         if (r != 0 || !event_request_has_target(&c->request))
                 return r;
-        if (!thread_exists(&c->target))
-                return refuse_ended(c, why);
+        r = event_call_check_target(c, why);
+        if (r != 0)
+                return r;
         if (c->peer->uid == 0 || *c->untraceable)
                 return 0;
         r = helper_inspect(c->service->helper, c->target.pidfd, event_call_verified, c, &c->job);

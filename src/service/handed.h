@@ -12,35 +12,47 @@
  *
  * Nobody says when an event is closed, so each user's latest are remembered, and the users that had
  * any last. Forgetting harms nobody: the client opens his group anew.
+ *
+ * A restart of the service forgets nothing: for that a user's events are written down in pages, for
+ * every event that is opened one of them.
  */
 
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "core/util.h"
+#include "service/store.h"
 
 typedef struct Handed Handed;
 typedef struct HandedUser HandedUser;
 
 #define HANDED_EVENTS_MAX 4096u /* of a user: 32 KiB */
 #define HANDED_USERS_MAX  256u
+#define HANDED_PAGE       256u /* events */
+#define HANDED_PAGES      (HANDED_EVENTS_MAX / HANDED_PAGE)
 
 TAILQ_HEAD(HandedUserList, HandedUser);
 
 struct HandedUser {
         uid_t uid;
         uint64_t *ids; /* a ring when it is full */
-        size_t n_ids, n_room, next;
+        size_t n_room;
+        uint64_t n_handed; /* ever */
+        StoreItem pages[HANDED_PAGES];
         TAILQ_ENTRY(HandedUser) users;
 };
 
 struct Handed {
         struct HandedUserList users; /* the one that got something last is the first */
         size_t n_users;
+        Store *store; /* NULL: nothing is written down */
 };
 
 void handed_init(Handed *h);
-void handed_done(Handed *h);
+void handed_done(Handed *h); /* what is kept stays so */
+
+/* Goes on with what an earlier run has left in the store, and keeps it there from now on. -ENOMEM.
+ */
+int handed_restore(Handed *h, Store *store);
 
 int handed_add(Handed *h, uid_t uid, uint64_t id); /* -ENOMEM */
 bool handed_has(const Handed *h, uid_t uid, uint64_t id);

@@ -140,7 +140,7 @@ static int self_reset(HelperProcess *p, pid_t parent) {
 /* A service that has gone does not need the answer. */
 static void reply(int socket, const HelperReply *a, int fd) {
         if (helper_reply_send(socket, a, fd) < 0)
-                _exit(EXIT_FAILURE);
+                _exit(EIO);
 }
 
 static HelperReply reply_to(uint64_t id, HelperOp op) {
@@ -183,7 +183,8 @@ static void alarm_set(uint64_t usec) {
         (void) setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* In the child. SIGALRM kills also what waits for somebody's memory map. */
+/* In the child, whose exit status is an errno. SIGALRM kills also what waits for somebody's memory
+ * map. */
 static void child_run(HelperProcess *p, const Child *c, const HelperRequest *q, const int fds[2]) {
         static const uint64_t bounds[_HELPER_OP_MAX] = {
                 [HELPER_INSPECT] = INSPECT_MAX_USEC,
@@ -193,7 +194,7 @@ static void child_run(HelperProcess *p, const Child *c, const HelperRequest *q, 
         int r = 0;
 
         if (die_with(p->self) < 0)
-                _exit(EXIT_FAILURE);
+                _exit(EIO);
         alarm_set(bounds[c->op]);
         if (c->op == HELPER_INSPECT)
                 do_inspect(p->socket, q, fds[0], false);
@@ -201,7 +202,7 @@ static void child_run(HelperProcess *p, const Child *c, const HelperRequest *q, 
                 r = do_scan(p, c->result);
         else
                 helper_process_seize(p->socket, q, fds[0], fds[1]);
-        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        _exit(r < 0 ? MIN(-r, 255) : EXIT_SUCCESS);
 }
 
 static int child_start(HelperProcess *p, const HelperRequest *q, const int fds[2]) {
@@ -234,14 +235,15 @@ static int child_start(HelperProcess *p, const HelperRequest *q, const int fds[2
 
 static void child_ended(HelperProcess *p, Child *c, int status) {
         HelperReply a = reply_to(c->id, c->op);
-        bool whole = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+        int error = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+        bool whole = error == 0;
         bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
 
         a.ends = true;
         /* What a scan has found until its time was over is true all the same. */
         a.answers = c->op == HELPER_SCAN && (whole || late);
         a.complete = whole;
-        a.r = a.answers ? 0 : late ? -ETIMEDOUT : -EIO;
+        a.r = a.answers ? 0 : late ? -ETIMEDOUT : error ? -error : -EIO;
         c->pid = 0;
         reply(p->socket, &a, c->result);
         c->result = close_fd(c->result);
@@ -267,18 +269,24 @@ static bool is_large(int pidfd) {
                process_count_threads(pid) > THREADS_INLINE_MAX;
 }
 
-static void request_serve(HelperProcess *p, const HelperRequest *q, const int fds[2]) {
+static void request_fail(HelperProcess *p, const HelperRequest *q, int r) {
         HelperReply a = reply_to(q->id, q->op);
+
+        a.answers = a.ends = true;
+        a.r = r;
+        reply(p->socket, &a, -1);
+}
+
+static void request_serve(HelperProcess *p, const HelperRequest *q, const int fds[2]) {
+        int r;
 
         if (q->op == HELPER_INSPECT && !is_large(fds[0])) {
                 do_inspect(p->socket, q, fds[0], true);
                 return;
         }
-        a.r = child_start(p, q, fds);
-        if (a.r == 0)
-                return;
-        a.answers = a.ends = true;
-        reply(p->socket, &a, -1);
+        r = child_start(p, q, fds);
+        if (r < 0)
+                request_fail(p, q, r);
 }
 
 void helper_process_run(int socket, pid_t parent) {
@@ -300,6 +308,8 @@ void helper_process_run(int socket, pid_t parent) {
                 r = helper_request_receive(p.socket, &buffer, fds);
                 if (r == 0)
                         _exit(EXIT_SUCCESS);
+                if (r == -EMFILE)
+                        request_fail(&p, &buffer.q, r);
                 if (r < 0)
                         continue; /* nothing, or no request: whose it was cannot be told */
                 request_serve(&p, &buffer.q, fds);

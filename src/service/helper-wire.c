@@ -33,8 +33,16 @@ static int message_send(int socket, const void *data, size_t size, const int *fd
         return sendmsg(socket, &m, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* How many bytes, 0 when the other end has gone. */
-static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds) {
+static int fds_refuse(int *fds, size_t n_fds, int r) {
+        for (size_t i = 0; i < n_fds; i++)
+                fds[i] = close_fd(fds[i]);
+        return r;
+}
+
+/* How many bytes, 0 when the other end has gone. lost: it came with descriptors, for which this
+ * process has no place (recvmsg(2), MSG_CTRUNC). */
+static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds,
+                               bool *ret_lost) {
         Control control;
         struct iovec iov = { data, size };
         struct msghdr m = {
@@ -54,13 +62,8 @@ static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds
                 if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
                         memcpy(ret_fds, CMSG_DATA(c),
                                MIN(c->cmsg_len - CMSG_LEN(0), n_fds * sizeof(int)));
-        return m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : n;
-}
-
-static int fds_refuse(int *fds, size_t n_fds) {
-        for (size_t i = 0; i < n_fds; i++)
-                fds[i] = close_fd(fds[i]);
-        return -EBADMSG;
+        *ret_lost = m.msg_flags & MSG_CTRUNC;
+        return m.msg_flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
 int helper_request_send(int socket, const HelperRequest *q, const int fds[2]) {
@@ -70,14 +73,15 @@ int helper_request_send(int socket, const HelperRequest *q, const int fds[2]) {
 }
 
 int helper_request_receive(int socket, HelperRequestBuffer *ret, int ret_fds[2]) {
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fds, 2);
+        bool lost = false;
+        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fds, 2, &lost);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;
         if (n < (ssize_t) HELPER_REQUEST_SIZE(0) || ret->q.n_gids > HELPER_GIDS_MAX ||
             n != (ssize_t) HELPER_REQUEST_SIZE(ret->q.n_gids) || ret->q.op >= _HELPER_OP_MAX)
-                return fds_refuse(ret_fds, 2);
-        return 1;
+                return fds_refuse(ret_fds, 2, -EBADMSG);
+        return lost ? fds_refuse(ret_fds, 2, -EMFILE) : 1;
 }
 
 int helper_reply_send(int socket, const HelperReply *a, int fd) {
@@ -85,13 +89,14 @@ int helper_reply_send(int socket, const HelperReply *a, int fd) {
 }
 
 int helper_reply_receive(int socket, HelperReply *ret, int *ret_fd) {
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fd, 1);
+        bool lost = false;
+        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fd, 1, &lost);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;
         if (n != sizeof(*ret) || ret->op >= _HELPER_OP_MAX)
-                return fds_refuse(ret_fd, 1);
-        return 1;
+                return fds_refuse(ret_fd, 1, -EBADMSG);
+        return lost ? fds_refuse(ret_fd, 1, -EMFILE) : 1;
 }
 
 int helper_file_map(int fd, void **ret, size_t *ret_size) {

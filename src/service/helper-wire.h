@@ -79,8 +79,8 @@ int helper_request_send(int socket, const HelperRequest *q, const int fds[2]);
 int helper_reply_send(int socket, const HelperReply *a, int fd);
 
 /* 1: one is there, with descriptors or -1, which the caller closes. 0: the other end has gone.
- * -EBADMSG: what came was no message. -EAGAIN: nothing is there (also where the socket would wait).
- */
+ * -EMFILE: one is there, but there was no room for its descriptors. -EBADMSG: what came was no
+ * message. -EAGAIN: nothing is there (also where the socket would wait). */
 int helper_request_receive(int socket, HelperRequestBuffer *ret, int ret_fds[2]);
 int helper_reply_receive(int socket, HelperReply *ret, int *ret_fd);
 

@@ -243,7 +243,9 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 }
                 if (r == -EAGAIN)
                         break;
-                if (r > 0)
+                if (r == -EMFILE)
+                        reply.r = r;
+                if (r > 0 || r == -EMFILE)
                         reply_take(h, &reply, passed);
         }
         queue_send(h);

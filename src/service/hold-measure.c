@@ -2,6 +2,7 @@
 #include "hold-measure.h"
 
 #include "service/hold-obstacles.h"
+#include "service/hold-store.h"
 #include "service/hold-tell.h"
 
 /* ---- cells that granted holds of all counters cover ---- */
@@ -116,6 +117,8 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
 static int hold_probe_begin(Hold *h) {
         const Scope *scope = &h->request.what.scope;
 
+        /* what has been closed is free only when nobody else keeps it open */
+        store_settle(h->service->store);
         h->measuring = true;
         h->measured_free = true;
         h->probes = calloc(MAX(scope->n_parts, 1u), sizeof(Probe *));
@@ -164,8 +167,9 @@ static bool hold_ask_for_more(Hold *h) {
                 if (missing > 0)
                         hold_add_extra(h, p->pmu, missing);
         }
-        return roster_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) >= 0 &&
-               n_yielded > 0;
+        if (roster_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) < 0)
+                return false;
+        return n_yielded > 0;
 }
 
 static bool hold_probes_agree(const Hold *h) {
@@ -200,6 +204,7 @@ static void hold_set_confirmed(Hold *h, bool confirmed) {
         hold_cover(h, false);
         h->confirmed = confirmed;
         hold_cover(h, true);
+        hold_save(h);
         hold_tell_confirmed(h);
 }
 
@@ -255,6 +260,16 @@ static bool hold_must_stand_back(const Hold *h) {
                         return true;
         }
         return false;
+}
+
+void hold_look_ahead(Hold *h) {
+        if (hold_must_stand_back(h) ||
+            roster_asked(&h->service->roster, &h->request.what.scope, NULL, NULL) > 0)
+                return;
+        if (hold_probe_begin(h) < 0)
+                hold_measure_stop(h); /* tried again when it is its turn */
+        else if (hold_probe_look(h) && hold_probes_agree(h))
+                h->free_usec = now_usec(CLOCK_MONOTONIC);
 }
 
 /* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who

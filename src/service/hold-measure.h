@@ -18,6 +18,9 @@ void hold_measure_stop(Hold *h);
  * all counters takes over what was measured for an earlier one. */
 void hold_cover(Hold *h, bool granted);
 
+/* One look before the hold is told of: when all is free already, that is when it was granted. */
+void hold_look_ahead(Hold *h);
+
 /* Measures the CPUs that came online in a granted hold. */
 void hold_measure_joined(Hold *h);
 

@@ -141,11 +141,15 @@ static int hold_refuse_ended(const Hold *h, Refusal *why) {
 
 void hold_tell_waiter(const Hold *h, sd_bus_message *m) {
         Refusal why;
+        int r;
 
         if (h->state == HOLD_GRANTED)
-                (void) sd_bus_reply_method_return(m, "bt", (int) h->confirmed, h->latency_usec);
+                r = MIN(sd_bus_reply_method_return(m, "bt", (int) h->confirmed, h->latency_usec),
+                        0);
         else
-                reply_failure_later(m, hold_refuse_ended(h, &why), &why);
+                r = hold_refuse_ended(h, &why);
+        if (r != 0)
+                reply_failure_later(m, r, &why);
 }
 
 int hold_refuse_busy(const Hold *h, Refusal *why) {

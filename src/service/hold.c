@@ -9,6 +9,7 @@
 #include "service/bridges.h"
 #include "service/hold-measure.h"
 #include "service/hold-obstacles.h"
+#include "service/hold-store.h"
 #include "service/hold-tell.h"
 #include "service/lease.h"
 
@@ -41,6 +42,7 @@ static void waiter_free(HoldWaiter *w) {
         free(w);
 }
 
+/* What is kept of it stays with systemd. */
 static Hold *hold_free(Hold *h) {
         HoldWaiter *w;
 
@@ -62,7 +64,15 @@ static Hold *hold_free(Hold *h) {
         free(h);
         return NULL;
 }
-DEFINE_CLEANUP(Hold *, hold_free)
+
+Hold *hold_discard(Hold *h) {
+        if (!h)
+                return NULL;
+        store_leave(&h->item);
+        if (h->path)
+                (void) tdelete(h, &h->service->holds, compare_holds);
+        return hold_free(h);
+}
 
 /* Removes an ended hold for good: from now on it is UnknownObject. */
 static void hold_forget(Hold *h) {
@@ -70,9 +80,17 @@ static void hold_forget(Hold *h) {
 
         hold_tell_removed(h);
         TAILQ_REMOVE(&s->ended, h, list);
-        tdelete(h, &s->holds, compare_holds);
-        hold_free(h);
+        hold_discard(h);
         service_touch(s);
+}
+
+void holds_forget_later(Service *s) {
+        const Hold *oldest = TAILQ_FIRST(&s->ended);
+
+        if (!oldest)
+                return;
+        (void) sd_event_source_set_time(s->forget, oldest->ended_usec + HOLD_READABLE_USEC);
+        (void) sd_event_source_set_enabled(s->forget, SD_EVENT_ONESHOT);
 }
 
 static int holds_forget_old(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -92,12 +110,9 @@ static void hold_retire(Hold *h) {
         Service *s = h->service;
         Hold *oldest;
 
-        h->ended_usec = now_usec(CLOCK_MONOTONIC);
         TAILQ_INSERT_TAIL(&s->ended, h, list);
-        if (TAILQ_FIRST(&s->ended) == h) {
-                (void) sd_event_source_set_time(s->forget, h->ended_usec + HOLD_READABLE_USEC);
-                (void) sd_event_source_set_enabled(s->forget, SD_EVENT_ONESHOT);
-        }
+        if (TAILQ_FIRST(&s->ended) == h)
+                holds_forget_later(s);
         quota_release(&h->charge);
         if (quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL) == 0)
                 return;
@@ -134,6 +149,8 @@ static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) 
 }
 
 void hold_step_at(Hold *h, uint64_t usec) {
+        if (!h->step)
+                return;
         if (usec == UINT64_MAX) {
                 (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
                 return;
@@ -142,26 +159,71 @@ void hold_step_at(Hold *h, uint64_t usec) {
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_ONESHOT);
 }
 
-static int hold_add_timers(Hold *h) {
+static void hold_set_end(Hold *h) {
+        uint64_t lifetime = h->request.lifetime_usec;
+
+        if (usec_add(h->requested_usec, lifetime) == UINT64_MAX)
+                return;
+        h->expires_usec = h->requested_usec + lifetime;
+        h->expires_boottime_usec =
+                usec_add(now_usec(CLOCK_BOOTTIME) - h->request.age_usec, lifetime);
+}
+
+int hold_add_timers(Hold *h) {
         Service *s = h->service;
-        uint64_t lifetime = h->request.lifetime_usec, age = h->request.age_usec;
         int r;
 
         r = sd_event_add_time(s->event, &h->step, CLOCK_MONOTONIC, 0, 1, hold_stepped, h);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
-        if (usec_add(h->requested_usec, lifetime) == UINT64_MAX)
+        if (h->expires_boottime_usec == 0)
                 return 0;
-        h->expires_usec = h->requested_usec + lifetime;
-        return sd_event_add_time(s->event, &h->expiry, CLOCK_BOOTTIME,
-                                 usec_add(now_usec(CLOCK_BOOTTIME) - age, lifetime), USEC_PER_MSEC,
-                                 hold_expired, h);
+        return sd_event_add_time(s->event, &h->expiry, CLOCK_BOOTTIME, h->expires_boottime_usec,
+                                 USEC_PER_MSEC, hold_expired, h);
+}
+
+int hold_watch_lease(Hold *h, int lease) {
+        int r = lease_watch(h->service->event, lease, &h->lease_source, lease_closed, h);
+
+        if (r >= 0)
+                h->lease = lease;
+        return r;
+}
+
+int hold_name(Hold *h, uint64_t id) {
+        char *path;
+
+        if (asprintf(&path, PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, id) < 0)
+                return -ENOMEM;
+        h->id = id;
+        if (!tsearch(h, &h->service->holds, compare_holds)) {
+                free(path);
+                return -ENOMEM;
+        }
+        h->path = path;
+        return 0;
+}
+
+void hold_enter_store(Hold *h) {
+        store_enter(h->service->store, &h->item, STORE_HOLD, h->id);
+        if (h->lease >= 0)
+                store_keep(&h->item, &h->lease, 1, STORE_SOON);
+        hold_save(h);
+}
+
+static void hold_set_ledger(Hold *h) {
+        h->ledger.scope = h->request.what.scope;
+        h->ledger.exclusive = h->request.exclusive;
+        h->ledger.counters = h->request.exclusive ? 0 : h->request.counters;
 }
 
 static int hold_enter_ledger(Hold *h, Refusal *why) {
         Service *s = h->service;
-        int r = ledger_admit(&s->ledger, &h->ledger, h->request.wait_usec > 0);
+        int r;
+
+        hold_set_ledger(h);
+        r = ledger_admit(&s->ledger, &h->ledger, h->request.wait_usec > 0);
 
         if (r == LEDGER_E_WOULD_WAIT)
                 return hold_refuse_busy(h, why);
@@ -172,37 +234,136 @@ static int hold_enter_ledger(Hold *h, Refusal *why) {
         return MIN(r, 0);
 }
 
-static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
+int hold_enter_ledger_again(Hold *h) {
         Service *s = h->service;
-        _cleanup_close_ int lease = -1;
         int r;
 
-        r = quota_charge(&s->quota, h->uid, QUOTA_HOLDS, 1, &h->charge, why);
-        if (r != 0)
+        hold_set_ledger(h);
+        r = ledger_admit(&s->ledger, &h->ledger, h->state == HOLD_QUEUED);
+        if (r < 0)
                 return r;
-        if (ret_lease) {
-                r = lease_new(s->event, &h->lease, &h->lease_source, lease_closed, h, &lease);
-                if (r < 0)
-                        return r;
+        if (h->ledger.state == LEDGER_NONE)
+                return -ESTALE;
+        if (h->state == HOLD_QUEUED && h->ledger.state == LEDGER_ACTIVE)
+                h->state = HOLD_YIELDING; /* the one before has gone while we were away */
+        if (h->state == HOLD_YIELDING)
+                TAILQ_INSERT_TAIL(&s->pending, h, list);
+        return 0;
+}
+
+static void hold_set_deadline(Hold *h) {
+        h->yield_until_usec =
+                usec_add(now_usec(CLOCK_MONOTONIC),
+                         MAX(h->request.yield_usec, roster_grace(&h->service->roster)));
+}
+
+void hold_give_time(Hold *h) {
+        hold_set_deadline(h);
+        hold_step_at(h, h->yield_until_usec);
+}
+
+/* The ledger has admitted it: monitors are to give way from now on. */
+static void hold_start(Hold *h) {
+        h->state = HOLD_YIELDING;
+        TAILQ_INSERT_TAIL(&h->service->pending, h, list);
+        hold_step_at(h, h->yield_until_usec);
+        hold_save(h);
+}
+
+void hold_await_turn(Hold *h) {
+        hold_step_at(h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
+}
+
+void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
+        if (roster_apply(&s->roster, cause ? cause->id : 0, deadline_usec, NULL) < 0)
+                hold_tell_degraded("out of memory while monitors were told to yield or resume");
+        bridges_hold_changed(s);
+}
+
+void hold_begin(Hold *h) {
+        if (h->ledger.state != LEDGER_ACTIVE) {
+                hold_await_turn(h);
+                return;
         }
+        hold_start(h);
+        hold_tell_state(h);
+        holds_advance(h->service);
+}
+
+/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of
+ * both. */
+static void hold_leave_ledger(Hold *h) {
+        Service *s = h->service;
+        Hold *first = NULL, *next;
+        uint64_t deadline = 0;
+        LedgerHold *l;
+
+        ledger_remove(&s->ledger, &h->ledger);
+        while ((l = ledger_next(&s->ledger))) {
+                next = hold_of(l);
+                hold_set_deadline(next);
+                hold_start(next);
+                first = first ?: next;
+                deadline = MAX(deadline, next->yield_until_usec);
+        }
+        holds_apply(s, first, deadline);
+        for (next = first; next; next = TAILQ_NEXT(next, list))
+                hold_tell_state(next);
+}
+
+/* Monitors give way, and it is seen whether that was all there was to do. */
+static void hold_clear_scope(Hold *h) {
+        if (h->ledger.state != LEDGER_ACTIVE)
+                return;
+        hold_set_deadline(h);
+        holds_apply(h->service, h, h->yield_until_usec);
+        hold_look_ahead(h);
+}
+
+/* The lease and the timers. */
+static int hold_equip(Hold *h, int *ret_lease) {
+        _cleanup_close_ int lease = -1;
+        int r = 0;
+
+        if (ret_lease)
+                r = lease_new(h->service->event, &h->lease, &h->lease_source, lease_closed, h,
+                              &lease);
+        if (r < 0)
+                return r;
+        hold_set_end(h);
         r = hold_add_timers(h);
         if (r < 0)
                 return r;
-        r = hold_enter_ledger(h, why);
-        if (r != 0)
-                return r;
-        h->id = serial_next(&s->serial, SERIAL_HOLD);
-        if (asprintf(&h->path, PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, h->id) < 0 ||
-            !tsearch(h, &s->holds, compare_holds))
-                return -ENOMEM;
         if (ret_lease)
                 *ret_lease = TAKE_FD(lease);
         return 0;
 }
 
+/* That monitors give way is what will be waited for, so it comes first. */
+static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
+        Service *s = h->service;
+        int r;
+
+        r = quota_charge(&s->quota, h->uid, QUOTA_HOLDS, 1, &h->charge, why);
+        if (r == 0)
+                r = hold_enter_ledger(h, why);
+        if (r == 0)
+                r = hold_name(h, serial_next(&s->serial, SERIAL_HOLD));
+        if (r != 0)
+                return r;
+        hold_clear_scope(h);
+        r = hold_equip(h, ret_lease);
+        if (r < 0) {
+                hold_leave_ledger(h);
+                return r;
+        }
+        hold_enter_store(h);
+        return 0;
+}
+
 int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
              Refusal *why) {
-        _cleanup_(hold_freep) Hold *h = calloc(1, sizeof(Hold));
+        _cleanup_(hold_discardp) Hold *h = calloc(1, sizeof(Hold));
         int r;
 
         if (!h) {
@@ -219,9 +380,6 @@ int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int
                 .lease = -1,
         };
         *request = HOLD_REQUEST_NULL;
-        h->ledger.scope = h->request.what.scope;
-        h->ledger.exclusive = h->request.exclusive;
-        h->ledger.counters = h->request.exclusive ? 0 : h->request.counters;
         r = hold_build(h, ret_lease, why);
         if (r != 0)
                 return r;
@@ -229,57 +387,6 @@ int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int
         service_touch(s);
         *ret = TAKE_PTR(h);
         return 0;
-}
-
-/* The ledger has admitted it: monitors are to give way from now on. */
-static void hold_start(Hold *h) {
-        Service *s = h->service;
-
-        h->state = HOLD_YIELDING;
-        TAILQ_INSERT_TAIL(&s->pending, h, list);
-        h->yield_until_usec = usec_add(now_usec(CLOCK_MONOTONIC),
-                                       MAX(h->request.yield_usec, roster_grace(&s->roster)));
-        hold_step_at(h, h->yield_until_usec);
-}
-
-static void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
-        if (roster_apply(&s->roster, cause ? cause->id : 0, deadline_usec, NULL) < 0)
-                hold_tell_degraded("out of memory while monitors were told to yield or resume");
-        bridges_hold_changed(s);
-}
-
-void hold_begin(Hold *h) {
-        Service *s = h->service;
-
-        if (h->ledger.state != LEDGER_ACTIVE) {
-                hold_step_at(
-                        h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
-                return;
-        }
-        hold_start(h);
-        holds_apply(s, h, h->yield_until_usec);
-        hold_tell_state(h);
-        holds_advance(s);
-}
-
-/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of
- * both. */
-static void hold_leave_ledger(Hold *h) {
-        Service *s = h->service;
-        Hold *first = NULL, *next;
-        uint64_t deadline = 0;
-        LedgerHold *l;
-
-        ledger_remove(&s->ledger, &h->ledger);
-        while ((l = ledger_next(&s->ledger))) {
-                next = hold_of(l);
-                hold_start(next);
-                first = first ?: next;
-                deadline = MAX(deadline, next->yield_until_usec);
-        }
-        holds_apply(s, first, deadline);
-        for (next = first; next; next = TAILQ_NEXT(next, list))
-                hold_tell_state(next);
 }
 
 static void hold_answer_waiters(Hold *h) {
@@ -293,16 +400,18 @@ static void hold_answer_waiters(Hold *h) {
 
 void hold_grant(Hold *h, bool confirmed) {
         Service *s = h->service;
+        uint64_t now = now_usec(CLOCK_MONOTONIC);
 
         hold_measure_stop(h);
         TAILQ_REMOVE(&s->pending, h, list);
         TAILQ_INSERT_TAIL(&s->granted, h, list);
         h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
-        h->granted_usec = now_usec(CLOCK_REALTIME);
-        h->latency_usec = now_usec(CLOCK_MONOTONIC) - h->admitted_usec;
+        h->latency_usec = (h->free_usec ?: now) - h->admitted_usec;
+        h->granted_usec = now_usec(CLOCK_REALTIME) - (h->free_usec ? now - h->free_usec : 0);
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
         hold_cover(h, true);
+        hold_save(h);
         hold_tell_granted(h);
         hold_answer_waiters(h);
         if (TAILQ_FIRST(&s->granted) == h && !TAILQ_NEXT(h, list))
@@ -330,6 +439,10 @@ void hold_end(Hold *h, HoldResult result) {
         h->step = sd_event_source_disable_unref(h->step);
         h->expiry = sd_event_source_disable_unref(h->expiry);
         h->lease = close_fd(h->lease);
+        if (h->item.store)
+                store_keep(&h->item, NULL, 0, STORE_SOON);
+        h->ended_usec = now_usec(CLOCK_MONOTONIC);
+        hold_save(h);
         s->n_holds--;
 
         hold_leave_ledger(h);

@@ -14,6 +14,7 @@
 #include "perf/probe.h"
 #include "service/hold-request.h"
 #include "service/service.h"
+#include "service/store.h"
 
 typedef struct HoldWaiter HoldWaiter;
 typedef struct HoldObstacle HoldObstacle;
@@ -63,14 +64,17 @@ struct Hold {
         pid_t pid;
         HoldRequest request;
         QuotaCharge charge;
+        StoreItem item;
 
         HoldState state;
         HoldResult result;
         bool confirmed;
         uint64_t requested_usec, granted_usec, expires_usec; /* CLOCK_REALTIME, 0: not (yet) */
-        uint64_t admitted_usec;                              /* CLOCK_MONOTONIC: authorized */
+        uint64_t expires_boottime_usec; /* when it really does, CLOCK_BOOTTIME; 0: never */
+        uint64_t admitted_usec;         /* CLOCK_MONOTONIC: authorized */
         uint64_t latency_usec;
         uint64_t yield_until_usec, ended_usec; /* CLOCK_MONOTONIC */
+        uint64_t free_usec; /* likewise: all was measured free before anything was told; 0: not */
 
         int lease; /* the read end; it hangs up when the last copy of the write end is closed */
         sd_event_source *lease_source;
@@ -89,11 +93,12 @@ struct Hold {
         TAILQ_ENTRY(Hold) list; /* service->pending, granted or ended */
 };
 
-int holds_init(Service *s);
+int holds_init(Service *s); /* hold-store.h has what an earlier run has left */
 
-/* Takes the request over, also on failure, and puts the hold into the ledger. Nothing has been told
- * or asked yet: hold_begin() does that. ret_lease is the write end, for the client; NULL for an
- * unattended hold. Refusals: BUSY naming who is in the way, LIMITS_EXCEEDED. */
+/* Takes the request over, also on failure, and puts the hold into the ledger. Monitors have been
+ * asked to give way, nobody has been told: the caller announces it and then calls hold_begin().
+ * ret_lease is the write end, for the client; NULL for an unattended hold. Refusals: BUSY naming
+ * who is in the way, LIMITS_EXCEEDED. */
 int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
              Refusal *why);
 void hold_begin(Hold *h);

@@ -3,6 +3,12 @@
 
 #include <fcntl.h>
 
+int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
+                sd_event_io_handler_t closed, void *userdata) {
+        /* no event is asked for: EPOLLHUP comes in any case, and is all that is wanted */
+        return sd_event_add_io(event, ret_source, ours, 0, closed, userdata);
+}
+
 int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
               sd_event_io_handler_t closed, void *userdata, int *ret_theirs) {
         _cleanup_close_ int ours = -1, theirs = -1;
@@ -12,8 +18,7 @@ int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
                 return -errno;
         ours = fds[0];
         theirs = fds[1];
-        /* no event is asked for: EPOLLHUP comes in any case, and is all that is wanted */
-        r = sd_event_add_io(event, ret_source, ours, 0, closed, userdata);
+        r = lease_watch(event, ours, ret_source, closed, userdata);
         if (r < 0)
                 return r;
         *ret_ours = TAKE_FD(ours);

@@ -17,3 +17,7 @@
  * client. closed is called when its last copy is gone; nobody reads what a client may write. */
 int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
               sd_event_io_handler_t closed, void *userdata, int *ret_theirs);
+
+/* Watches one that was made by an earlier run of the service: ours stays the caller's. */
+int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
+                sd_event_io_handler_t closed, void *userdata);

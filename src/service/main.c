@@ -43,6 +43,8 @@ static int run(const char *config_path) {
                 return r;
         }
         r = service_new(helper, config_path, &service);
+        if (r == -ECANCELED)
+                return 0; /* told to stop while it waited for the bus */
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot start: %s", strerror(-r));
                 return r;

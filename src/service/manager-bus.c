@@ -73,7 +73,7 @@ static int hold_limit(const Service *s, Peer *peer, sd_bus_message *m, HoldReque
         return 0;
 }
 
-static int hold_reply(Hold *h, sd_bus_message *m, int lease) {
+static int hold_reply(Hold *h, sd_bus_message *m, int lease, sd_bus_error *error) {
         int r;
 
         hold_tell_added(h);
@@ -83,7 +83,7 @@ static int hold_reply(Hold *h, sd_bus_message *m, int lease) {
                 r = sd_bus_reply_method_return(m, "o", h->path);
         if (r < 0) {
                 hold_end(h, HOLD_RELEASED);
-                return r;
+                return reply_failure(r, NULL, error);
         }
         hold_begin(h);
         return 1;
@@ -109,7 +109,7 @@ static int handle_hold(sd_bus_message *m, Service *s, bool unattended, sd_bus_er
                 bridges_forget_lock(s, peer->pid);
                 r = hold_new(s, peer, &request, &h, unattended ? NULL : &lease, &why);
         }
-        return r == 0 ? hold_reply(h, m, lease) : reply_failure(r, &why, error);
+        return r == 0 ? hold_reply(h, m, lease, error) : reply_failure(r, &why, error);
 }
 
 static int method_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -120,13 +120,23 @@ static int method_hold_unattended(sd_bus_message *m, void *userdata, sd_bus_erro
         return handle_hold(m, userdata, true, error);
 }
 
-static int append_reading(sd_bus_message *reply, const Counter *c) {
+static int append_reading(sd_bus_message *reply, Counter *c) {
         Reading reading;
         Quality quality;
+        int r;
 
-        group_read(c->set->group, c->event, &reading, &quality);
-        return sd_bus_message_append(reply, "(ttts)", reading.value, reading.enabled,
-                                     reading.running, quality_name(quality));
+        counter_read(c, &reading, &quality);
+        /* part by part: with thousands of them sd-bus' walk over a format is most of it all */
+        r = sd_bus_message_open_container(reply, 'r', "ttts");
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 't', &reading.value);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 't', &reading.enabled);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 't', &reading.running);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 's', quality_name(quality));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 #define READ_COUNTERS_MAX                                                                          \
@@ -187,7 +197,7 @@ static int method_list_events(sd_bus_message *m, void *userdata, sd_bus_error *e
                 r = event_list(&s->pmus, pattern, append_event, reply);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? reply_failure(r, NULL, error) : sd_bus_send(NULL, reply, NULL);
 }
 
 static int method_encode_event(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -70,6 +70,7 @@ static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error
                 r = refuse(&why, REFUSAL_INVALID_ARGS, "'%.64s' is not the path of a hold", path);
                 return reply_failure(r, &why, error);
         }
+        monitor_note_yielded(monitor, hold);
         r = sd_bus_reply_method_return(m, NULL);
         monitor_yielded(monitor, hold);
         return r;

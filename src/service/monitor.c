@@ -45,11 +45,16 @@ static int monitor_signal(const Monitor *monitor, const char *member, sd_bus_mes
         return r < 0 ? r : sd_bus_message_set_destination(*ret, monitor->peer->name);
 }
 
-static void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
+void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char path[64];
 
+        if (hold == 0) { /* for no new one */
+                hold = holds_current(monitor->service);
+                deadline_usec = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
+        }
         monitor->asked_for = hold;
+        monitor_save(monitor, YIELDER_ASKED);
         (void) snprintf(path, sizeof(path), PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, hold);
         /* who cannot be asked does not answer, and becomes an obstacle */
         if (monitor_signal(monitor, "Yield", &m) >= 0 &&
@@ -64,10 +69,13 @@ static int monitor_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
 
 static void monitor_resume(Yielder *y) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        const Monitor *monitor = container_of(y, Monitor, yielder);
+        Monitor *monitor = container_of(y, Monitor, yielder);
 
         if (monitor_signal(monitor, "Resume", &m) >= 0)
                 (void) sd_bus_send(NULL, m, NULL);
+        /* afterwards: if we are killed in between it is told twice, which does no harm, and not
+         * never */
+        monitor_save(monitor, YIELDER_COUNTING);
 }
 
 static void monitor_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
@@ -84,36 +92,66 @@ static const YielderOps monitor_ops = {
         .describe = monitor_describe,
 };
 
+static bool monitor_awaits(const Monitor *monitor, uint64_t hold) {
+        return monitor->yielder.state == YIELDER_ASKED && hold == monitor->asked_for;
+}
+
+void monitor_note_yielded(Monitor *monitor, uint64_t hold) {
+        if (monitor_awaits(monitor, hold))
+                monitor_save(monitor, YIELDER_YIELDED);
+}
+
 void monitor_yielded(Monitor *monitor, uint64_t hold) {
-        if (hold == monitor->asked_for)
+        if (monitor_awaits(monitor, hold))
                 yielder_acknowledge(&monitor->yielder);
 }
 
 /* ---- its life ---- */
 
-static Monitor *monitor_free(Monitor *monitor) {
+Monitor *monitor_allocate(Service *s, uid_t uid, Peer *peer) {
+        Monitor *monitor = calloc(1, sizeof(Monitor));
+
         if (!monitor)
                 return NULL;
+        *monitor = (Monitor){ .yielder.ops = &monitor_ops,
+                              .service = s,
+                              .uid = uid,
+                              .peer = peer ? peer_ref(peer) : NULL,
+                              .lease = -1 };
+        return monitor;
+}
+
+Monitor *monitor_free(Monitor *monitor) {
+        if (!monitor)
+                return NULL;
+        sd_event_source_disable_unref(monitor->again);
         sd_event_source_disable_unref(monitor->lease_source);
         close_fd(monitor->lease);
         scope_request_done(&monitor->what);
         quota_release(&monitor->charge);
-        peer_unref(monitor->peer);
+        if (monitor->peer)
+                peer_unref(monitor->peer);
         free(monitor->path);
         free(monitor->name);
         free(monitor);
         return NULL;
 }
-DEFINE_CLEANUP(Monitor *, monitor_free)
+
+static void monitor_leave(Monitor *monitor) {
+        Service *s = monitor->service;
+
+        tdelete(monitor, &s->monitors, compare_monitors);
+        s->n_monitors--;
+        roster_dismiss(&s->roster, &monitor->yielder);
+}
 
 /* It is gone, and with it what it counted: whoever waited for it waits no more. */
 static void monitor_end(Monitor *monitor) {
         Service *s = monitor->service;
 
+        store_leave(&monitor->item);
         (void) sd_bus_emit_object_removed(s->bus, monitor->path);
-        tdelete(monitor, &s->monitors, compare_monitors);
-        s->n_monitors--;
-        roster_dismiss(&s->roster, &monitor->yielder);
+        monitor_leave(monitor);
         /* in a partial hold another one may go on in its place */
         (void) roster_apply(&s->roster, holds_current(s),
                             now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
@@ -123,6 +161,36 @@ static void monitor_end(Monitor *monitor) {
 
 static int monitor_lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         monitor_end(userdata);
+        return 0;
+}
+
+int monitor_watch_lease(Monitor *monitor, int lease) {
+        int r = lease_watch(monitor->service->event, lease, &monitor->lease_source,
+                            monitor_lease_closed, monitor);
+
+        if (r >= 0)
+                monitor->lease = lease;
+        return r;
+}
+
+int monitor_enter(Monitor *monitor, uint64_t id) {
+        Service *s = monitor->service;
+        bool yielded;
+        int r;
+
+        monitor->id = id;
+        if (asprintf(&monitor->path, PERFALLOC_OBJECT_PATH "/monitor/%" PRIu64, id) < 0) {
+                monitor->path = NULL;
+                return -ENOMEM;
+        }
+        if (!tsearch(monitor, &s->monitors, compare_monitors))
+                return -ENOMEM;
+        r = roster_enroll(&s->roster, &monitor->yielder, &yielded);
+        if (r < 0) {
+                tdelete(monitor, &s->monitors, compare_monitors);
+                return r;
+        }
+        s->n_monitors++;
         return 0;
 }
 
@@ -167,7 +235,6 @@ static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
 
 static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
         Service *s = monitor->service;
-        bool yielded;
         int r;
 
         r = quota_charge(&s->quota, monitor->uid, QUOTA_MONITORS, 1, &monitor->charge, why);
@@ -177,31 +244,21 @@ static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
                       monitor, ret_lease);
         if (r < 0)
                 return r;
-        monitor->id = serial_next(&s->serial, SERIAL_MONITOR);
-        if (asprintf(&monitor->path, PERFALLOC_OBJECT_PATH "/monitor/%" PRIu64, monitor->id) < 0 ||
-            !tsearch(monitor, &s->monitors, compare_monitors))
-                return -ENOMEM;
-        r = roster_enroll(&s->roster, &monitor->yielder, &yielded);
-        if (r < 0) {
-                tdelete(monitor, &s->monitors, compare_monitors);
+        r = monitor_enter(monitor, serial_next(&s->serial, SERIAL_MONITOR));
+        if (r < 0)
                 return r;
-        }
-        s->n_monitors++;
+        /* it counts, and if it has to yield it is asked to */
+        monitor_enter_store(monitor);
         return 0;
 }
 
 static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret, int *ret_lease,
                        Refusal *why) {
-        _cleanup_(monitor_freep) Monitor *monitor = calloc(1, sizeof(Monitor));
+        _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(s, peer->uid, peer);
         int r;
 
         if (!monitor)
                 return -ENOMEM;
-        *monitor = (Monitor){ .yielder.ops = &monitor_ops,
-                              .service = s,
-                              .uid = peer->uid,
-                              .peer = peer_ref(peer),
-                              .lease = -1 };
         r = monitor_read(monitor, m, why);
         if (r == 0)
                 r = quota_check(&s->quota, peer->uid, QUOTA_MONITORS, 1, why);
@@ -232,7 +289,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
         r = sd_bus_reply_method_return(m, "oh", monitor->path, lease);
         if (r < 0) {
                 monitor_end(monitor);
-                return r;
+                return reply_failure(r, NULL, error);
         }
         /* It counts, and somebody holds what it counts with: no grant waited for it, so it is told
          * now. */
@@ -259,7 +316,7 @@ static void monitor_match(const void *node, VISIT which, void *userdata) {
                 search->found = monitor;
 }
 
-static void monitors_end(Service *s, const Peer *peer) {
+void monitors_forget_peer(Service *s, Peer *peer) {
         while (s->n_monitors > 0) {
                 MonitorSearch search = { .peer = peer };
 
@@ -270,10 +327,13 @@ static void monitors_end(Service *s, const Peer *peer) {
         }
 }
 
-void monitors_forget_peer(Service *s, Peer *peer) {
-        monitors_end(s, peer);
-}
-
 void monitors_done(Service *s) {
-        monitors_end(s, NULL);
+        while (s->n_monitors > 0) {
+                MonitorSearch search = {};
+
+                twalk_r(s->monitors, monitor_match, &search);
+                search.found->yielder.state = YIELDER_COUNTING; /* nobody waits for it any more */
+                monitor_leave(search.found);
+                monitor_free(search.found);
+        }
 }

@@ -8,14 +8,27 @@
 
 #include "service/options.h"
 
-bool object_path_number(const char *path, const char *kind, uint64_t *ret) {
-        char again[64];
-        const char *slash = strrchr(path, '/');
-        uint64_t id = slash ? strtoull(slash + 1, NULL, 10) : 0;
+/* The rest behind the prefix, NULL without it. */
+static const char *text_after(const char *text, const char *prefix) {
+        size_t n = strlen(prefix);
 
-        (void) snprintf(again, sizeof(again), PERFALLOC_OBJECT_PATH "/%s/%" PRIu64, kind, id);
-        if (id == 0 || strcmp(path, again) != 0)
+        return strncmp(text, prefix, n) == 0 ? text + n : NULL;
+}
+
+bool object_path_number(const char *path, const char *kind, uint64_t *ret) {
+        const char *p = text_after(path, PERFALLOC_OBJECT_PATH "/");
+        uint64_t id = 0;
+
+        p = p ? text_after(p, kind) : NULL;
+        if (!p || p[0] != '/' || p[1] == '0' || p[1] == '\0')
                 return false;
+        while (*++p) {
+                unsigned digit = (unsigned char) *p - '0';
+
+                if (digit > 9 || __builtin_mul_overflow(id, 10, &id) ||
+                    __builtin_add_overflow(id, digit, &id))
+                        return false;
+        }
         *ret = id;
         return true;
 }

@@ -246,7 +246,10 @@ static int events_read(Service *s, char **strings, OpeningRequest *q, Refusal *w
         if (!q->events)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                int r = event_parse(&s->pmus, strings[i], &q->events[i], why);
+                /* many are asked for in one go when they are all the same */
+                bool again = i > 0 && strcmp(strings[i], strings[i - 1]) == 0;
+                int r = again ? event_copy(&q->events[i], &q->events[i - 1])
+                              : event_parse(&s->pmus, strings[i], &q->events[i], why);
 
                 if (r != 0)
                         return r;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/attaching.h"
+#include "service/counter-store.h"
 #include "service/hold.h"
 #include "service/opening-request.h"
 #include "service/reply.h"
@@ -172,15 +173,19 @@ static int opening_make_counters(Opening *o, sd_bus_message *reply) {
 /* All is open and allowed: from here on it counts. */
 static int opening_finish(Opening *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(o->m, &reply);
+        _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
+        int r = groups ? sd_bus_message_new_method_return(o->m, &reply) : -ENOMEM;
 
         if (r >= 0)
                 r = opening_make_counters(o, reply);
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < o->n_sets; i++)
+                groups[i] = o->sets[i]->group;
         if (o->request.start)
-                for (size_t i = 0; i < o->n_sets; i++)
-                        group_start(o->sets[i]->group);
+                groups_start(groups, o->n_sets);
+        for (size_t i = 0; i < o->n_sets; i++)
+                counter_set_save(o->sets[i]);
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
@@ -199,7 +204,7 @@ static void opening_attached(void *userdata, int r, const Refusal *why) {
         Opening *o = userdata;
 
         if ((!o->opened && r == 0) || opening_asks_more(o, r))
-                r = MIN(sd_bus_enqueue_for_read(o->service->bus, o->m), 0);
+                r = turns_again(o->service->turns, o->m);
         else if (r == 0)
                 r = opening_finish(o);
         if (r != 0)

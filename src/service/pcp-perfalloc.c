@@ -7,6 +7,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "service/bridges.h"
 #include "service/hold-tell.h"
 #include "service/hold.h"
 #include "service/log.h"
@@ -78,14 +79,20 @@ static void perfalloc_begin(PcpPerfalloc *p) {
         int r;
 
         r = request_make(s, who.uid, &request, &why);
-        if (r == 0)
+        if (r == 0) {
+                /* known before it is there: else nobody would end it if the service were killed
+                 * in between */
+                p->hold = s->serial.next[SERIAL_HOLD];
+                bridges_perfalloc_changed(s);
                 r = hold_new(s, &who, &request, &h, NULL, &why);
+        }
         if (r != 0) {
+                p->hold = 0;
+                bridges_perfalloc_changed(s);
                 log_plain(LOG_WARNING, "Nobody gives way to pid %d, which has PCP's lock: %s",
                           (int) p->pid, r < 0 ? strerror(-r) : why.text);
                 return;
         }
-        p->hold = h->id;
         hold_tell_added(h);
         hold_begin(h);
 }
@@ -96,6 +103,7 @@ static void perfalloc_end(PcpPerfalloc *p) {
         p->hold = 0;
         if (h)
                 hold_end(h, HOLD_LEASE_CLOSED);
+        bridges_perfalloc_changed(p->service);
 }
 
 /* A hold that somebody else has ended does not come back before the lock was free. */
@@ -105,6 +113,7 @@ static void perfalloc_look(PcpPerfalloc *p) {
         if (pid == p->pid || (pid != 0 && perfalloc_hold(p)))
                 return;
         p->pid = pid;
+        bridges_perfalloc_changed(p->service);
         if (pid == 0)
                 perfalloc_end(p);
         else if (!has_hold(p->service, pid))
@@ -190,27 +199,44 @@ static int perfalloc_build(PcpPerfalloc *p, const char *path) {
         if (!p->name)
                 return -ENOMEM;
         slash[slash == directory] = '\0';
+        /* the first look is when the loop runs, before anybody is answered: what follows from it is
+         * told */
         r = sd_event_add_time(p->service->event, &p->timer, CLOCK_MONOTONIC, 0, LOOK_FIRST_USEC,
                               perfalloc_timed, p);
         if (r >= 0)
-                r = sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+                r = sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IMPORTANT);
         return r < 0 ? r : perfalloc_watch(p, directory);
 }
 
-int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, PcpPerfalloc **ret) {
+static const PackField perfalloc_fields[] = {
+        PACK_FIELD(PACK_U32, "perfalloc_pid", PcpPerfalloc, pid),
+        PACK_FIELD(PACK_U64, "perfalloc_hold", PcpPerfalloc, hold),
+};
+
+bool pcp_perfalloc_is_kept(const PcpPerfalloc *p) {
+        return p && (p->pid != 0 || p->hold != 0);
+}
+
+void pcp_perfalloc_pack(const PcpPerfalloc *p, Pack *pack) {
+        if (p)
+                pack_struct(pack, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p);
+}
+
+int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, const Unpack *past,
+                      PcpPerfalloc **ret) {
         PcpPerfalloc *p = calloc(1, sizeof(PcpPerfalloc));
         int r;
 
         if (!p)
                 return -ENOMEM;
         *p = (PcpPerfalloc){ .service = s, .lock = lock, .look_usec = LOOK_LAST_USEC };
-        r = perfalloc_build(p, path);
+        r = past ? unpack_struct(past, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p) : 0;
+        if (r >= 0)
+                r = perfalloc_build(p, path);
         if (r < 0) {
                 pcp_perfalloc_free(p);
                 return r;
         }
-        perfalloc_look(p);
-        perfalloc_look_later(p);
         *ret = p;
         return 0;
 }
@@ -219,11 +245,17 @@ PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p) {
         if (!p)
                 return NULL;
         perfalloc_end(p);
+        pcp_perfalloc_drop(p);
+        return NULL;
+}
+
+void pcp_perfalloc_drop(PcpPerfalloc *p) {
+        if (!p)
+                return;
         sd_event_source_disable_unref(p->events);
         sd_event_source_disable_unref(p->timer);
         free(p->name);
         free(p);
-        return NULL;
 }
 
 void pcp_perfalloc_forget(PcpPerfalloc *p, pid_t pid) {

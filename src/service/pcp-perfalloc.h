@@ -11,16 +11,26 @@
  * comes after the opening. Nothing is done while nobody touches it.
  */
 
+#include "core/pack.h"
 #include "service/service.h"
 #include "yield/bridge.h"
 
 typedef struct PcpPerfalloc PcpPerfalloc;
 
-/* lock is a bridge of pcp_lock_new() for path, and must outlive this. */
-int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, PcpPerfalloc **ret);
+/* lock is a bridge of pcp_lock_new() for path, and must outlive this. past: what
+ * pcp_perfalloc_pack() has written in an earlier run; NULL: nothing. */
+int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, const Unpack *past,
+                      PcpPerfalloc **ret);
 
 /* Ends the hold that there may be. Returns NULL. */
 PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p);
+
+/* Frees it alone, at the end of the service: the hold goes on. */
+void pcp_perfalloc_drop(PcpPerfalloc *p);
+
+/* Whether there is somebody, who has to be known after a restart. NULL: no. */
+bool pcp_perfalloc_is_kept(const PcpPerfalloc *p);
+void pcp_perfalloc_pack(const PcpPerfalloc *p, Pack *pack);
 
 /* This process asks for a hold of its own (perfalloc -f FILE): the lock is no reason for another
  * one. */

@@ -164,7 +164,7 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
 /* Has the next target looked at; after the last one the message goes back to its handler. */
 static int persistent_call_next(PersistentCall *c) {
         if (c->other || c->n_inspected == c->n_pidfds)
-                return MIN(sd_bus_enqueue_for_read(c->service->bus, c->m), 0);
+                return turns_again(c->service->turns, c->m);
         return helper_inspect(c->service->helper, c->pidfds[c->n_inspected],
                               persistent_call_inspected, c, &c->job);
 }

@@ -49,6 +49,7 @@ static int probe_call_step(ProbeCall *c) {
         c->cpu = (unsigned) cpu + 1;
         if (!cpuset_has(&c->service->pmus.online, (unsigned) cpu))
                 return 1;
+        store_settle(c->service->store);
         n = probe_free_now(c->pmu, (unsigned) cpu, c->pmu->counters);
         if (n == -ENODEV)
                 return 1; /* it has just gone offline */

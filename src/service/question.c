@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#define AGAIN_USEC (10 * USEC_PER_MSEC)
+
 static int question_compare(const void *a, const void *b) {
         uintptr_t x = (uintptr_t) ((const Question *) a)->m,
                   y = (uintptr_t) ((const Question *) b)->m;
@@ -62,16 +64,25 @@ void question_free(Question *q) {
         free(q);
 }
 
-/* The message goes back to its handler. */
+/* The message goes back to its handler, which may have begun something that only it can end: so it
+ * is not answered from here when the queue has no room for it, but tried again. */
 static void question_finish(Question *q) {
-        int r;
+        Questions *qs = q->questions;
 
         question_set_state(q, QUESTION_ANSWERED);
-        r = sd_bus_enqueue_for_read(q->questions->bus, q->m);
-        if (r < 0) {
-                (void) sd_bus_reply_method_errno(q->m, r, NULL);
-                question_free(q);
-        }
+        if (sd_bus_enqueue_for_read(qs->bus, q->m) >= 0)
+                return;
+        question_set_state(q, QUESTION_STUCK);
+        (void) sd_event_source_set_time_relative(qs->again, AGAIN_USEC);
+        (void) sd_event_source_set_enabled(qs->again, SD_EVENT_ONESHOT);
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        Questions *qs = userdata;
+
+        for (size_t n = qs->n[QUESTION_STUCK]; n > 0; n--)
+                question_finish(TAILQ_FIRST(&qs->lists[QUESTION_STUCK]));
+        return 0;
 }
 
 static void question_fail(Question *q, int fault) {
@@ -207,8 +218,9 @@ int question_start(Question *q, unsigned actions, const Details *details, bool q
                 return 0;
         if (r == FAIRQUEUE_FULL)
                 r = refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                           "%u calls of user %lu wait for polkit already, as many as may: wait for "
-                           "their answers, or let go of some",
+                           "%u calls of user %lu wait for polkit already, as many as may "
+                           "(PendingCallsPerUser= in perfallocd.conf): wait for their answers, or "
+                           "let go of some",
                            q->questions->checks.queue.waiting_max, (unsigned long) q->peer->uid);
         question_free(q);
         return r;
@@ -223,6 +235,12 @@ int questions_init(Questions *qs, sd_bus *bus) {
         r = checks_init(&qs->checks, bus);
         if (r < 0)
                 return r;
+        r = sd_event_add_time(sd_bus_get_event(bus), &qs->again, CLOCK_MONOTONIC, 0, 1, on_again,
+                              qs);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(qs->again, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         return consents_init(&qs->consents, sd_bus_get_event(bus));
 }
 
@@ -230,6 +248,7 @@ void questions_done(Questions *qs) {
         for (size_t i = 0; i < _QUESTION_STATE_MAX; i++)
                 while (!TAILQ_EMPTY(&qs->lists[i]))
                         question_free(TAILQ_FIRST(&qs->lists[i]));
+        qs->again = sd_event_source_disable_unref(qs->again);
         checks_done(&qs->checks);
         consents_done(&qs->consents);
         qs->bus = sd_bus_unref(qs->bus);

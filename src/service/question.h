@@ -16,6 +16,7 @@ typedef struct Questions Questions;
 typedef enum QuestionState {
         QUESTION_NEW,
         QUESTION_ASKING,   /* polkit is being asked */
+        QUESTION_STUCK,    /* polkit has answered; there was no room for the message in the queue */
         QUESTION_ANSWERED, /* the message is in the queue again */
         QUESTION_RUNNING,  /* its handler runs again, or has just done so */
         _QUESTION_STATE_MAX,
@@ -50,6 +51,7 @@ struct Questions {
         void *by_message; /* tree of Question */
         struct QuestionList lists[_QUESTION_STATE_MAX];
         size_t n[_QUESTION_STATE_MAX];
+        sd_event_source *again; /* those that are stuck are tried again */
 };
 
 /* The bus has to be attached to an event loop. */

@@ -15,6 +15,16 @@ int sampled_new(Counter *c, Sampled **ret) {
         return 0;
 }
 
+int sampled_new_closed(uint64_t id, const Reading *last, Sampled **ret) {
+        Sampled *s = malloc(sizeof(Sampled));
+
+        if (!s)
+                return -ENOMEM;
+        *s = (Sampled){ .n_ref = 1, .id = id, .reading = *last, .quality = QUALITY_UNMEASURED };
+        *ret = s;
+        return 0;
+}
+
 Sampled *sampled_unref(Sampled *s) {
         if (--s->n_ref > 0)
                 return NULL;
@@ -29,7 +39,7 @@ void sampled_read(Sampled *s, uint64_t instant) {
                 return;
         s->instant = instant;
         if (s->counter)
-                group_read(s->counter->set->group, s->counter->event, &s->reading, &s->quality);
+                counter_read(s->counter, &s->reading, &s->quality);
 }
 
 void sampled_forget_counter(Counter *c) {

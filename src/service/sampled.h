@@ -24,6 +24,9 @@ struct Sampled {
 int sampled_new(Counter *c, Sampled **ret);
 Sampled *sampled_unref(Sampled *s);
 
+/* Likewise, for a counter that was closed before the service was restarted. */
+int sampled_new_closed(uint64_t id, const Reading *last, Sampled **ret);
+
 /* Brings reading and quality up to date, unless that was done for this instant already. Instants
  * are numbers that grow. What was closed keeps its last reading, and is unmeasured. */
 void sampled_read(Sampled *s, uint64_t instant);

@@ -127,9 +127,10 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return reply_failure(r, &why, error);
         sampler_announce(a);
         r = sd_bus_reply_method_return(m, "oh", a->path, stream);
-        if (r < 0)
-                sampler_free(a);
-        return r;
+        if (r >= 0)
+                return r;
+        sampler_free(a);
+        return reply_failure(r, NULL, error);
 }
 
 int sampler_call_block(sd_bus_message *m, void *userdata, sd_bus_error *error) {

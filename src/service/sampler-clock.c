@@ -2,7 +2,6 @@
 #include "sampler-clock.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -16,10 +15,11 @@ static uint64_t now_nsec(void) {
 }
 
 static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_t instant) {
-        struct perfalloc_reading *reading = a->record->readings;
+        struct perfalloc_sample *record = a->tally.record;
+        struct perfalloc_reading *reading = record->readings;
 
-        a->record->tick = slot;
-        a->record->boottime_nsec = nsec;
+        record->tick = slot;
+        record->boottime_nsec = nsec;
         for (size_t i = 0; i < a->n_counters; i++, reading++) {
                 Sampled *s = a->counters[i];
 
@@ -34,20 +34,22 @@ static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_
 /* False when the reader is gone. One who is slow, or whose record the kernel has no memory for,
  * loses it. */
 static bool sampler_send(Sampler *a) {
-        a->record->missed = tick_count_missed(&a->streamed, a->record->tick);
-        if (send(a->stream, a->record, PERFALLOC_SAMPLE_SIZE(a->n_counters),
-                 MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-                tick_count_tell(&a->streamed, a->record->tick);
-        else if (errno == EPIPE || errno == ECONNRESET)
-                return false;
-        return true;
+        TickCount after = a->streamed;
+        int r;
+
+        a->tally.record->missed = tick_count_missed(&a->streamed, a->tally.record->tick);
+        tick_count_tell(&after, a->tally.record->tick);
+        r = tally_send(&a->tally, a->stream, &after);
+        if (r >= 0)
+                a->streamed = after;
+        return r != -EPIPE && r != -ECONNRESET;
 }
 
 static int append_readings(sd_bus_message *m, const Sampler *a) {
         int r = sd_bus_message_open_container(m, 'a', "(ttts)");
 
         for (size_t i = 0; i < a->n_counters && r >= 0; i++) {
-                const struct perfalloc_reading *reading = &a->record->readings[i];
+                const struct perfalloc_reading *reading = &a->tally.record->readings[i];
 
                 r = sd_bus_message_append(m, "(ttts)", reading->value, reading->enabled_nsec,
                                           reading->running_nsec,
@@ -56,28 +58,43 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Whether the owner has not had his bytes of signals for now: about what a message takes. */
+static bool sampler_may_signal(const Sampler *a) {
+        Service *s = a->service;
+        uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
+
+        return a->client->peer->uid == 0 ||
+               allowance_take(&s->samplers->signals, a->client->peer->uid,
+                              now_usec(CLOCK_MONOTONIC), bytes,
+                              s->quota.limits[QUOTA_SIGNAL_BYTES]);
+}
+
 /* To the owner alone; a signal that cannot be sent is missed too. */
 static void sampler_signal(Sampler *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint64_t slot = a->record->tick, n_queued;
+        uint64_t slot = a->tally.record->tick, n_queued;
         int r;
 
         r = sd_bus_get_n_queued_write(a->service->bus, &n_queued);
-        if (r < 0 || n_queued > SIGNALS_QUEUED_MAX)
+        if (r < 0 || n_queued > SIGNALS_QUEUED_MAX || !sampler_may_signal(a))
                 return;
         r = sd_bus_message_new_signal(a->service->bus, &m, a->path, PERFALLOC_SAMPLER_INTERFACE,
                                       "Sample");
         if (r >= 0)
-                r = sd_bus_message_append(m, "ttt", slot, a->record->boottime_nsec,
+                r = sd_bus_message_append(m, "ttt", slot, a->tally.record->boottime_nsec,
                                           tick_count_missed(&a->signalled, slot));
         if (r >= 0)
                 r = append_readings(m, a);
         if (r >= 0)
                 r = sd_bus_message_set_destination(m, a->client->peer->name);
-        if (r >= 0)
-                r = sd_bus_send(a->service->bus, m, NULL);
+        if (r < 0)
+                return;
+        tally_set_signalled(&a->tally, slot + 1);
+        r = sd_bus_send(a->service->bus, m, NULL);
         if (r >= 0)
                 tick_count_tell(&a->signalled, slot);
+        else
+                tally_set_signalled(&a->tally, a->signalled.next);
 }
 
 static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {

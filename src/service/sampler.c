@@ -20,7 +20,7 @@ static SamplerClient *client_find(const Samplers *all, const Peer *peer) {
         return NULL;
 }
 
-static int client_get(Samplers *all, Peer *peer, SamplerClient **ret) {
+int sampler_client_get(Samplers *all, Peer *peer, SamplerClient **ret) {
         SamplerClient *c = client_find(all, peer);
 
         if (peer->gone)
@@ -37,13 +37,21 @@ static int client_get(Samplers *all, Peer *peer, SamplerClient **ret) {
         return 0;
 }
 
-static void client_free(Samplers *all, SamplerClient *c) {
-        c->blocked = true; /* it stays while its samplers go */
-        while (!LIST_EMPTY(&c->samplers))
-                sampler_free(LIST_FIRST(&c->samplers));
+static void client_remove(SamplerClient *c) {
         LIST_REMOVE(c, clients);
         peer_unref(c->peer);
         free(c);
+}
+
+static void client_free(Samplers *all, SamplerClient *c) {
+        bool was_blocked = c->blocked;
+
+        c->blocked = true; /* it stays while its samplers go */
+        while (!LIST_EMPTY(&c->samplers))
+                sampler_free(LIST_FIRST(&c->samplers));
+        client_remove(c);
+        if (was_blocked)
+                samplers_save_blocked(all);
         service_touch(all->service);
 }
 
@@ -55,11 +63,14 @@ static void client_free_unused(Samplers *all, SamplerClient *c) {
 int samplers_block(Service *s, Peer *peer) {
         SamplerClient *c;
         Sampler *a;
-        int r = client_get(s->samplers, peer, &c);
+        int r = sampler_client_get(s->samplers, peer, &c);
 
         if (r < 0)
                 return r;
-        c->blocked = true;
+        if (!c->blocked) {
+                c->blocked = true;
+                samplers_save_blocked(s->samplers);
+        }
         LIST_FOREACH (a, &c->samplers, samplers)
                 schedule_move(&s->samplers->schedule, &a->entry, SCHEDULE_NEVER);
         sampler_clock_set(s->samplers);
@@ -72,7 +83,10 @@ void samplers_unblock(Service *s, Peer *peer) {
 
         if (!c)
                 return;
-        c->blocked = false;
+        if (c->blocked) {
+                c->blocked = false;
+                samplers_save_blocked(s->samplers);
+        }
         LIST_FOREACH (a, &c->samplers, samplers)
                 schedule_move(&s->samplers->schedule, &a->entry, tick_due(&a->tick));
         sampler_clock_set(s->samplers);
@@ -137,10 +151,8 @@ Sampler *sampler_find(Service *s, uint64_t id) {
 
 static int sampler_take_counters(Sampler *a, const SamplerOptions *o) {
         a->counters = calloc(MAX(o->n_counters, 1u), sizeof(Sampled *));
-        a->record = calloc(1, PERFALLOC_SAMPLE_SIZE(o->n_counters));
-        if (!a->counters || !a->record)
+        if (!a->counters)
                 return -ENOMEM;
-        a->record->n_readings = o->n_counters;
         for (; a->n_counters < o->n_counters; a->n_counters++) {
                 int r = sampled_new(o->counters[a->n_counters], &a->counters[a->n_counters]);
 
@@ -156,26 +168,36 @@ static int stream_hung_up(sd_event_source *source, int fd, uint32_t revents, voi
         return 0;
 }
 
+int sampler_watch_stream(Sampler *a, int stream) {
+        int r = sd_event_add_io(a->service->event, &a->hangup, stream, 0, stream_hung_up, a);
+
+        if (r >= 0)
+                a->stream = stream;
+        return r;
+}
+
 static int sampler_open_stream(Sampler *a, int *ret_reader) {
-        _cleanup_close_ int reader = -1;
+        _cleanup_close_ int stream = -1, reader = -1;
         int fds[2], r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
-        a->stream = fds[0];
+        stream = fds[0];
         reader = fds[1];
         /* Nothing is to be sent to us: least of all the reader's own end, which would then never
          * hang up. */
-        if (shutdown(a->stream, SHUT_RD) < 0)
+        if (shutdown(stream, SHUT_RD) < 0)
                 return -errno;
-        r = sd_event_add_io(a->service->event, &a->hangup, a->stream, 0, stream_hung_up, a);
+        r = sampler_watch_stream(a, stream);
         if (r < 0)
                 return r;
+        (void) TAKE_FD(stream);
         *ret_reader = TAKE_FD(reader);
         return 0;
 }
 
-static int sampler_enter(Sampler *a, Samplers *all) {
+int sampler_enter(Sampler *a) {
+        Samplers *all = a->service->samplers;
         int r;
 
         a->entry = (ScheduleEntry){
@@ -194,39 +216,53 @@ static int sampler_enter(Sampler *a, Samplers *all) {
         return 0;
 }
 
+Sampler *sampler_allocate(Service *s) {
+        Sampler *a = calloc(1, sizeof(Sampler));
+
+        if (a)
+                *a = (Sampler){ .service = s, .stream = -1 };
+        return a;
+}
+
+int sampler_give(Sampler *a, SamplerClient *client, uint64_t id) {
+        a->client = client;
+        LIST_INSERT_HEAD(&client->samplers, a, samplers);
+        a->id = id;
+        if (asprintf(&a->path, PERFALLOC_OBJECT_PATH "/sampler/%" PRIu64, id) < 0) {
+                a->path = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
 int sampler_new(Service *s, Peer *peer, const SamplerOptions *o, Sampler **ret, int *ret_stream,
                 Refusal *why) {
-        _cleanup_(sampler_freep) Sampler *a = calloc(1, sizeof(Sampler));
-        _cleanup_close_ int reader = -1;
+        _cleanup_(sampler_freep) Sampler *a = sampler_allocate(s);
+        _cleanup_close_ int reader = -1, tally = -1;
+        SamplerClient *client;
         int r;
 
         if (!a)
                 return -ENOMEM;
-        *a = (Sampler){
-                .service = s,
-                .tick = { .start_usec = o->start_usec, .interval_usec = o->interval_usec },
-                .signal = o->signal,
-                .stream = -1,
-        };
+        a->tick = (Tick){ .start_usec = o->start_usec, .interval_usec = o->interval_usec };
+        a->signal = o->signal;
         r = quota_charge(&s->quota, peer->uid, QUOTA_SAMPLERS, 1, &a->charge, why);
         if (r != 0)
                 return r;
-        r = client_get(s->samplers, peer, &a->client);
-        if (r < 0)
-                return r;
-        LIST_INSERT_HEAD(&a->client->samplers, a, samplers);
-        a->id = serial_next(&s->serial, SERIAL_SAMPLER);
-        if (asprintf(&a->path, PERFALLOC_OBJECT_PATH "/sampler/%" PRIu64, a->id) < 0) {
-                a->path = NULL;
-                return -ENOMEM;
-        }
-        r = sampler_take_counters(a, o);
+        r = sampler_client_get(s->samplers, peer, &client);
+        if (r >= 0)
+                r = sampler_give(a, client, serial_next(&s->serial, SERIAL_SAMPLER));
+        if (r >= 0)
+                r = sampler_take_counters(a, o);
+        if (r >= 0)
+                r = tally_new(o->n_counters, &a->tally, &tally);
         if (r >= 0)
                 r = sampler_open_stream(a, &reader);
         if (r >= 0)
-                r = sampler_enter(a, s->samplers);
+                r = sampler_enter(a);
         if (r < 0)
                 return r;
+        sampler_enter_store(a, tally);
         *ret_stream = TAKE_FD(reader);
         *ret = TAKE_PTR(a);
         return 0;
@@ -243,30 +279,47 @@ static void sampler_leave(Sampler *a, Samplers *all) {
         tdelete(a, &all->tree, compare_samplers);
 }
 
-Sampler *sampler_free(Sampler *a) {
-        Samplers *all;
-
-        if (!a)
-                return NULL;
-        all = a->service->samplers;
-        if (a->announced)
-                (void) sd_bus_emit_object_removed(a->service->bus, a->path);
+/* What is kept of it stays with systemd. */
+static void sampler_destroy(Sampler *a) {
         if (a->entered)
-                sampler_leave(a, all);
-        if (a->client) {
+                sampler_leave(a, a->service->samplers);
+        if (a->client)
                 LIST_REMOVE(a, samplers);
-                client_free_unused(all, a->client);
-        }
         sd_event_source_disable_unref(a->hangup);
         close_fd(a->stream);
         for (size_t i = 0; i < a->n_counters; i++)
                 sampled_unref(a->counters[i]);
         quota_release(&a->charge);
+        tally_done(&a->tally);
         free(a->counters);
-        free(a->record);
         free(a->path);
         free(a);
+}
+
+Sampler *sampler_discard(Sampler *a) {
+        Samplers *all;
+        SamplerClient *client;
+
+        if (!a)
+                return NULL;
+        all = a->service->samplers;
+        client = a->client;
+        store_leave(&a->item);
+        sampler_destroy(a);
+        if (client)
+                client_free_unused(all, client);
         return NULL;
+}
+
+Sampler *sampler_free(Sampler *a) {
+        if (!a)
+                return NULL;
+        if (a->announced)
+                (void) sd_bus_emit_object_removed(a->service->bus, a->path);
+        /* a copy is kept for some time yet: the reader need not wait for its end */
+        if (a->stream >= 0)
+                (void) shutdown(a->stream, SHUT_WR);
+        return sampler_discard(a);
 }
 
 /* ---- start and end ---- */
@@ -284,8 +337,13 @@ void samplers_done(Service *s) {
 
         if (!all)
                 return;
-        while (!LIST_EMPTY(&all->clients))
-                client_free(all, LIST_FIRST(&all->clients));
+        while (!LIST_EMPTY(&all->clients)) {
+                SamplerClient *c = LIST_FIRST(&all->clients);
+
+                while (!LIST_EMPTY(&c->samplers))
+                        sampler_destroy(LIST_FIRST(&c->samplers));
+                client_remove(c);
+        }
         schedule_done(&all->schedule);
         sampler_clock_done(all);
         free(all);

@@ -18,8 +18,11 @@
 
 #include "core/schedule.h"
 #include "core/tick.h"
+#include "service/allowance.h"
 #include "service/sampled.h"
 #include "service/service.h"
+#include "service/store.h"
+#include "service/tally.h"
 
 typedef struct Sampler Sampler;
 typedef struct SamplerClient SamplerClient;
@@ -46,6 +49,8 @@ struct Samplers {
         uint64_t armed_usec;      /* what the timer is set to, TICK_NEVER when it is not */
         uint64_t not_before_usec; /* when it may go off again */
         uint64_t instant;         /* of the last reading, a number */
+        StoreItem blocked;        /* while any client is */
+        Allowances signals;       /* bytes of them, by user */
 };
 
 struct Sampler {
@@ -67,8 +72,9 @@ struct Sampler {
 
         size_t n_counters;
         Sampled **counters;
-        struct perfalloc_sample *record; /* the last one, with room for all readings */
-        LIST_ENTRY(Sampler) samplers;    /* of its client */
+        Tally tally; /* with the last record */
+        StoreItem item;
+        LIST_ENTRY(Sampler) samplers; /* of its client */
 };
 
 struct SamplerOptions {
@@ -105,4 +111,26 @@ bool samplers_are_idle(const Service *s);
 
 int samplers_init(Service *s);
 int sampler_bus_register(Service *s);
+
+/* For the end of the service: nobody is told. */
 void samplers_done(Service *s);
+
+/* ---- across restarts (sampler-store.c) ---- */
+
+/* From now on it is kept; at a tick, its tally is all that changes. */
+void sampler_enter_store(Sampler *a, int tally);
+void samplers_save_blocked(Samplers *all);
+
+/* Clients and samplers of an earlier run, when the counters are there. Their grids go on; what was
+ * missed in between the next record tells. -ENOMEM. */
+int samplers_restore(Service *s);
+
+/* ---- from sampler.c ---- */
+
+int sampler_client_get(Samplers *all, Peer *peer, SamplerClient **ret);
+Sampler *sampler_allocate(Service *s);
+int sampler_give(Sampler *a, SamplerClient *client, uint64_t id);
+int sampler_watch_stream(Sampler *a, int stream); /* takes it over on success */
+int sampler_enter(Sampler *a);                    /* from now on it ticks */
+Sampler *sampler_discard(Sampler *a);             /* sampler_free(), but nobody is told */
+DEFINE_CLEANUP(Sampler *, sampler_discard)

@@ -126,3 +126,83 @@ void scope_request_done(ScopeRequest *q) {
         free(q->cpus);
         *q = SCOPE_REQUEST_NULL;
 }
+
+/* ---- across restarts ---- */
+
+void scope_request_pack(Pack *p, const ScopeRequest *q, const PmuTable *pmus) {
+        for (size_t i = 0; i < q->scope.n_parts; i++) {
+                const ScopePart *part = &q->scope.parts[i];
+                _cleanup_free_ char *cpus = NULL;
+                size_t begin = pack_begin(p, "part");
+
+                if (cpuset_format(&part->cpus, &cpus) < 0)
+                        p->failed = true;
+                pack_string(p, "pmu", pmus->pmus[part->pmu].name);
+                pack_string(p, "cpus", cpus);
+                pack_end(p, begin);
+        }
+        for (char **name = q->pmus; name && *name; name++) {
+                size_t begin = pack_begin(p, "pmu");
+
+                pack_string(p, "name", *name);
+                pack_end(p, begin);
+        }
+        pack_string(p, "cpus", q->cpus);
+}
+
+static int unpack_part(const Unpack *u, const PmuTable *pmus, Scope *scope) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        const char *name = unpack_string(u, "pmu"), *list = unpack_string(u, "cpus");
+        const Pmu *pmu = name ? pmu_table_find(pmus, name) : NULL;
+        _cleanup_(cpuset_done) CpuSet there = CPUSET_NULL;
+        int r;
+
+        if (!pmu || !list)
+                return 0;
+        r = cpuset_parse(&cpus, list, NULL);
+        if (r > 0)
+                return -EBADMSG;
+        if (r == 0)
+                r = cpuset_intersect(&there, &cpus, &pmu->cpus);
+        if (r < 0 || cpuset_is_empty(&there))
+                return r;
+        return scope_add(scope, pmu->index, &there);
+}
+
+static int unpack_names(const Unpack *u, char ***ret) {
+        size_t place = 0, n = 0;
+        Unpack pmu;
+
+        while (unpack_next(u, "pmu", &place, &pmu))
+                n++;
+        *ret = calloc(n + 1, sizeof(char *));
+        if (!*ret)
+                return -ENOMEM;
+        place = n = 0;
+        while (unpack_next(u, "pmu", &place, &pmu)) {
+                (*ret)[n] = strdup(unpack_string(&pmu, "name") ?: "");
+                if (!(*ret)[n++])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int scope_request_unpack(const Unpack *u, const PmuTable *pmus, ScopeRequest *ret) {
+        _cleanup_(scope_request_done) ScopeRequest q = SCOPE_REQUEST_NULL;
+        size_t place = 0;
+        Unpack part;
+        int r = 0;
+
+        while (r >= 0 && unpack_next(u, "part", &place, &part))
+                r = unpack_part(&part, pmus, &q.scope);
+        if (r >= 0)
+                r = unpack_names(u, &q.pmus);
+        if (r < 0)
+                return r;
+        q.cpus = strdup(unpack_string(u, "cpus") ?: "");
+        if (!q.cpus)
+                return -ENOMEM;
+        *ret = q;
+        q = SCOPE_REQUEST_NULL;
+        return 0;
+}

@@ -6,6 +6,7 @@
  * against this machine.
  */
 
+#include "core/pack.h"
 #include "core/scope.h"
 #include "perf/pmu.h"
 
@@ -24,3 +25,7 @@ struct ScopeRequest {
 int scope_request_read(const PmuTable *pmus, char *const *names, const char *cpus,
                        ScopeRequest *ret, Refusal *why);
 void scope_request_done(ScopeRequest *q);
+
+/* For the restart of the service. What this machine has not any more is left out. */
+void scope_request_pack(Pack *p, const ScopeRequest *q, const PmuTable *pmus);
+int scope_request_unpack(const Unpack *u, const PmuTable *pmus, ScopeRequest *ret);

@@ -14,8 +14,10 @@
 #include "service/attaching.h"
 #include "service/bridges.h"
 #include "service/configured.h"
-#include "service/counter.h"
+#include "service/counter-store.h"
+#include "service/disconnect.h"
 #include "service/event-call.h"
+#include "service/hold-store.h"
 #include "service/hold.h"
 #include "service/leaving.h"
 #include "service/log.h"
@@ -28,6 +30,8 @@
 #include "service/reader.h"
 #include "service/sampler.h"
 #include "service/users-call.h"
+
+#define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
 
 uint64_t now_usec(clockid_t clock) {
         struct timespec t;
@@ -60,6 +64,7 @@ int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, co
 static void peer_gone(void *userdata, Peer *peer) {
         Service *s = userdata;
 
+        turns_forget_peer(s->turns, peer);
         bouncer_forget_peer(s->bouncer, peer);
         openings_forget_peer(s, peer);
         attach_calls_forget_peer(s, peer);
@@ -90,13 +95,16 @@ static void yielder_acknowledged(void *userdata) {
 static int service_measure_pmus(Service *s) {
         int r = pmu_table_load(&s->pmus, "/sys");
 
+        if (r >= 0)
+                r = recall_pmus(s);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < s->pmus.n_pmus; i++) {
                 Pmu *pmu = &s->pmus.pmus[i];
                 uint64_t capacity;
 
-                r = probe_capacity(pmu, &s->pmus.online);
+                /* a PMU that could not be measured before may be free now */
+                r = pmu->measured ? 0 : probe_capacity(pmu, &s->pmus.online);
                 if (r < 0)
                         return r;
                 capacity = !pmu->measured       ? CELL_UNKNOWN
@@ -125,10 +133,32 @@ static int service_make_cover(Service *s) {
         return 0;
 }
 
+/* A bus that is being started anew is not there for a moment, and may be gone for longer. Who waits
+ * in here is not started anew again and again meanwhile. */
+static int bus_await(sd_bus **ret) {
+        const struct timespec pause = { .tv_sec = 1 };
+        sigset_t signals;
+        int r = -ENOENT;
+
+        (void) sigemptyset(&signals);
+        (void) sigaddset(&signals, SIGTERM);
+        (void) sigaddset(&signals, SIGINT);
+        for (int i = 0; i < BUS_AWAIT_SEC; i++) {
+                r = sd_bus_open_system(ret);
+                if (r != -ENOENT && r != -ECONNREFUSED)
+                        return r;
+                if (i == 0)
+                        log_plain(LOG_WARNING, "There is no system bus; waiting for it.");
+                if (sigtimedwait(&signals, NULL, &pause) >= 0)
+                        return -ECANCELED;
+        }
+        return r;
+}
+
 static int service_open_bus(Service *s) {
         int r;
 
-        r = sd_bus_open_system(&s->bus);
+        r = bus_await(&s->bus);
         if (r < 0)
                 return r;
         r = sd_bus_attach_event(s->bus, s->event, 0);
@@ -137,13 +167,20 @@ static int service_open_bus(Service *s) {
         r = sd_bus_set_exit_on_disconnect(s->bus, true);
         if (r < 0)
                 return r;
+        r = disconnect_init(s->bus);
+        if (r < 0)
+                return r;
         r = reader_init(s); /* before the peers: the filter added last runs first */
         if (r >= 0)
                 r = leaving_init(s);
         if (r >= 0)
+                r = turns_new(s, &s->turns);
+        if (r >= 0)
                 r = peers_new(s->bus, peer_gone, s, &s->peers);
         if (r >= 0)
                 r = bouncer_new(s->bus, &s->bouncer);
+        if (r >= 0)
+                r = turns_guard(s->turns);
         if (r >= 0)
                 bouncer_set_waiting_max(s->bouncer, (unsigned) s->config.limits[QUOTA_CALLS]);
         if (r >= 0)
@@ -186,6 +223,7 @@ static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void 
                 if (is)
                         holds_cpu_joined(s, (unsigned) cpu);
         }
+        recall_save(s);
         return 0;
 }
 
@@ -300,6 +338,8 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         service_load_config(s);
         r = service_make_loop(s);
         if (r >= 0)
+                r = store_new(s->event, &s->store);
+        if (r >= 0)
                 r = counters_init(s);
         if (r >= 0)
                 r = samplers_init(s);
@@ -317,20 +357,50 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         return 0;
 }
 
+/* What an earlier run has left. Holds come first: they say who has to have yielded. */
+static int service_restore(Service *s) {
+        int r;
+
+        r = recall_bus(s);
+        if (r >= 0)
+                r = holds_restore(s);
+        if (r >= 0)
+                r = counters_restore(s);
+        if (r >= 0)
+                r = samplers_restore(s);
+        if (r >= 0)
+                r = monitors_restore(s);
+        if (r >= 0)
+                r = handed_restore(&s->handed, s->store);
+        if (r >= 0)
+                r = bridges_restore(s);
+        if (r < 0)
+                return r;
+        counters_go_on(s);
+        store_commit(s->store);
+        counters_reopen(s);
+        return 0;
+}
+
 int service_run(Service *s) {
         int r;
 
+        r = service_restore(s);
+        if (r < 0) {
+                log_plain(LOG_ERR, "Cannot go on where the service was: %s", strerror(-r));
+                return r;
+        }
         r = sd_bus_request_name(s->bus, PERFALLOC_BUS_NAME, 0);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot own the bus name %s: %s", PERFALLOC_BUS_NAME,
                           strerror(-r));
                 return r;
         }
-        r = bridges_load(s);
-        if (r >= 0)
-                r = configured_load(s, s->monitors_directory);
+        r = configured_load(s, s->monitors_directory);
         if (r < 0)
                 return r;
+        holds_go_on(s);
+        recall_cpus(s);
         (void) sd_notify(false, "READY=1");
         service_touch(s);
         r = sd_event_loop(s->event);
@@ -355,6 +425,7 @@ Service *service_free(Service *s) {
         bridges_done(s);
         configured_done(s);
         counters_done(s);
+        turns_free(s->turns);
         bouncer_free(s->bouncer);
         peers_free(s->peers);
         helper_free(s->helper);
@@ -372,6 +443,8 @@ Service *service_free(Service *s) {
         pmu_table_done(&s->pmus);
         quota_done(&s->quota);
         handed_done(&s->handed);
+        recall_done(s);
+        store_free(s->store);
         serial_close(&s->serial);
         free(s->config_path);
         free(s->monitors_directory);

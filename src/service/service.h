@@ -19,7 +19,10 @@
 #include "service/handed.h"
 #include "service/helper.h"
 #include "service/peer.h"
+#include "service/recall.h"
 #include "service/serial.h"
+#include "service/store.h"
+#include "service/turns.h"
 #include "yield/roster.h"
 
 typedef struct Service Service;
@@ -61,12 +64,15 @@ struct Service {
         sd_bus *bus;
         Peers *peers;
         Bouncer *bouncer;
+        Turns *turns;
         Helper *helper;
         PmuTable pmus;
         Ledger ledger;
         Roster roster;
         Quota quota;
         Serial serial;
+        Store *store; /* what outlives this process */
+        Recall recall;
 
         void *holds;             /* tree of Hold by id, ended ones that can still be read too */
         struct HoldList pending; /* active, not granted yet, in the ledger's order */
@@ -95,6 +101,7 @@ struct Service {
         struct CounterList changed;                 /* State to be signalled when there is time */
         sd_event_source *announce;
         sd_event_source *retry; /* counters that could not be opened again */
+        bool counters_lost;     /* some are not kept: was said */
 
         Samplers *samplers;
         Bridges *bridges;

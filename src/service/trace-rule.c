@@ -14,6 +14,7 @@ const char *trace_rule_denies(const Peer *peer, const ProcessFacts *facts) {
         if (peer->uid == 0)
                 return NULL;
         if (trace_rule_is_void(TRACE_RULE_SUID_DUMPABLE))
-                return "fs.suid_dumpable is 1, and it may become privileged later";
+                return "fs.suid_dumpable is 1 or cannot be read, and it may become privileged "
+                       "later";
         return process_untraceable(facts, peer->uid, peer->gids, peer->n_gids);
 }

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counter-store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "perf/group-save.h"
+#include "service/hold.h"
+#include "service/log.h"
+
+/* A set and a user as they are written. */
+typedef struct SavedSet {
+        uint32_t uid;
+        bool persistent, handed_out, configured, monitor;
+        char *name, *cpus;
+        uint32_t priority, yields_to; /* of a monitor */
+        uint64_t seq;                 /* likewise */
+} SavedSet;
+
+typedef struct SavedUser {
+        char *name;
+        uint32_t uid;
+        uint32_t pid;
+        bool other;
+        bool opener; /* whose the counters are */
+} SavedUser;
+
+static const PackField set_fields[] = {
+        PACK_FIELD(PACK_U32, "uid", SavedSet, uid),
+        PACK_FIELD(PACK_BOOL, "persistent", SavedSet, persistent),
+        PACK_FIELD(PACK_BOOL, "handed-out", SavedSet, handed_out),
+        PACK_FIELD(PACK_BOOL, "configured", SavedSet, configured),
+        PACK_FIELD(PACK_BOOL, "monitor", SavedSet, monitor),
+        PACK_FIELD(PACK_STRING, "name", SavedSet, name),
+        PACK_FIELD(PACK_STRING, "cpus", SavedSet, cpus),
+        PACK_FIELD(PACK_U32, "priority", SavedSet, priority),
+        PACK_FIELD(PACK_U32, "yields-to", SavedSet, yields_to),
+        PACK_FIELD(PACK_U64, "seq", SavedSet, seq),
+};
+
+static const PackField user_fields[] = {
+        PACK_FIELD(PACK_STRING, "name", SavedUser, name),
+        PACK_FIELD(PACK_U32, "uid", SavedUser, uid),
+        PACK_FIELD(PACK_U32, "pid", SavedUser, pid),
+        PACK_FIELD(PACK_BOOL, "other", SavedUser, other),
+        PACK_FIELD(PACK_BOOL, "opener", SavedUser, opener),
+};
+
+static void saved_set_done(SavedSet *saved) {
+        free(saved->name);
+        free(saved->cpus);
+}
+
+static void saved_user_done(SavedUser *saved) {
+        free(saved->name);
+}
+
+/* ---- writing ---- */
+
+static void pack_users(Pack *p, const CounterSet *set) {
+        const CounterUser *u;
+
+        LIST_FOREACH (u, &set->users, users) {
+                const SavedUser saved = { .name = u->peer->name,
+                                          .uid = u->peer->uid,
+                                          .pid = (uint32_t) u->peer->pid,
+                                          .other = u->other,
+                                          .opener = u->peer == set->peer };
+                size_t begin = pack_begin(p, "user");
+
+                pack_struct(p, user_fields, ELEMENTSOF(user_fields), &saved);
+                pack_end(p, begin);
+        }
+}
+
+static void pack_counters(Pack *p, const CounterSet *set) {
+        const Counter *c;
+
+        LIST_FOREACH (c, &set->members, members) {
+                size_t begin = pack_begin(p, "counter");
+
+                pack_u64(p, "id", c->id);
+                pack_u64(p, "event", c->event);
+                pack_end(p, begin);
+        }
+}
+
+static void pack_set(Pack *p, const CounterSet *set) {
+        SavedSet saved = { .uid = set->uid,
+                           .persistent = set->persistent,
+                           .handed_out = set->handed_out,
+                           .configured = set->configured,
+                           .monitor = set->monitor,
+                           .name = set->name,
+                           .cpus = set->cpus };
+        size_t begin;
+
+        if (set->monitor) {
+                saved.priority = set->monitor->yielder.plan.priority;
+                saved.yields_to = set->monitor->yielder.plan.klass;
+                saved.seq = set->monitor->yielder.plan.seq;
+        }
+        pack_struct(p, set_fields, ELEMENTSOF(set_fields), &saved);
+        pack_users(p, set);
+        pack_counters(p, set);
+        begin = pack_begin(p, "group");
+        group_save(set->group, p);
+        pack_end(p, begin);
+}
+
+/* Of its counters the one that was there first: none of the others' numbers is ever used again
+ * either. */
+static uint64_t counter_set_number(const CounterSet *set) {
+        uint64_t first = UINT64_MAX;
+        const Counter *c;
+
+        LIST_FOREACH (c, &set->members, members)
+                first = MIN(first, c->id);
+        return first;
+}
+
+static bool counter_set_may_be_kept(const CounterSet *set) {
+        Service *s = set->service;
+
+        if (set->monitor || set->persistent ||
+            holds_grants(s, set->uid, set->group->events[0].pmu) ||
+            store_n_descriptors(s->store) + group_n_descriptors(set->group) <= COUNTERS_KEPT_MAX)
+                return true;
+        if (!s->counters_lost)
+                log_plain(LOG_WARNING,
+                          "More than %u descriptors are open: some counters, the latest, will end "
+                          "when the service is restarted; persistent ones will not.",
+                          COUNTERS_KEPT_MAX);
+        s->counters_lost = true;
+        return false;
+}
+
+static int counter_set_keep(CounterSet *set) {
+        _cleanup_free_ int *fds = NULL;
+        StoreUrgency urgency = group_closes_to_yield(set->group) ? STORE_SCARCE : STORE_SOON;
+        size_t n;
+        int r;
+
+        r = group_save_descriptors(set->group, &fds, &n);
+        if (r < 0)
+                return r;
+        store_keep(&set->item, fds, n, urgency);
+        set->kept = set->group->version;
+        return 0;
+}
+
+void counter_set_save(CounterSet *set) {
+        Service *s = set->service;
+        bool fresh = !set->item.store;
+        Pack *p;
+
+        if (!store_works(s->store) || LIST_EMPTY(&set->members))
+                return;
+        if (fresh && !counter_set_may_be_kept(set))
+                return;
+        if (fresh)
+                store_enter(s->store, &set->item, STORE_COUNTERS, counter_set_number(set));
+        if ((fresh || set->item.lost || set->kept != set->group->version) &&
+            counter_set_keep(set) < 0) {
+                /* better nothing of it than descriptors and values of two different moments */
+                store_leave(&set->item);
+                return;
+        }
+        p = store_pack(s->store);
+        pack_set(p, set);
+        store_save(&set->item, p);
+}
+
+/* ---- and back ---- */
+
+static int restore_user(CounterSet *set, const Unpack *u) {
+        _cleanup_(saved_user_done) SavedUser saved = {};
+        _cleanup_(peer_unrefp) Peer *peer = NULL;
+        CounterUser *user;
+        int r;
+
+        r = unpack_struct(u, user_fields, ELEMENTSOF(user_fields), &saved);
+        if (r >= 0)
+                r = recall_peer(set->service, saved.name, saved.uid, (pid_t) saved.pid, &peer);
+        if (r < 0 || !peer || counter_set_has_user(set, peer))
+                return r;
+        user = calloc(1, sizeof(CounterUser));
+        if (!user)
+                return -ENOMEM;
+        if (saved.uid != set->uid)
+                r = quota_charge_anyway(&set->service->quota, saved.uid, QUOTA_COUNTERS, 1,
+                                        &user->charge);
+        if (r < 0) {
+                free(user);
+                return r;
+        }
+        if (saved.opener && !set->peer)
+                set->peer = peer_ref(peer);
+        user->peer = TAKE_PTR(peer);
+        user->other = saved.other;
+        LIST_INSERT_HEAD(&set->users, user, users);
+        return 0;
+}
+
+static int restore_users(CounterSet *set, const Unpack *u) {
+        size_t place = 0;
+        Unpack element;
+        int r = 0;
+
+        while (r >= 0 && unpack_next(u, "user", &place, &element))
+                r = restore_user(set, &element);
+        return r;
+}
+
+static int restore_counters(CounterSet *set, const Unpack *u) {
+        size_t place = 0;
+        Unpack element;
+
+        while (unpack_next(u, "counter", &place, &element)) {
+                uint64_t event = unpack_u64(&element, "event", UINT64_MAX);
+                uint64_t id = unpack_u64(&element, "id", 0);
+                Counter *c;
+                int r;
+
+                if (id == 0 || event >= set->group->n_events)
+                        return -EBADMSG;
+                r = counter_add(set, event, id, &c);
+                if (r < 0)
+                        return r;
+                c->announced = true;
+        }
+        return LIST_EMPTY(&set->members) ? -EBADMSG : 0;
+}
+
+static int restore_charges(CounterSet *set) {
+        Quota *quota = &set->service->quota;
+        int r;
+
+        r = quota_charge_anyway(quota, set->uid, QUOTA_COUNTERS, set->group->n_events,
+                                &set->counters);
+        if (r < 0)
+                return r;
+        return quota_charge_anyway(quota, set->uid, QUOTA_DESCRIPTORS,
+                                   group_n_descriptors(set->group), &set->descriptors);
+}
+
+static int restore_group(Service *s, StoreRecord *record, Group **ret) {
+        size_t place = 0;
+        Unpack group;
+
+        if (!unpack_next(&record->state, "group", &place, &group))
+                return -EBADMSG;
+        return group_load(&group, &s->pmus, record->fds, record->n_fds, ret);
+}
+
+static bool saved_set_is_sound(const SavedSet *saved) {
+        return saved->name && saved->cpus && saved->yields_to < _PLAN_CLASS_MAX &&
+               (!saved->configured || saved->monitor);
+}
+
+/* The set, without what it has to do with others. */
+static int restore_set(Service *s, StoreRecord *record, const SavedSet *saved, CounterSet **ret) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        CounterSetOptions options = {
+                .uid = saved->uid,
+                .name = saved->name,
+                .configured = saved->configured,
+                .persistent = saved->persistent,
+        };
+        Group *group;
+        int r;
+
+        r = cpuset_parse(&cpus, saved->cpus, NULL);
+        if (r != 0)
+                return r < 0 ? r : -EBADMSG;
+        r = restore_group(s, record, &group);
+        if (r < 0)
+                return r;
+        if (group->scope != GROUP_PROCESS)
+                options.cpus = &cpus;
+        r = counter_set_make(s, group, &options, ret);
+        if (r < 0)
+                return r;
+        (*ret)->handed_out = saved->handed_out;
+        (*ret)->unclaimed = saved->configured;
+        return 0;
+}
+
+static int counter_set_restore(Service *s, StoreRecord *record) {
+        _cleanup_(saved_set_done) SavedSet saved = {};
+        _cleanup_(counter_set_discardp) CounterSet *set = NULL;
+        CounterSetOptions role;
+        int r;
+
+        r = unpack_struct(&record->state, set_fields, ELEMENTSOF(set_fields), &saved);
+        if (r >= 0 && !saved_set_is_sound(&saved))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = restore_set(s, record, &saved, &set);
+        if (r >= 0)
+                r = restore_counters(set, &record->state);
+        if (r >= 0)
+                r = restore_users(set, &record->state);
+        if (r < 0)
+                return r;
+        /* those who used it were on a bus that is no more */
+        if (LIST_EMPTY(&set->users) && !set->persistent && !set->configured)
+                return 0;
+        r = restore_charges(set);
+        role = (CounterSetOptions){ .priority = saved.priority,
+                                    .yields_to = saved.yields_to,
+                                    .seq = saved.seq };
+        if (r >= 0 && saved.monitor)
+                r = counter_set_enroll(set, &role);
+        if (r >= 0)
+                set = NULL; /* it is in the service's list */
+        return r;
+}
+
+int counters_restore(Service *s) {
+        StoreRecord *record;
+        size_t place = 0;
+
+        while ((record = store_next(s->store, STORE_COUNTERS, &place))) {
+                int r = counter_set_restore(s, record);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(LOG_ERR, "Counter %" PRIu64 " is lost in the restart: %s",
+                                  record->id, strerror(-r));
+        }
+        return 0;
+}
+
+/* ---- going on ---- */
+
+void counters_go_on(Service *s) {
+        CounterSet *set;
+
+        (void) counters_apply(s);
+        LIST_FOREACH (set, &s->sets, sets) {
+                if (!set->handed_out)
+                        group_go_on(set->group);
+                counter_set_save(set);
+        }
+}
+
+static void counter_set_reopen(CounterSet *set) {
+        Service *s = set->service;
+        Group *g = set->group;
+        int error = g->error;
+
+        group_follow_cpus(g, &s->pmus.online);
+        if (set->monitor)
+                (void) own_monitor_retry(set->monitor);
+        else if (g->error != 0)
+                (void) group_mend(g, NULL);
+        counter_set_guard(set);
+        if (g->version != set->kept)
+                counter_set_save(set);
+        if (g->error != error)
+                counter_set_changed(set);
+        if (g->error != 0 || g->pinned)
+                counters_retry_soon(s);
+}
+
+void counters_reopen(Service *s) {
+        CounterSet *set;
+
+        store_settle(s->store);
+        LIST_FOREACH (set, &s->sets, sets)
+                counter_set_reopen(set);
+}

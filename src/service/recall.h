@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What an earlier run of the service knew of the world around it: the bus, the CPUs, the PMUs.
+ *
+ * Names of clients mean the same only on the same bus. What a PMU has can be measured only when
+ * nobody counts, so what was measured first goes on to be true.
+ */
+
+#include "core/cpuset.h"
+#include "service/peer.h"
+#include "service/store.h"
+
+typedef struct Recall Recall;
+typedef struct Service Service;
+
+struct Recall {
+        StoreItem item;
+        bool same_bus;
+        CpuSet online; /* as the earlier run saw them last; empty: there was none */
+};
+
+/* The capacities that are known already; the others are to be measured. */
+int recall_pmus(Service *s);
+
+/* Once the bus is connected. */
+int recall_bus(Service *s);
+
+/* The client of an earlier run by its unique name, or "" or NULL: a reference, or NULL when there
+ * is none or it was on another bus. One that has left meanwhile leaves from the loop, as any other.
+ */
+int recall_peer(Service *s, const char *name, uid_t uid, pid_t pid, Peer **ret);
+
+/* All that is to go on is there again: tells holds of CPUs that have come online meanwhile. */
+void recall_cpus(Service *s);
+
+/* Which CPUs are online has changed. */
+void recall_save(Service *s);
+
+void recall_done(Service *s);

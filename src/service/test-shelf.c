@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/shelf.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <poll.h>
+#include <string.h>
+
+/* A pipe tells who still has its read end: nobody, when the write end hangs up. */
+typedef struct Pipe {
+        int read, write;
+} Pipe;
+
+static Pipe pipe_new(void) {
+        int fds[2];
+
+        g_assert_cmpint(pipe2(fds, O_CLOEXEC | O_NONBLOCK), ==, 0);
+        return (Pipe){ fds[0], fds[1] };
+}
+
+static bool pipe_is_alive(const Pipe *p) {
+        struct pollfd poll_fd = { .fd = p->write };
+
+        g_assert_cmpint(poll(&poll_fd, 1, 0), >=, 0);
+        return !(poll_fd.revents & POLLERR);
+}
+
+static ShelfMessage *put(Shelf *s, uint64_t id, uint32_t version, const int *fds, unsigned n) {
+        ShelfLabel label = { .kind = 1, .id = id, .version = version, .n_fds = n };
+        ShelfMessage *m;
+
+        g_assert_cmpint(shelf_put(s, &label, fds, &m), ==, 0);
+        return m;
+}
+
+/* A pipe whose read end is on the shelf alone. */
+static Pipe put_pipe(Shelf *s, uint64_t id, ShelfMessage **ret) {
+        Pipe p = pipe_new();
+
+        *ret = put(s, id, 1, &p.read, 1);
+        p.read = close_fd(p.read);
+        return p;
+}
+
+static unsigned count_fds(void) {
+        DIR *dir = opendir("/proc/self/fd");
+        unsigned n = 0;
+
+        g_assert_nonnull(dir);
+        while (readdir(dir))
+                n++;
+        closedir(dir);
+        return n;
+}
+
+typedef struct Found {
+        unsigned n;
+        uint64_t ids[64];
+        size_t n_fds;
+} Found;
+
+static int find(void *userdata, const ShelfLabel *label, int *fds) {
+        Found *f = userdata;
+
+        g_assert_cmpuint(f->n, <, G_N_ELEMENTS(f->ids));
+        f->ids[f->n++] = label->id;
+        f->n_fds += label->n_fds;
+        for (size_t i = 0; i < label->n_fds; i++)
+                close_fd(fds[i]);
+        return 0;
+}
+
+static void what_is_put_lives(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        ShelfMessage *m;
+        Pipe p;
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        p = put_pipe(s, 1, &m);
+        g_assert_true(pipe_is_alive(&p));
+        close_fd(p.write);
+}
+
+static void sweep_drops_the_dead_alone(void) {
+        unsigned before = count_fds();
+        Shelf *s;
+        ShelfMessage *m[SHELF_MESSAGES_MAX];
+        Pipe p[SHELF_MESSAGES_MAX];
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        for (unsigned i = 0; i < SHELF_MESSAGES_MAX; i++)
+                p[i] = put_pipe(s, i, &m[i]);
+        g_assert_false(shelf_has_room(s));
+        for (unsigned i = 0; i < SHELF_MESSAGES_MAX; i += 3)
+                shelf_drop(m[i]);
+        for (unsigned i = 0; i < SHELF_MESSAGES_MAX; i++)
+                g_assert_true(pipe_is_alive(&p[i]));
+        g_assert_cmpint(shelf_sweep(s), ==, 0);
+        for (unsigned i = 0; i < SHELF_MESSAGES_MAX; i++)
+                g_assert_cmpint(pipe_is_alive(&p[i]), ==, i % 3 != 0);
+        g_assert_true(shelf_has_room(s));
+        g_assert_cmpuint(s->n_dead, ==, 0);
+        s = shelf_free(s);
+        for (unsigned i = 0; i < SHELF_MESSAGES_MAX; i++) {
+                g_assert_false(pipe_is_alive(&p[i]));
+                close_fd(p[i].write);
+        }
+        g_assert_cmpuint(count_fds(), ==, before);
+}
+
+static void all_the_descriptors_of_a_message_stay_together(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        int fds[SHELF_FDS_MAX];
+        ShelfMessage *dead;
+        Found found = {};
+        Pipe p = pipe_new();
+
+        for (unsigned i = 0; i < SHELF_FDS_MAX; i++)
+                fds[i] = p.read;
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        (void) put(s, 7, 1, fds, SHELF_FDS_MAX);
+        dead = put(s, 8, 1, fds, 1);
+        shelf_drop(dead);
+        g_assert_cmpint(shelf_sweep(s), ==, 0);
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, 1);
+        g_assert_cmpuint(found.ids[0], ==, 7);
+        g_assert_cmpuint(found.n_fds, ==, SHELF_FDS_MAX);
+        close_fd(p.read);
+        close_fd(p.write);
+}
+
+/* The next process reads what is in the queue, as often as it is started before it is done. */
+static void reading_takes_nothing_away(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        Pipe p = pipe_new();
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        for (unsigned i = 0; i < 5; i++)
+                (void) put(s, i, 1, &p.read, 1);
+        s->in = close_fd(s->in); /* its writer is dead */
+        for (int i = 0; i < 3; i++) {
+                Found found = {};
+
+                g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+                g_assert_cmpuint(found.n, ==, 5);
+                for (unsigned k = 0; k < 5; k++)
+                        g_assert_cmpuint(found.ids[k], ==, k);
+        }
+        p.read = close_fd(p.read);
+        g_assert_true(pipe_is_alive(&p));
+        shelf_drain(s->out);
+        g_assert_false(pipe_is_alive(&p));
+        close_fd(p.write);
+}
+
+static void dropped_twice_is_dropped_once(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        ShelfMessage *m[4];
+        Found found = {};
+        Pipe p[4];
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        for (unsigned i = 0; i < 4; i++)
+                p[i] = put_pipe(s, i, &m[i]);
+        for (unsigned i = 0; i < 4; i++)
+                shelf_drop(m[i]);
+        shelf_drop(m[0]); /* twice is once */
+        g_assert_cmpint(shelf_sweep(s), ==, 0);
+        g_assert_cmpuint(s->n_messages, ==, 0);
+        g_assert_cmpint(shelf_sweep(s), ==, 0);
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, 0);
+        for (unsigned i = 0; i < 4; i++)
+                close_fd(p[i].write);
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/shelf/what-is-put-lives", what_is_put_lives);
+        g_test_add_func("/shelf/sweep-drops-the-dead-alone", sweep_drops_the_dead_alone);
+        g_test_add_func("/shelf/all-the-descriptors-of-a-message-stay-together",
+                        all_the_descriptors_of_a_message_stay_together);
+        g_test_add_func("/shelf/reading-takes-nothing-away", reading_takes_nothing_away);
+        g_test_add_func("/shelf/dropped-twice-is-dropped-once", dropped_twice_is_dropped_once);
+        return g_test_run();
+}
