@@ -72,7 +72,7 @@ static void open_counters(sd_bus *bus, char *paths[static N_VARIABLES]) {
 static uint64_t read_counter(sd_bus *bus, const char *path) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         sd_bus_message *reply = NULL;
-        uint64_t value, enabled, running;
+        uint64_t value = 0, enabled, running;
         const char *quality;
         int r;
 

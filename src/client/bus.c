@@ -75,6 +75,11 @@ int bus_refuse(const sd_bus_error *error, Refusal *why) {
         return refuse(why, BUS_E_FAILED, "%s%s", error->message ?: error->name, hint(error->name));
 }
 
+bool bus_lost_service(sd_bus_message *reply) {
+        return sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) &&
+               sd_bus_is_open(sd_bus_message_get_bus(reply)) > 0;
+}
+
 int bus_call_patiently(sd_bus *bus, sd_bus_slot **ret_slot, const char *path, const char *interface,
                        const char *member, sd_bus_message_handler_t done, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;

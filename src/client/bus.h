@@ -32,6 +32,10 @@ int bus_open_at(BusPlace place, const char *name, sd_bus **ret, Refusal *why);
  * a hint of where to look. */
 int bus_refuse(const sd_bus_error *error, Refusal *why);
 
+/* Whether the service went away while it was asked, and the bus did not. Whether it did what it was
+ * asked for is not known; it is being started again, and another call waits for that. */
+bool bus_lost_service(sd_bus_message *reply);
+
 /* An asynchronous method call without arguments, and without a time-out: for calls that wait for
  * people or a queue. */
 int bus_call_patiently(sd_bus *bus, sd_bus_slot **ret_slot, const char *path, const char *interface,

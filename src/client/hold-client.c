@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <perfalloc/dbus.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,6 +11,7 @@
 #include "client/bus.h"
 
 #define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a service that hangs may keep its client */
+#define LOST_MAX     5 /* calls of Hold: it may be this one that kills the service */
 
 static void settle(HoldClient *c, int outcome) {
         c->settled = true;
@@ -30,12 +32,30 @@ static int interrupted(void *userdata, const struct signalfd_siginfo *info) {
         return 0;
 }
 
+/* Whether the service has let go of the other end. One that is started anew has not: systemd keeps
+ * it meanwhile. */
+static bool lease_has_ended(const HoldClient *c) {
+        struct pollfd p = { .fd = c->lease };
+
+        return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
 /* ---- granted ---- */
+
+static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+static int view_hold(HoldClient *c) {
+        return sd_bus_call_method_async(c->bus, &c->call, PERFALLOC_BUS_NAME, c->path,
+                                        "org.freedesktop.DBus.Properties", "GetAll", on_view, c,
+                                        "s", PERFALLOC_HOLD_INTERFACE);
+}
 
 static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         HoldClient *c = userdata;
 
         c->call = sd_bus_slot_unref(c->call);
+        if (bus_lost_service(m) && !lease_has_ended(c) && view_hold(c) >= 0)
+                return 0;
         /* it is granted, whether its properties can be read or not */
         if (!sd_bus_message_is_method_error(m, NULL))
                 (void) hold_view_read(&c->view, m);
@@ -43,20 +63,28 @@ static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
+static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+static int wait_for_grant(HoldClient *c) {
+        return bus_call_patiently(c->bus, &c->call, c->path, PERFALLOC_HOLD_INTERFACE, "Wait",
+                                  on_granted, c);
+}
+
 static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         HoldClient *c = userdata;
         int confirmed, r;
 
         c->call = sd_bus_slot_unref(c->call);
+        /* the hold has kept its place in the queue, or was granted by now */
+        if (bus_lost_service(m) && !lease_has_ended(c) && wait_for_grant(c) >= 0)
+                return 0;
         progress_stop(&c->progress);
         if (sd_bus_message_is_method_error(m, NULL))
                 return settle_error(c, sd_bus_message_get_error(m));
         r = sd_bus_message_read(m, "bt", &confirmed, &c->latency_usec);
         c->confirmed = confirmed;
         if (r >= 0 && !c->options->quiet)
-                r = sd_bus_call_method_async(c->bus, &c->call, PERFALLOC_BUS_NAME, c->path,
-                                             "org.freedesktop.DBus.Properties", "GetAll", on_view,
-                                             c, "s", PERFALLOC_HOLD_INTERFACE);
+                r = view_hold(c);
         else
                 settle(c, MIN(r, 0));
         if (r < 0)
@@ -104,8 +132,15 @@ static int read_hold(HoldClient *c, sd_bus_message *m) {
         if (c->lease < 0)
                 return -errno;
         progress_set_hold(&c->progress, c->path);
-        return bus_call_patiently(c->bus, &c->call, c->path, PERFALLOC_HOLD_INTERFACE, "Wait",
-                                  on_granted, c);
+        return wait_for_grant(c);
+}
+
+/* It was just leaving for want of work: the next call starts it anew. Or it has gone while it was
+ * asked: what it may have made by then ended with its lease, which has not come here. */
+static bool was_lost(HoldClient *c, sd_bus_message *m) {
+        return (sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN) &&
+                c->n_lost == 0) ||
+               (bus_lost_service(m) && c->n_lost < LOST_MAX);
 }
 
 static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -116,10 +151,8 @@ static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!c->interactive &&
             sd_bus_message_is_method_error(m, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 r = ask_interactively(c);
-        else if (!c->called_again &&
-                 sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN)) {
-                /* it was just leaving for want of work: the next call starts it anew */
-                c->called_again = true;
+        else if (was_lost(c, m)) {
+                c->n_lost++;
                 r = hold_send(c);
         } else {
                 agent_stop(&c->agent);
@@ -263,18 +296,24 @@ int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata) {
         return sd_event_add_io(c->event, &c->lease_source, c->lease, 0, on_lease, c);
 }
 
-void hold_client_release(HoldClient *c) {
+/* False: the service has gone meanwhile. */
+static bool release(HoldClient *c) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        c->lease_source = sd_event_source_disable_unref(c->lease_source);
-        c->call = sd_bus_slot_unref(c->call);
         r = sd_bus_message_new_method_call(c->bus, &m, PERFALLOC_BUS_NAME, c->path,
                                            PERFALLOC_HOLD_INTERFACE, "Release");
         if (r >= 0)
-                r = sd_bus_message_set_auto_start(m, false);
-        if (r >= 0)
-                (void) sd_bus_call(c->bus, m, RELEASE_USEC, NULL, NULL);
+                (void) sd_bus_call(c->bus, m, RELEASE_USEC, &error, NULL);
+        return !sd_bus_error_has_name(&error, SD_BUS_ERROR_NO_REPLY);
+}
+
+void hold_client_release(HoldClient *c) {
+        c->lease_source = sd_event_source_disable_unref(c->lease_source);
+        c->call = sd_bus_slot_unref(c->call);
+        for (unsigned n = 0; n < 2 && !lease_has_ended(c) && !release(c); n++)
+                ;
         c->lease = close_fd(c->lease);
 }
 

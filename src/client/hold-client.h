@@ -41,7 +41,8 @@ struct HoldClient {
 
         Agent agent;
         Progress progress;
-        bool interactive, called_again; /* asking with leave to prompt */
+        bool interactive; /* asking with leave to prompt */
+        unsigned n_lost;  /* calls of Hold that came to nothing */
         sd_bus_slot *call;
         bool settled;
         int outcome; /* one of the above, or a negative errno */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/bus.h"
 #include "client/say.h"
 
 #define MOMENT_USEC (250 * USEC_PER_MSEC)
@@ -139,6 +140,8 @@ static int progress_viewed(sd_bus_message *m, void *userdata, sd_bus_error *erro
         HoldView v;
 
         p->call = sd_bus_slot_unref(p->call);
+        if (bus_lost_service(m))
+                progress_look_in(p, MOMENT_USEC);
         if (sd_bus_message_is_method_error(m, NULL) || hold_view_read(&v, m) < 0)
                 return 0;
         hold_view_done(&p->view);

@@ -10,6 +10,8 @@
 #include "client/bus.h"
 #include "client/say.h"
 
+#define LOST_MAX 10 /* calls that end with the service: it may be this one that kills it */
+
 bool ctl_is_local(const Ctl *c) {
         return !c->options->host && !c->options->machine;
 }
@@ -114,7 +116,7 @@ static int agent_is_there(void *userdata) {
 }
 
 /* A message can be sent once only. */
-static int message_again(sd_bus_message *m, sd_bus_message **ret) {
+static int message_again(sd_bus_message *m, bool interactive, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *again = NULL;
         int r;
 
@@ -123,7 +125,7 @@ static int message_again(sd_bus_message *m, sd_bus_message **ret) {
                 sd_bus_message_get_path(m), sd_bus_message_get_interface(m),
                 sd_bus_message_get_member(m));
         if (r >= 0)
-                r = sd_bus_message_set_allow_interactive_authorization(again, true);
+                r = sd_bus_message_set_allow_interactive_authorization(again, interactive);
         if (r >= 0)
                 r = sd_bus_message_rewind(m, true);
         if (r >= 0)
@@ -134,13 +136,47 @@ static int message_again(sd_bus_message *m, sd_bus_message **ret) {
         return 0;
 }
 
+/* What may be done twice: reading, and making a sampler, which ends when nobody has its stream. */
+static bool is_harmless(sd_bus_message *m) {
+        static const char *const members[] = {
+                "CreateSampler", "EncodeEvent",    "Get",       "GetAll", "GetManagedObjects",
+                "ListEvents",    "ListPersistent", "ListUsers", "Probe",  "Read",
+                "ReadCounters",  "ReadEach",       "Wait",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(members); i++)
+                if (strcmp(sd_bus_message_get_member(m), members[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* Goes on with the service that comes after this one. */
+static int call_through(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = call_once(c, m, &reply);
+
+        for (unsigned n = 0; r == 0 && n < LOST_MAX && bus_lost_service(reply) && is_harmless(m);
+             n++) {
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *again = NULL;
+
+                r = message_again(m, sd_bus_message_get_allow_interactive_authorization(m), &again);
+                if (r < 0)
+                        break;
+                reply = sd_bus_message_unref(reply);
+                r = call_once(c, again, &reply);
+        }
+        c->lost = r == 0 && bus_lost_service(reply);
+        *ret = TAKE_PTR(reply);
+        return r;
+}
+
 static int call_with_agent(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *again = NULL;
         _cleanup_(agent_stop) Agent agent = AGENT_NULL;
         bool there = false;
         int r;
 
-        r = message_again(m, &again);
+        r = message_again(m, true, &again);
         if (r < 0)
                 return r;
         if (ctl_is_local(c)) {
@@ -150,7 +186,7 @@ static int call_with_agent(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
                 if (r != 0)
                         return r;
         }
-        return call_once(c, again, ret);
+        return call_through(c, again, ret);
 }
 
 /* ssh has told what went wrong by then; the bus only knows that it ended. */
@@ -172,7 +208,7 @@ int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
-        r = call_once(c, m, &reply);
+        r = call_through(c, m, &reply);
         if (r == 0 && sd_bus_message_is_method_error(
                               reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
                 reply = sd_bus_message_unref(reply);

@@ -37,6 +37,7 @@ struct Ctl {
         sd_bus *bus;
         int signo;     /* what has asked perfallocctl to end, after ctl_watch_signals; else 0 */
         int status;    /* COMMAND's exit status */
+        bool lost;     /* the service went away during the last call */
         bool terminal; /* standard output is one (or a pager's, on one) */
 };
 
@@ -59,8 +60,10 @@ int ctl_run(Ctl *c, const bool *done);
 int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *interface,
                  const char *member);
 
-/* Calls, and waits as long as it takes. Where polkit wants to ask somebody it may, by its agent for
- * terminals where there is one, the bus is the local one, and standard input is a terminal. */
+/* Calls, and waits as long as it takes. A service that is started anew meanwhile is asked again
+ * where that does no harm; else c->lost tells. Where polkit wants to ask somebody it may, by its
+ * agent for terminals where there is one, the bus is the local one, and standard input is a
+ * terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
 /* The same without arguments. ret_reply may be NULL. */

@@ -3,7 +3,9 @@
 #include <perfalloc/dbus.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "client/ctl/objects.h"
 #include "client/ctl/verbs.h"
 #include "client/grant.h"
 #include "client/hold-client.h"
@@ -14,10 +16,9 @@
  * this command only if it was granted: whoever is told of a failure has nothing to release.
  */
 
-static int ask(Ctl *c, char **ret_path, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         const CtlOptions *o = c->options;
-        const char *path;
         int r;
 
         r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
@@ -37,8 +38,45 @@ static int ask(Ctl *c, char **ret_path, Refusal *why) {
                 r = sd_bus_message_append(m, "{sv}", "yield_usec", "t", o->deadline_usec);
         if (r >= 0)
                 r = sd_bus_message_close_container(m);
-        if (r >= 0)
-                r = ctl_call(c, m, &reply, why);
+        return r < 0 ? r : ctl_call(c, m, ret, why);
+}
+
+static uint64_t now_realtime(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_REALTIME, &t);
+        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
+}
+
+/* The hold that this process has asked for since then; it may be there without our having been
+ * told. *ret_path is NULL when it is not. */
+static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
+        int r = objects_fetch(c, &all, why);
+
+        if (r != 0)
+                return r;
+        OBJECTS_FOREACH(o, &all, PERFALLOC_HOLD_INTERFACE)
+        if (object_number(o, "Pid") == (uint64_t) getpid() &&
+            object_number(o, "RequestTimestamp") >= since) {
+                *ret_path = strdup(o->path);
+                return *ret_path ? 0 : -ENOMEM;
+        }
+        return 0;
+}
+
+static int ask(Ctl *c, char **ret_path, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        uint64_t since = now_realtime();
+        const char *path;
+        int r = ask_once(c, &reply, why);
+
+        if (r == CTL_E_FAILED && c->lost && ctl_is_local(c)) {
+                r = find(c, since, ret_path, why);
+                if (r != 0 || *ret_path)
+                        return r;
+                r = ask_once(c, &reply, why);
+        }
         if (r == 0)
                 r = MIN(sd_bus_message_read(reply, "o", &path), 0);
         if (r != 0)
