@@ -610,3 +610,20 @@ unsigned service_descriptors(void) {
         (void) closedir(dir);
         return n;
 }
+
+uint64_t service_memory(void) {
+        int pid = (int) service_pid();
+        g_autofree char *rollup = g_strdup_printf("/proc/%d/smaps_rollup", pid), *sizes = NULL;
+        g_autofree char *maps = g_strdup_printf("/proc/%d/maps", pid), *mapped = NULL;
+        const char *line;
+        uint64_t kib = 0;
+
+        if (!g_file_get_contents(maps, &mapped, NULL, NULL) ||
+            !g_file_get_contents(rollup, &sizes, NULL, NULL))
+                g_error("cannot read %s", rollup);
+        line = strstr(sizes, "\nPrivate_Dirty:");
+        if (strstr(mapped, "/libasan") || !line ||
+            sscanf(line, "\nPrivate_Dirty: %" G_GUINT64_FORMAT, &kib) != 1)
+                return 0;
+        return kib * 1024;
+}

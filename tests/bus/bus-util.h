@@ -182,3 +182,6 @@ void rig_configure(const char *text); /* perfallocd.conf; starts the service ane
 
 pid_t service_pid(void);
 unsigned service_descriptors(void); /* that it has open */
+
+/* Bytes that are its own; 0 where a sanitizer keeps what was freed. */
+uint64_t service_memory(void);

@@ -252,9 +252,12 @@ static int half(int r, int fds[2]) {
         return fds[1];
 }
 
-static int any_descriptor(void) {
+static int any_descriptor(const Rubbish *r) {
         int fds[2];
 
+        if (r->descriptors->len > 0 && rubbish_chance(3))
+                return fcntl(g_array_index(r->descriptors, int, rubbish_below(r->descriptors->len)),
+                             F_DUPFD_CLOEXEC, 3);
         switch (rubbish_below(10)) {
         case 0:
                 return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -278,7 +281,7 @@ static int any_descriptor(void) {
 }
 
 static void append_descriptor(Rubbish *r, sd_bus_message *m) {
-        _cleanup_close_ int fd = any_descriptor();
+        _cleanup_close_ int fd = any_descriptor(r);
 
         if (fd < 0)
                 fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -14,6 +14,7 @@ struct Rubbish {
         GPtrArray *names;         /* of interfaces and properties: borrowed */
         GPtrArray *paths, *words; /* learnt */
         GArray *pids;             /* pid_t */
+        GArray *descriptors;      /* int: leases, streams and events that were received */
         const char *member;       /* that the message being made calls */
         const char *name;         /* of the argument or option that is being made */
         bool careful;             /* the message is to be nearly right */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rubbish-value.h"
 
+#include <fcntl.h>
 #include <gio/gio.h>
+#include <unistd.h>
 
-#define MEMORY_MAX 256u /* paths and words that are remembered; older ones are forgotten */
+#define DESCRIPTORS_MAX 8u   /* that were received are kept, to be sent to the service again */
+#define MEMORY_MAX      256u /* paths and words that are remembered; older ones are forgotten */
 
 typedef struct Method {
         const char *interface, *kind; /* kind: of the objects that have it */
@@ -65,6 +68,7 @@ Rubbish *rubbish_new(void) {
         r->paths = g_ptr_array_new_with_free_func(g_free);
         r->words = g_ptr_array_new_with_free_func(g_free);
         r->pids = g_array_new(FALSE, FALSE, sizeof(pid_t));
+        r->descriptors = g_array_new(FALSE, FALSE, sizeof(int));
         for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
                 file_read(r, files[i]);
         node_read(r, "", standard);
@@ -74,6 +78,8 @@ Rubbish *rubbish_new(void) {
 }
 
 void rubbish_free(Rubbish *r) {
+        rubbish_forget_descriptors(r);
+        g_array_unref(r->descriptors);
         g_array_unref(r->pids);
         g_ptr_array_unref(r->words);
         g_ptr_array_unref(r->paths);
@@ -85,6 +91,26 @@ void rubbish_free(Rubbish *r) {
 
 void rubbish_learn_process(Rubbish *r, pid_t pid) {
         g_array_append_val(r->pids, pid);
+}
+
+void rubbish_forget_descriptors(Rubbish *r) {
+        for (unsigned i = 0; i < r->descriptors->len; i++)
+                (void) close(g_array_index(r->descriptors, int, i));
+        g_array_set_size(r->descriptors, 0);
+}
+
+static void remember_descriptor(Rubbish *r, int fd) {
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+        g_assert_cmpint(copy, >=, 0);
+        if (r->descriptors->len < DESCRIPTORS_MAX)
+                g_array_append_val(r->descriptors, copy);
+        else {
+                int *place = &g_array_index(r->descriptors, int, rubbish_below(DESCRIPTORS_MAX));
+
+                (void) close(*place);
+                *place = copy;
+        }
 }
 
 static void remember(GPtrArray *memory, const char *text) {
@@ -112,6 +138,7 @@ void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userda
                 } else if (type == 'h') {
                         rubbish_check(sd_bus_message_read_basic(reply, type, &fd));
                         found(userdata, fd);
+                        remember_descriptor(r, fd);
                 } else if (type == 'o' || type == 's') {
                         rubbish_check(sd_bus_message_read_basic(reply, type, &text));
                         if (strlen(text) < 256)

@@ -25,6 +25,9 @@ sd_bus_message *rubbish_message(Rubbish *r, Client *c);
 void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userdata, int fd),
                    void *userdata);
 
+/* Closes those that were received: until then they are sent to the service again. */
+void rubbish_forget_descriptors(Rubbish *r);
+
 /* A process that calls may speak of. */
 void rubbish_learn_process(Rubbish *r, pid_t pid);
 

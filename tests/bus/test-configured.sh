@@ -116,6 +116,43 @@ removed_file_is_closed() {
         wait_until counters_are 3
 }
 
+# goes_on_over COMMAND...: that starts the service anew.
+goes_on_over() {
+        local counter before
+
+        counter=$(counter_of clocks)
+        before=$(value_of "$counter")
+        "$@" || return
+        wait_until counters_are 3 && [[ $(counter_of clocks) == "$counter" ]] &&
+                [[ $(value_of "$counter") -ge $before ]] && root_cannot_close
+}
+
+restart_goes_on() {
+        goes_on_over service-restart && goes_on_over service-kill --again
+}
+
+more_is_another() {
+        [[ $(counter_of more) != "$1" ]]
+}
+
+restart_sees_changes() {
+        local counter
+
+        printf '[Monitor]\nEvents=context-switches\n' >$directory/more.conf
+        reload
+        wait_until counters_are 4 || return
+        counter=$(counter_of more)
+        printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
+        service-restart
+        wait_until log_says "more.conf: refused" && [[ $(counter_of more) == "$counter" ]] || return
+        printf '[Monitor]\nEvents=cpu-migrations\n' >$directory/more.conf
+        service-kill --again
+        wait_until more_is_another "$counter" && counters_are 4 || return
+        rm $directory/more.conf
+        service-restart
+        wait_until counters_are 3
+}
+
 limits_are_read_again() {
         printf '[Limits]\nHoldsPerUser=1\n' >/etc/perfalloc/perfallocd.conf
         reload
@@ -193,6 +230,8 @@ check 'reload opens what is new and leaves alone what has not changed' unchanged
 check 'reload opens anew what has changed' changed_file_is_opened_anew
 check 'a change that is wrong leaves the old one in force' wrong_change_keeps_the_old
 check 'reload closes what was taken away' removed_file_is_closed
+check 'a restart changes nothing' restart_goes_on
+check 'and notices what has changed meanwhile' restart_sees_changes
 check 'reload reads the limits again' limits_are_read_again
 if [[ -w $cpu ]]; then
         check 'a CPU that goes offline keeps its value, and counts on when it is back' cpu_comes_and_goes

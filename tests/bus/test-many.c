@@ -16,8 +16,20 @@ typedef struct Desk {
         unsigned descriptors;
 } Desk;
 
+/* What the service keeps once it has been needed, it keeps. */
+static void hold_once(Client *c) {
+        g_autofree char *path = NULL;
+        int lease;
+
+        path = hold_take(c, &lease, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(c, path));
+        close_fd(lease);
+        await(hold_is(c, path, "ended"));
+}
+
 static void desk_up(Desk *d, const void *data) {
         d->root = client_new("root");
+        hold_once(d->root);
         for (size_t i = 0; i < MONITORS; i++)
                 d->monitors[i] = monitor_open(d->root, i, 0);
         d->descriptors = service_descriptors();

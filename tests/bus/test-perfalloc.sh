@@ -205,6 +205,41 @@ end_of_the_service_is_noticed() {
         wait_until grep -q holding $dir/said && service-kill && ended 1 && said 'perfallocd has gone'
 }
 
+restart_is_not_noticed() {
+        start perfalloc --pmu=breakpoint sh -c "while ! test -e $dir/ready; do sleep 0.01; done; exit 4"
+        wait_until grep -q holding $dir/said && service-restart && held 1 && service-kill --again && held 1 &&
+                touch $dir/ready && ended 4 && ! said 'no longer' && held 0
+}
+
+released_after_restart() {
+        start perfalloc --pmu=breakpoint
+        wait_until grep -q holding $dir/said && service-kill --again && kill $pid && ended 0 && held 0
+}
+
+restarts_in_the_queue() {
+        local holder i
+
+        start perfalloc --exclusive --pmu=breakpoint
+        wait_until grep -q holding $dir/said || return
+        holder=$pid
+        start perfalloc --pmu=breakpoint --wait=infinity echo run
+        wait_until grep -q 'in the queue' $dir/said || return
+        for i in restart 'kill --again' restart; do
+                # shellcheck disable=SC2086
+                service-$i || return
+        done
+        held 2 && ! grep -qx run $dir/said && kill "$holder" && ended 0 && grep -qx run $dir/said && held 0
+}
+
+restart_while_polkit_is_asked() {
+        polkit-signal STOP || return
+        start perfalloc --pmu=breakpoint echo run
+        wait_until grep -q 'waiting for perfallocd and polkit' $dir/said && service-kill --again
+        set -- $?
+        polkit-signal CONT
+        ended 0 && [[ $1 -eq 0 ]] && grep -qx run $dir/said
+}
+
 background() {
         local holder status
 
@@ -361,6 +396,10 @@ check 'COMMAND inherits no descriptor' command_inherits_nothing
 check 'an early end is a warning, and COMMAND goes on' early_end_is_a_warning
 check 'without COMMAND an early end is a failure' early_end_without_command_fails
 check 'the end of the service is noticed' end_of_the_service_is_noticed
+check 'that it is started anew is not' restart_is_not_noticed
+check 'nor afterwards, when the counters are given back' released_after_restart
+check 'nor in the queue, where the place is kept' restarts_in_the_queue
+check 'while polkit is asked the question is put again' restart_while_polkit_is_asked
 check '-d returns when the counters are held, and lets go of everything' background
 check '-d keeps nothing open that was the caller'"'"'s' background_keeps_no_descriptor
 check '-d fails when the hold does' background_that_fails

@@ -163,6 +163,18 @@ interrupted_hold_leaves_nothing() {
         return "$1"
 }
 
+hold_waits_through_restarts() {
+        local hold waiting='' status=0
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        start as alice perfallocctl -q hold --pmu=breakpoint --wait=infinity
+        wait_until holds_are 2 && service-restart && service-kill --again && holds_are 2 &&
+                perfallocctl release "$hold" && ended 0 && waiting=$(<$dir/said) &&
+                property "hold/$waiting" Hold State | grep -q granted || status=1
+        [[ ! $waiting ]] || perfallocctl release "$waiting"
+        return $status
+}
+
 hold_that_nobody_hears_of_is_not_there() {
         run 1 sh -c 'exec perfallocctl -q hold --pmu=breakpoint >/dev/full' && holds_are 0
 }
@@ -363,6 +375,34 @@ watch_ends_when_told() {
         return "$1"
 }
 
+more_lines_than() {
+        [[ $(wc -l <$dir/said) -gt $1 ]]
+}
+
+watch_goes_on_through_restarts() {
+        local counter how
+
+        counter=$(perfallocctl open --persistent --all-cpus task-clock) || return
+        start perfallocctl watch --json "$counter" -i 10ms
+        wait_until more_lines_than 2
+        for how in '' --again --again; do
+                if [[ $how ]]; then service-kill $how; else service-restart; fi
+                wait_until more_lines_than $(($(wc -l <$dir/said) + 3))
+        done
+        kill -INT $pid && ended 0 && python3 - $dir/said <<'END'
+import json, sys
+before = None
+for line in open(sys.argv[1]):
+    j = json.loads(line)
+    if before and j['tick'] != before + 1 + j['missed']:
+        sys.exit('after tick %d came %s' % (before, line))
+    before = j['tick']
+END
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
 # ---- metrics ----
 
 # What a scraper demands: families together, their type first, every line a sample, an end.
@@ -538,6 +578,7 @@ check 'hold --json prints the hold' hold_as_json
 check 'a hold ends after its lifetime' hold_ends_after_its_lifetime
 check 'counters that are taken are status 4, and no hold is left' busy_is_4_and_leaves_nothing
 check 'a signal while hold waits leaves no hold' interrupted_hold_leaves_nothing
+check 'hold waits on while the service is started anew' hold_waits_through_restarts
 check 'a hold whose number cannot be printed is given back' hold_that_nobody_hears_of_is_not_there
 check 'what is not permitted is status 3' denied_is_3
 check 'what is not there is status 5' unknown_is_5
@@ -563,6 +604,7 @@ check 'watch prints lines into a pipe' watch_prints_lines
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
+check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are OpenMetrics' metrics_are_openmetrics
 check '-H asks another host' other_host_is_asked
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once

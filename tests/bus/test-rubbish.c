@@ -13,6 +13,7 @@
 #define MESSAGES_DEFAULT 2000u
 #define AWAITED_MAX      60u /* a sender: the bus lets one connection await 128 replies */
 #define LEASES_MAX       8u  /* a sender keeps */
+#define MEMORY_SLACK     (4u << 20)
 
 /* One that sends. */
 typedef struct Sender {
@@ -32,6 +33,7 @@ static Sender senders[G_N_ELEMENTS(users)];
 static GHashTable *outcomes; /* name of the error, "" for success -> number */
 static unsigned n_sent, n_succeeded, n_descriptors_before, n_descriptors_after, n_left;
 static pid_t pid_before, pid_after;
+static uint64_t memory_before, memory_after;
 
 /* ---- senders ---- */
 
@@ -228,10 +230,12 @@ static void send_many(unsigned n) {
                 sender_up(&senders[i], users[i]);
         while (n-- > 0)
                 send_one();
+        rubbish_forget_descriptors(rubbish);
         assert_all_answered(root);
         for (size_t i = 0; i < G_N_ELEMENTS(senders); i++)
                 sender_down(&senders[i]);
         await(objects_end(root) == 0);
+        rubbish_forget_descriptors(rubbish);
         n_left = client_count(root, "monitor") + client_count(root, "sampler") +
                  client_count(root, "counter");
 }
@@ -269,6 +273,7 @@ static void rubbish_send(void) {
         pid_before = service_pid();
         send_many(n / 4);
         n_descriptors_before = service_descriptors();
+        memory_before = service_memory();
         send_many(n - n / 4);
         pid_after = service_pid();
         n_descriptors_after = service_descriptors();
@@ -276,6 +281,7 @@ static void rubbish_send(void) {
                 g_usleep(1000);
                 n_descriptors_after = service_descriptors();
         }
+        memory_after = service_memory();
         outcomes_tell();
 }
 
@@ -296,6 +302,12 @@ static void test_process(void) {
 static void test_descriptors(void) {
         rubbish_send();
         g_assert_cmpuint(n_descriptors_after, ==, n_descriptors_before);
+}
+
+/* But for what malloc() keeps in pieces: four bytes a message are more than that. */
+static void test_memory(void) {
+        rubbish_send();
+        g_assert_cmpuint(memory_after, <=, memory_before + MEMORY_SLACK + 4 * n_sent);
 }
 
 static void test_objects(void) {
@@ -341,6 +353,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/rubbish/the-service-lives-on", test_process);
         g_test_add_func("/rubbish/no-descriptor-is-left", test_descriptors);
         g_test_add_func("/rubbish/no-object-is-left", test_objects);
+        g_test_add_func("/rubbish/no-memory-is-left", test_memory);
         g_test_add_func("/rubbish/the-next-hold-is-granted", test_hold);
         g_test_add_func("/rubbish/stopping-in-the-midst-ends-well", test_stop);
         return g_test_run();

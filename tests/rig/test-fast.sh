@@ -57,9 +57,13 @@ build=${1:?the build directory}
 check 'the exit status is that of the command' status_is 7 fast sh -c 'exit 7'
 check 'a good run is good' status_is 0 fast true
 check 'a crash of the service spoils a good run' \
-        status_is 1 fast sh -c 'service-signal SEGV; while service-pid; do sleep 0.01; done'
+        status_is 1 fast sh -c 'service-signal SEGV; until test -e $PERFALLOC_RIG_DIR/state/service.failures; do sleep 0.01; done'
 check 'a service that was killed on purpose is started anew by the next call' \
         fast sh -c 'service-kill && busctl --system introspect org.perfalloc1 /org/perfalloc1'
+check 'killed with --again it is started anew by itself, as it is after a failure' \
+        fast sh -c 'pid=$(service-pid) && service-kill --again && test $pid -ne $(service-pid)'
+check 'restarted it is another process' \
+        fast sh -c 'pid=$(service-pid) && service-restart && test $pid -ne $(service-pid)'
 check_not 'a masked service is not' \
         fast sh -c 'service-stop; service-mask; busctl --system introspect org.perfalloc1 /org/perfalloc1'
 check 'polkit says yes to alice' \

@@ -68,12 +68,41 @@ off_while_held() {
         hold_call "$hold" Release && wait_until sysctl_is 1
 }
 
-back_after_crash() {
+main_pid() {
+        systemctl show -P MainPID perfallocd.service
+}
+
+came_back() {
+        local pid
+
+        pid=$(main_pid)
+        [[ $pid != 0 && $pid != "$1" ]] && systemctl is-active perfallocd.service
+}
+
+crash() {
+        local pid
+
+        pid=$(main_pid)
+        systemctl kill --kill-whom=main -s KILL perfallocd.service
+        wait_until came_back "$pid"
+}
+
+off_after_a_crash() {
         local hold
 
         hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && sysctl_is 0 || return
-        systemctl kill --kill-whom=main -s KILL perfallocd.service
-        wait_until sysctl_is 1
+        crash && wait_until sysctl_is 0 || return
+        hold_call "$hold" Release && wait_until sysctl_is 1
+}
+
+# The unit does not run a second time, so the watchdog was never on.
+off_over_a_restart() {
+        local hold started
+
+        hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && sysctl_is 0 || return
+        started=$(started_at)
+        systemctl restart perfallocd.service && sysctl_is 0 && [[ $(started_at) == "$started" ]] || return
+        hold_call "$hold" Release && wait_until sysctl_is 1
 }
 
 back_after_stop() {
@@ -141,13 +170,20 @@ likwid_passes_on() {
                 hold_call "$second" Release && owner_is root
 }
 
-likwid_comes_back_after_crash() {
+likwid_stays_the_holders_over_a_crash() {
         local hold
 
         chown daemon /run/likwid.lock
         hold=$(hold_take carol 0) && hold_call "$hold" Wait && owner_is carol || return
-        systemctl kill --kill-whom=main -s KILL perfallocd.service
-        wait_until owner_is daemon
+        crash && owner_is carol && hold_call "$hold" Release && wait_until owner_is daemon
+}
+
+# systemd 252 forgets the holds of a service that is stopped.
+likwid_comes_back_after_a_stop() {
+        local hold
+
+        hold=$(hold_take carol 0) && hold_call "$hold" Wait && owner_is carol || return
+        systemctl stop perfallocd.service && systemctl start perfallocd.service && wait_until owner_is daemon
 }
 
 replace_sysctl
@@ -155,8 +191,9 @@ check 'systemd has nothing to say against the unit' systemd-analyze verify /lib/
 check 'it can do little else' systemd-analyze security --threshold=30 $unit
 check 'by default the watchdog is left alone' off_by_default
 check 'NmiWatchdog=yes: it is off while somebody holds, and on again afterwards' off_while_held
-check 'on again after a crash of the service' back_after_crash
-check 'and after it was stopped' back_after_stop
+check 'it stays off when the service is restarted' off_over_a_restart
+check 'and is off again after a crash' off_after_a_crash
+check 'on again when the service was stopped' back_after_stop
 check 'a watchdog that was off stays off, and nothing is started' \
         what_was_off_stays_off "$(started_at)"
 check 'a unit that cannot be started is an obstacle, with words' masked_is_an_obstacle
@@ -165,5 +202,6 @@ check_not 'and the service nothing else' as perfalloc systemctl --no-ask-passwor
 check 'with its drop-in the bridge to LIKWID is active' likwid_drop_in
 check 'the lock file is the holder'"'"'s while he holds' likwid_is_the_holders
 check 'and passes to the next holder' likwid_passes_on
-check 'after a crash it goes back to whom it belonged' likwid_comes_back_after_crash
+check 'it stays so over a crash, and goes back to whom it belonged' likwid_stays_the_holders_over_a_crash
+check 'when the service was stopped, at its next start' likwid_comes_back_after_a_stop
 tap_end

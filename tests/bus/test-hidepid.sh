@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# A /proc that hides other users' processes (proc(5), hidepid=). Run by tests/rig/fast, whose /proc is its own.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+# alice's, to be looked at by others
+as alice sleep infinity &
+sleeper=$!
+
+hides() {
+        mount -o "remount,$1" /proc
+}
+
+bob_sees_nothing() {
+        [[ ! -d /proc/$sleeper ]] || as bob sh -c "[ ! -r /proc/$sleeper/stat ]"
+}
+
+# opens USER: a counter of the sleeper
+opens() {
+        as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
+                task-clock:u 1 pid u $sleeper
+}
+
+opens_family() {
+        as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
+                task-clock:u 2 pid u $sleeper descendants b true
+}
+
+# says_why COMMAND...: refused, with what to do about it
+says_why() {
+        local said
+
+        said=$("$@" 2>&1) && return 1
+        echo "$said"
+        grep -q 'hidepid=' <<<"$said" && grep -q 'SupplementaryGroups=' <<<"$said"
+}
+
+
+holds() {
+        as alice perfalloc --pmu=breakpoint true
+}
+
+check 'as it is, alice counts her process' opens alice
+check 'processes can be hidden' hides hidepid=invisible
+check 'they are hidden from others' bob_sees_nothing
+check 'counters are held' holds
+check 'CPUs are counted' busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' \
+        1 cpu-clock 1 scope s cpu
+check 'a process is refused with a true word' says_why opens alice
+check 'to root too' says_why opens root
+check 'and with its descendants' says_why opens_family alice
+check 'with the group that may see them all is well' hides "hidepid=invisible,gid=$(id -g perfalloc)"
+check 'alice counts her process' opens alice
+check 'and its descendants' opens_family alice
+check 'root counts it' opens root
+kill $sleeper
+tap_end

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Makes calls of the service's own code fail, at run time and from outside.
+ *
+ * perfallocd-fault is perfallocd, linked so that (ld's --wrap) each call that may fail for want of
+ * memory or descriptors comes through here. Only calls from the service's own objects do, not those
+ * that libraries make of each other: what a library answers when it is out of memory is had by
+ * making its own function fail. Sanitizers go with it.
+ *
+ * A test makes FAULT_FILE, starts the service, and both have it mapped. Without the file nothing
+ * fails.
+ */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct Fault Fault;
+
+#define FAULT_FILE "/run/rig/fault"
+
+/* Bits, for a fault may be in any of several kinds. */
+typedef enum FaultKind {
+        FAULT_MEMORY = 1 << 0,  /* malloc(3) and who calls it: ENOMEM, whatever error is */
+        FAULT_PERF = 1 << 1,    /* perf_event_open(2), pidfd_open(2), pidfd_getfd(2) */
+        FAULT_SYSTEM = 1 << 2,  /* open, pipe, socketpair, dup, memfd, timerfd, mmap, fork, ... */
+        FAULT_BUS = 1 << 3,     /* libsystemd: ENOMEM, whatever error is */
+        FAULT_PASSING = 1 << 4, /* recvmsg(2): descriptors are lost, MSG_CTRUNC */
+} FaultKind;
+
+typedef enum FaultWhere {
+        FAULT_SERVICE = 1 << 0, /* the process on the bus */
+        FAULT_HELPER = 1 << 1,  /* the helper and its children */
+} FaultWhere;
+
+struct Fault {
+        /* written by the test while nothing is armed */
+        uint32_t kinds, where;
+        int32_t error;
+        uint32_t lasting; /* from then on every call fails */
+
+        /* How many calls until one fails, 1: the next one; 0: none does. */
+        _Atomic int64_t left;
+
+        _Atomic int64_t realtime_usec; /* how far its CLOCK_REALTIME is off the machine's */
+
+        /* written by the service */
+        _Atomic uint32_t struck; /* how many have failed */
+        uint64_t caller;         /* of the last of them, as an address for addr2line */
+};
