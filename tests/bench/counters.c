@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Opening and reading, by a user, who runs this in tests/rig/fast (tests/bench/fast.sh). Rows:
+ *
+ *   open-counters   ours: OpenCounters of 1,000 events in one call; theirs: that many bare
+ * openings, of events that count from the start on a process that sleeps, as the caller does
+ *   read-counters   ours: ReadCounters of those; theirs: bare reads, and an empty call
+ *   event-first     ours: the first OpenEvent of a connection; theirs: the first PerfEventOpen of
+ * one to sysprofd event-later     the second and so on
+ */
+
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "bench.h"
+
+#define N_COUNTERS 1000u
+#define N_LATER    10u
+#define PROFILER   "org.gnome.Sysprof3", "/org/gnome/Sysprof3", "org.gnome.Sysprof3.Service"
+
+/* ---- counters ---- */
+
+static void bare_trial(sd_bus *bus, pid_t pid) {
+        static int fds[N_COUNTERS];
+        uint64_t start = clock_nsec(CLOCK_MONOTONIC), data[3];
+        double usec;
+
+        for (size_t i = 0; i < N_COUNTERS; i++)
+                fds[i] = event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, pid, -1);
+        sample("open-counters", THEIRS, usec_since(start));
+        start = clock_nsec(CLOCK_MONOTONIC);
+        for (size_t i = 0; i < N_COUNTERS; i++)
+                check_errno((int) read(fds[i], data, sizeof(data)), "read");
+        usec = usec_since(start);
+        events_close(fds, N_COUNTERS);
+        sample("read-counters", THEIRS, usec + bus_ping_usec(bus));
+}
+
+static void counters_trial(sd_bus *bus) {
+        uint64_t start = clock_nsec(CLOCK_MONOTONIC);
+        sd_bus_message *counters, *m;
+
+        counters = counters_open(bus, "page-faults:u", N_COUNTERS, 0);
+        sample("open-counters", OURS, usec_since(start));
+        m = bus_message(bus, MANAGER, "ReadCounters");
+        check(sd_bus_message_copy(m, counters, true), "ReadCounters");
+        start = clock_nsec(CLOCK_MONOTONIC);
+        sd_bus_message_unref(bus_call(bus, m));
+        sample("read-counters", OURS, usec_since(start));
+        counters_close(bus, counters);
+        bus_drain(bus);
+}
+
+static void counters_measure(void) {
+        sd_bus *bus = bus_open(NULL);
+        pid_t child = fork();
+
+        check_errno(child, "fork");
+        if (child == 0) {
+                (void) pause();
+                _exit(EXIT_FAILURE);
+        }
+        /* polkit's answer is kept for the connection, for a while */
+        counters_close(bus, counters_open(bus, "page-faults:u", 1, 0));
+        for (unsigned i = trials(30); i > 0; i--) {
+                bare_trial(bus, child);
+                counters_trial(bus);
+        }
+        (void) kill(child, SIGKILL);
+        (void) waitpid(child, NULL, 0);
+        sd_bus_flush_close_unref(bus);
+}
+
+/* ---- events ---- */
+
+static void our_event(sd_bus *bus, const char *row) {
+        const struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+                                              .size = sizeof(attr),
+                                              .config = PERF_COUNT_SW_TASK_CLOCK,
+                                              .exclude_kernel = true,
+                                              .exclude_hv = true };
+        sd_bus_message *m = bus_message(bus, MANAGER, "OpenEvent");
+        uint64_t start;
+
+        check(sd_bus_message_append_array(m, 'y', &attr, sizeof(attr)), "OpenEvent");
+        check(sd_bus_message_append(m, "iita{sv}", 0, -1, (uint64_t) 0, 0), "OpenEvent");
+        start = clock_nsec(CLOCK_MONOTONIC);
+        sd_bus_message_unref(bus_call(bus, m));
+        sample(row, OURS, usec_since(start));
+}
+
+static void their_event(sd_bus *bus, const char *row) {
+        sd_bus_message *m = bus_message(bus, PROFILER, "PerfEventOpen");
+        /* it wants a leader, and libsystemd cannot say that there is none */
+        int leader = event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0, getpid(), -1);
+        uint64_t start;
+
+        check(sd_bus_message_append(m, "a{sv}iiht", 3, "type", "u", PERF_TYPE_SOFTWARE, "config",
+                                    "t", (uint64_t) PERF_COUNT_SW_TASK_CLOCK, "sample_period", "t",
+                                    (uint64_t) NSEC_PER_SEC, (int) getpid(), -1, leader,
+                                    (uint64_t) 0),
+              "PerfEventOpen");
+        start = clock_nsec(CLOCK_MONOTONIC);
+        sd_bus_message_unref(bus_call(bus, m));
+        sample(row, THEIRS, usec_since(start));
+        close_fd(leader);
+}
+
+static void events_trial(void (*open)(sd_bus *bus, const char *row)) {
+        sd_bus *bus = bus_open(NULL);
+
+        open(bus, "event-first");
+        for (unsigned i = 0; i < N_LATER; i++)
+                open(bus, "event-later");
+        sd_bus_flush_close_unref(bus);
+}
+
+int main(int argc, char *argv[]) {
+        counters_measure();
+        for (unsigned i = trials(100); i > 0; i--) {
+                events_trial(our_event);
+                if (argc > 1 && strcmp(argv[1], "sysprofd") == 0)
+                        events_trial(their_event);
+        }
+        return EXIT_SUCCESS;
+}
