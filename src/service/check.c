@@ -73,7 +73,6 @@ static void check_keep_place(Check *check, uint64_t deadline) {
         Checks *c = check->checks;
         Check *after;
 
-        check_leave_quick(check);
         check->name = NULL;
         check->details = NULL;
         check->deadline = deadline;
@@ -118,6 +117,7 @@ static bool check_rest(Check *check) {
         if (use->used_usec < CHECKS_FREE_USEC)
                 return false;
         check->slot = sd_bus_slot_unref(check->slot);
+        check_leave_quick(check); /* it keeps the user's place for quick ones */
         check_keep_place(check, now + CHECKS_REST * cost);
         return true;
 }

@@ -296,14 +296,21 @@ StoreRecord *store_next(Store *s, StoreKind kind, size_t *place) {
 
 static int store_begin(Store *s) {
         char name[STORE_NAME_MAX];
-        int r;
+        int r, urgency;
 
         s->generation = store_past_generation(s->past) + 1;
         r = statelog_new(s->generation, &s->log);
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof(name), STORE_STATE_NAME, s->generation);
-        return store_hand_in(name, s->log->fd);
+        r = store_hand_in(name, s->log->fd);
+        /* the spare ones, so that nobody waits for his to be made */
+        for (urgency = 0; r >= 0 && urgency < _STORE_URGENCY_MAX; urgency++) {
+                Shelf *shelf;
+
+                r = store_new_shelf(s, (StoreUrgency) urgency, &shelf);
+        }
+        return r;
 }
 
 int store_new(sd_event *event, Store **ret) {

@@ -467,10 +467,12 @@ static void test_full_line_is_refused_with_its_limit(Fixture *f, gconstpointer u
         Asked asked[8];
 
         bouncer_set_waiting_max(f->d.bouncer, 4);
-        for (size_t i = 0; i < 12; i++)
+        for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
-        for (size_t i = 0; i < ELEMENTSOF(asked); i++)
                 asked[i] = next_check(f);
+        }
+        for (size_t i = ELEMENTSOF(asked); i < 12; i++)
+                desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
         desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[12]);
         expect(f, &calls[12], SD_BUS_ERROR_LIMITS_EXCEEDED, "4 calls");
 

@@ -51,7 +51,7 @@ static int weigh_container(sd_bus_message *m, char type, const char *contents, u
 static int weigh(sd_bus_message *m, uint64_t max, unsigned depth, uint64_t *weight) {
         const char *contents;
         char type;
-        int r;
+        int r = 0;
 
         while (*weight <= max && (r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
                 if (type == 'a' && strlen(contents) == 1 && strchr(trivial, *contents))

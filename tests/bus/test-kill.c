@@ -517,8 +517,9 @@ static void *killer_run(void *data) {
 
                 g_usleep(k->delays[i]);
                 pid = running_pid("service.pid");
-                if (pid > 0)
-                        (void) kill(pid, SIGKILL);
+                /* EPERM: this process is somebody else for a moment, in client_new() */
+                while (pid > 0 && kill(pid, SIGKILL) < 0 && errno == EPERM)
+                        g_usleep(100);
                 k->last = pid;
         }
         g_atomic_int_set(&k->done, 1);
