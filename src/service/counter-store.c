@@ -135,16 +135,26 @@ static bool counter_set_may_be_kept(const CounterSet *set) {
         return false;
 }
 
+/* What is closed counts, and takes a counter, until the last copy of its descriptor has gone. */
+static StoreUrgency counter_set_urgency(const CounterSet *set) {
+        const Group *g = set->group;
+
+        for (size_t i = 0; i < g->n_events; i++)
+                if (g->events[i].pmu->kind != PMU_SOFTWARE &&
+                    g->events[i].pmu->kind != PMU_TRACEPOINT)
+                        return STORE_SCARCE;
+        return STORE_SOON;
+}
+
 static int counter_set_keep(CounterSet *set) {
         _cleanup_free_ int *fds = NULL;
-        StoreUrgency urgency = group_closes_to_yield(set->group) ? STORE_SCARCE : STORE_SOON;
         size_t n;
         int r;
 
         r = group_save_descriptors(set->group, &fds, &n);
         if (r < 0)
                 return r;
-        store_keep(&set->item, fds, n, urgency);
+        store_keep(&set->item, fds, n, counter_set_urgency(set));
         set->kept = set->group->version;
         return 0;
 }
