@@ -89,24 +89,41 @@ void pack_end(Pack *p, size_t begin) {
         memcpy(p->data + begin, &head, sizeof(head));
 }
 
-void pack_struct(Pack *p, const PackField *fields, size_t n_fields, const void *object) {
+/* What fits into 64 bits; a string is 0 when it is NULL. */
+static uint64_t member_value(const PackField *f, const void *member) {
+        switch (f->type) {
+        case PACK_BOOL:
+                return *(const bool *) member;
+        case PACK_U32:
+                return *(const uint32_t *) member;
+        case PACK_U64:
+                return *(const uint64_t *) member;
+        default:
+                return *(char *const *) member != NULL;
+        }
+}
+
+static void pack_members(Pack *p, const PackField *fields, size_t n_fields, const void *object,
+                         bool all) {
         for (const PackField *f = fields; f < fields + n_fields; f++) {
                 const void *member = (const char *) object + f->offset;
+                uint64_t value = member_value(f, member);
 
-                switch (f->type) {
-                case PACK_BOOL:
-                        pack_u64(p, f->key, *(const bool *) member);
-                        break;
-                case PACK_U32:
-                        pack_u64(p, f->key, *(const uint32_t *) member);
-                        break;
-                case PACK_U64:
-                        pack_u64(p, f->key, *(const uint64_t *) member);
-                        break;
-                default:
+                if (value == 0 && !all)
+                        continue;
+                if (f->type == PACK_STRING)
                         pack_string(p, f->key, *(char *const *) member);
-                }
+                else
+                        pack_u64(p, f->key, value);
         }
+}
+
+void pack_struct(Pack *p, const PackField *fields, size_t n_fields, const void *object) {
+        pack_members(p, fields, n_fields, object, true);
+}
+
+void pack_struct_set(Pack *p, const PackField *fields, size_t n_fields, const void *object) {
+        pack_members(p, fields, n_fields, object, false);
 }
 
 void pack_clear(Pack *p) {

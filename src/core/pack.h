@@ -47,6 +47,10 @@ struct PackField {
         { .key = (key_), .type = (type_), .offset = offsetof(struct_, member_) }
 
 void pack_struct(Pack *p, const PackField *fields, size_t n_fields, const void *object);
+
+/* The same without what is 0, false or NULL: for readers whose object is that to begin with. Of
+ * most objects it is most. */
+void pack_struct_set(Pack *p, const PackField *fields, size_t n_fields, const void *object);
 void pack_u64(Pack *p, const char *key, uint64_t value);
 void pack_string(Pack *p, const char *key, const char *value);
 void pack_bytes(Pack *p, const char *key, const void *data, size_t n);

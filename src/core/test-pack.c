@@ -54,6 +54,30 @@ static void struct_comes_back(void) {
         g_assert_null(t.none);
 }
 
+/* What is 0 is not written, and is 0 again for who begins with that. */
+static void what_is_not_set_takes_no_room(void) {
+        _cleanup_(thing_done) Thing t = {};
+        _cleanup_(pack_done) Pack p = {}, all = {};
+        Unpack u;
+
+        pack_struct_set(&p, thing_fields, ELEMENTSOF(thing_fields), &t);
+        g_assert_cmpuint(p.n, ==, 0);
+        pack_struct_set(&p, thing_fields, ELEMENTSOF(thing_fields),
+                        &(Thing){ .negative = -1, .text = (char *) "" });
+        pack_struct(&all, thing_fields, ELEMENTSOF(thing_fields),
+                    &(Thing){ .negative = -1, .text = (char *) "" });
+        g_assert_cmpuint(p.n, <, all.n);
+        u = unpack_of(&p);
+        g_assert_true(unpack_is_valid(&u));
+        g_assert_cmpint(unpack_struct(&u, thing_fields, ELEMENTSOF(thing_fields), &t), ==, 0);
+        g_assert_false(t.flag);
+        g_assert_cmpuint(t.small, ==, 0);
+        g_assert_cmpint(t.negative, ==, -1);
+        g_assert_cmpuint(t.large, ==, 0);
+        g_assert_cmpstr(t.text, ==, "");
+        g_assert_null(t.none);
+}
+
 static void missing_fields_keep_their_value(void) {
         _cleanup_(thing_done) Thing t = { .small = 5, .text = strdup("stays") };
         _cleanup_(pack_done) Pack p = {};
@@ -172,6 +196,7 @@ static void damage_is_seen(void) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/pack/struct-comes-back", struct_comes_back);
+        g_test_add_func("/pack/what-is-not-set-takes-no-room", what_is_not_set_takes_no_room);
         g_test_add_func("/pack/missing-fields-keep-their-value", missing_fields_keep_their_value);
         g_test_add_func("/pack/unknown-fields-are-left-alone", unknown_fields_are_left_alone);
         g_test_add_func("/pack/another-type-is-refused", another_type_is_refused);

@@ -49,8 +49,7 @@ static int explain_attr_size(const Asked *a, Refusal *why) {
                 why, REFUSAL_ATTR_SIZE,
                 "'%s' %s: it is written for a newer kernel: fields are set that this one does not "
                 "know, whose perf_event_attr has %u bytes (property AttrSize); clear them, or use "
-                "the "
-                "event's older form",
+                "the event's older form",
                 a->event->name, a->where, attr_kernel_size());
 }
 
@@ -60,41 +59,6 @@ static int explain_privilege(const Asked *a, Refusal *why) {
                       "(kernel.perf_event_paranoid is %d); a kernel that refuses at 3 and above "
                       "needs CAP_SYS_ADMIN in perfallocd.service, or a lower setting",
                       a->event->name, a->where, sysctl_read(SYSCTL "perf_event_paranoid"));
-}
-
-static int explain_bad_descriptor(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_BAD_DESCRIPTOR,
-                "'%s' %s: the kernel does not take the descriptor that was given as group leader "
-                "or "
-                "cgroup: the one must be an open perf event, the other a directory of the cgroup "
-                "hierarchy that has perf_event",
-                a->event->name, a->where);
-}
-
-static int explain_busy(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_BUSY,
-                      "'%s' %s: another event has PMU %s for itself; see who with 'perfallocctl "
-                      "users'",
-                      a->event->name, a->where, a->pmu);
-}
-
-static int explain_bad_address(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_BAD_ADDRESS,
-                      "'%s' %s: an address in it cannot be used; give one that is mapped and of "
-                      "the right "
-                      "half: user space below the middle, the kernel's above",
-                      a->event->name, a->where);
-}
-
-static int explain_mixed_tracing(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_MIXED_TRACING,
-                "'%s' %s: this uprobe is being traced through tracefs, and the kernel lets it be "
-                "traced in one way at a time; switch it off in tracefs (events/uprobes/*/enable), "
-                "or "
-                "make another probe at the same place",
-                a->event->name, a->where);
 }
 
 #define INVALID_GROUP                                                                              \
@@ -141,32 +105,6 @@ static int explain_invalid_event(const Asked *a, Refusal *why) {
                       a->event->name, a->where, a->pmu, found);
 }
 
-static int explain_not_permitted(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_NOT_PERMITTED,
-                "'%s' %s: the kernel does not permit it; perf_event_open may be blocked for the "
-                "service by a seccomp filter, a security module or kernel lockdown, and a "
-                "breakpoint "
-                "on a kernel address takes CAP_SYS_ADMIN",
-                a->event->name, a->where);
-}
-
-static int explain_descriptors(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_TOO_MANY_DESCRIPTORS,
-                "'%s' %s: the service has no descriptor left; close counters, count fewer CPUs, "
-                "or raise LimitNOFILE= in perfallocd.service",
-                a->event->name, a->where);
-}
-
-static int explain_not_on_this_cpu(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_NOT_ON_THIS_CPU,
-                "'%s' %s: PMU %s does not count there, or the CPU is offline; see 'perfallocctl "
-                "pmus' for the CPUs of each PMU",
-                a->event->name, a->where, a->pmu);
-}
-
 static int explain_no_such_event(const Asked *a, Refusal *why) {
         uint32_t type = a->event->attr.type;
 
@@ -188,24 +126,6 @@ static int explain_no_such_event(const Asked *a, Refusal *why) {
                 "'%s' %s: this machine has no PMU of type %u; types above 5 differ from machine to "
                 "machine, see 'perfallocctl pmus' or /sys/bus/event_source/devices/*/type",
                 a->event->name, a->where, type);
-}
-
-static int explain_no_counter_left(const Asked *a, Refusal *why) {
-        return refuse(
-                why, REFUSAL_NO_COUNTER_LEFT,
-                "'%s' %s: no counter of PMU %s is left; each open event keeps one, enabled or "
-                "not. Take a hold (perfalloc), or see who has them with 'perfallocctl users'",
-                a->event->name, a->where, a->pmu);
-}
-
-static int explain_not_implemented(const Asked *a, Refusal *why) {
-        return refuse(why, REFUSAL_NOT_IMPLEMENTED,
-                      "'%s' %s: this kernel cannot do it: it was built without perf events or "
-                      "without what "
-                      "the event asks for (PERF_SAMPLE_STACK_USER), or a seccomp filter hides "
-                      "perf_event_open from the service; leave that out, or change the container's "
-                      "filter",
-                      a->event->name, a->where);
 }
 
 static int explain_not_supported(const Asked *a, Refusal *why) {
@@ -242,20 +162,54 @@ static int explain_no_such_process(const Asked *a, Refusal *why) {
                       a->event->name, (int) a->tid);
 }
 
-/* perf_event_open(2), ERRORS, in its order. */
+#define NO_DESCRIPTOR                                                                              \
+        "the service has no descriptor left; close counters, count fewer CPUs, or raise "          \
+        "LimitNOFILE= in perfallocd.service"
+
+/* perf_event_open(2), ERRORS, in its order. The words come after the event and its place; with
+ * after_pmu the PMU's name stands between the two. */
 static const struct {
         int error;
-        int (*explain)(const Asked *a, Refusal *why);
+        int refusal;
+        const char *words, *after_pmu;
+        int (*explain)(const Asked *a, Refusal *why); /* instead, where it depends */
 } explanations[] = {
-        { E2BIG, explain_attr_size },          { EACCES, explain_privilege },
-        { EBADF, explain_bad_descriptor },     { EBUSY, explain_busy },
-        { EFAULT, explain_bad_address },       { EINTR, explain_mixed_tracing },
-        { EINVAL, explain_invalid_event },     { EMFILE, explain_descriptors },
-        { ENFILE, explain_descriptors },       { ENODEV, explain_not_on_this_cpu },
-        { ENOENT, explain_no_such_event },     { ENOSPC, explain_no_counter_left },
-        { ENOSYS, explain_not_implemented },   { EOPNOTSUPP, explain_not_supported },
-        { EOVERFLOW, explain_stack_too_deep }, { EPERM, explain_not_permitted },
-        { ESRCH, explain_no_such_process },
+        { E2BIG, .explain = explain_attr_size },
+        { EACCES, .explain = explain_privilege },
+        { EBADF, REFUSAL_BAD_DESCRIPTOR,
+          "the kernel does not take the descriptor that was given as group leader or cgroup: the "
+          "one must be an open perf event, the other a directory of the cgroup hierarchy that has "
+          "perf_event" },
+        { EBUSY, REFUSAL_BUSY, "another event has PMU ",
+          " for itself; see who with 'perfallocctl users'" },
+        { EFAULT, REFUSAL_BAD_ADDRESS,
+          "an address in it cannot be used; give one that is mapped and of the right half: user "
+          "space below the middle, the kernel's above" },
+        { EINTR, REFUSAL_MIXED_TRACING,
+          "this uprobe is being traced through tracefs, and the kernel lets it be traced in one "
+          "way at a time; switch it off in tracefs (events/uprobes/*/enable), or make another "
+          "probe at the same place" },
+        { EINVAL, .explain = explain_invalid_event },
+        { EMFILE, REFUSAL_TOO_MANY_DESCRIPTORS, NO_DESCRIPTOR },
+        { ENFILE, REFUSAL_TOO_MANY_DESCRIPTORS, NO_DESCRIPTOR },
+        { ENODEV, REFUSAL_NOT_ON_THIS_CPU, "PMU ",
+          " does not count there, or the CPU is offline; see 'perfallocctl pmus' for the CPUs of "
+          "each PMU" },
+        { ENOENT, .explain = explain_no_such_event },
+        { ENOSPC, REFUSAL_NO_COUNTER_LEFT, "no counter of PMU ",
+          " is left; each open event keeps one, enabled or not. Take a hold (perfalloc), or see "
+          "who has them with 'perfallocctl users'" },
+        { ENOSYS, REFUSAL_NOT_IMPLEMENTED,
+          "this kernel cannot do it: it was built without perf events or without what the event "
+          "asks for (PERF_SAMPLE_STACK_USER), or a seccomp filter hides perf_event_open from the "
+          "service; leave that out, or change the container's filter" },
+        { EOPNOTSUPP, .explain = explain_not_supported },
+        { EOVERFLOW, .explain = explain_stack_too_deep },
+        { EPERM, REFUSAL_NOT_PERMITTED,
+          "the kernel does not permit it; perf_event_open may be blocked for the service by a "
+          "seccomp filter, a security module or kernel lockdown, and a breakpoint on a kernel "
+          "address takes CAP_SYS_ADMIN" },
+        { ESRCH, .explain = explain_no_such_process },
 };
 
 int explain_open(int error, const Event *event, pid_t tid, int cpu, Refusal *why) {
@@ -264,9 +218,17 @@ int explain_open(int error, const Event *event, pid_t tid, int cpu, Refusal *why
         if (error == ENOMEM)
                 return -ENOMEM;
         asked_init(&asked, event, tid, cpu);
-        for (size_t i = 0; i < ELEMENTSOF(explanations); i++)
-                if (explanations[i].error == error)
+        for (size_t i = 0; i < ELEMENTSOF(explanations); i++) {
+                const char *after = explanations[i].after_pmu;
+
+                if (explanations[i].error != error)
+                        continue;
+                if (explanations[i].explain)
                         return explanations[i].explain(&asked, why);
+                return refuse(why, explanations[i].refusal, "'%s' %s: %s%s%s", event->name,
+                              asked.where, explanations[i].words, after ? asked.pmu : "",
+                              after ?: "");
+        }
         return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s on PMU %s: %s", event->name, asked.where,
                       asked.pmu, strerror(error));
 }

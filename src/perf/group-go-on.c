@@ -5,20 +5,6 @@
 
 /* A group that was loaded, and the world that went on without it. */
 
-/* Its CPU was offline for a while that nobody here has seen: the event can still be read, and will
- * never count again. Time stands still for no other that is enabled on a CPU. */
-static bool group_part_is_frozen(const Group *g, size_t part) {
-        Reading first, second;
-        Quality quality;
-
-        if (g->scope != GROUP_CPU || !g->wanted || g->yielded || !group_part_is_open(g, part) ||
-            group_part_is_dropped(g, part))
-                return false;
-        group_read_part(g, 0, part, &first, &quality);
-        group_read_part(g, 0, part, &second, &quality);
-        return first.enabled == second.enabled;
-}
-
 void group_go_on(Group *g) {
         bool counts = g->wanted && !g->yielded;
 
@@ -28,9 +14,6 @@ void group_go_on(Group *g) {
                 if (group_part_is_pending(g, part))
                         group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
         group_gate_all(g, counts ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);
-        for (size_t part = 0; part < g->n_parts; part++)
-                if (group_part_is_frozen(g, part))
-                        group_cpu_leave(g, (unsigned) g->parts[part].cpu);
 }
 
 void group_follow_cpus(Group *g, const CpuSet *online) {

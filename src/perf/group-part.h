@@ -39,6 +39,15 @@ void group_close_part(Group *g, size_t part);
 
 /* What the part's descriptors have counted moves to the bases, and they are closed. */
 void group_fold_part(Group *g, size_t part);
+void group_close(Group *g); /* likewise, all of them */
+
+/* Opens what closing has freed, on the threads that the targets have now; REFUSAL_BUSY: they are
+ * made faster than that. */
+int group_reopen(Group *g, Refusal *why);
+
+/* Whether its events can be on their PMU all at once, where the kernel says so too late: REFUSAL_*.
+ */
+int group_check_fit(const Group *g, Refusal *why);
 
 /* PERF_EVENT_IOC_ENABLE (what is pending is left out) or DISABLE, for all parts and who inherited
  * of them. */

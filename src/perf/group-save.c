@@ -52,22 +52,32 @@ static const PackField target_fields[] = {
 
 /* ---- writing ---- */
 
+/* Without the zeros at its end, which is what load_attr() takes the rest for. */
+static void save_attr(const struct perf_event_attr *attr, Pack *p) {
+        const uint8_t *bytes = (const uint8_t *) attr;
+        size_t n = sizeof(*attr);
+
+        while (n > PERF_ATTR_SIZE_VER0 && bytes[n - 1] == 0)
+                n--;
+        pack_bytes(p, "attr", attr, n);
+}
+
 static void save_event(const Event *e, Pack *p) {
         size_t begin = pack_begin(p, "event");
         uint64_t scale;
 
         memcpy(&scale, &e->scale, sizeof(scale));
-        pack_struct(p, event_fields, ELEMENTSOF(event_fields), e);
+        pack_struct_set(p, event_fields, ELEMENTSOF(event_fields), e);
         pack_u64(p, "scale", scale);
         pack_string(p, "pmu", e->pmu->name);
-        pack_bytes(p, "attr", &e->attr, sizeof(e->attr));
+        save_attr(&e->attr, p);
         pack_end(p, begin);
 }
 
 static void save_target(const Group *g, const GroupTarget *t, Pack *p) {
         size_t begin = pack_begin(p, "target");
 
-        pack_struct(p, target_fields, ELEMENTSOF(target_fields), t);
+        pack_struct_set(p, target_fields, ELEMENTSOF(target_fields), t);
         pack_u64(p, "pending",
                  !t->pending       ? PENDING_NOBODY
                  : t->pending == g ? PENDING_GROUP
@@ -97,36 +107,46 @@ static void save_parts(const Group *g, Pack *p) {
         pack_bytes(p, "parts", saved, g->n_parts * sizeof(SavedPart));
 }
 
-/* The readings at offset of each slot; not at all when there is none, as of most groups. */
-static void save_readings(const Group *g, const char *key, size_t offset, Pack *p) {
+static bool reading_is_null(const Reading *r) {
+        return r->value == 0 && r->enabled == 0 && r->running == 0;
+}
+
+/* Not at all when they are all 0, as of most groups. */
+static void save_readings(const char *key, const Reading *readings, size_t n, Pack *p) {
+        size_t i = 0;
+
+        while (i < n && reading_is_null(&readings[i]))
+                i++;
+        if (i < n)
+                pack_bytes(p, key, readings, n * sizeof(Reading));
+}
+
+/* Those at offset of each slot. */
+static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) {
         size_t n = g->n_parts * g->n_events;
         _cleanup_free_ Reading *saved = calloc(MAX(n, 1u), sizeof(Reading));
-        bool any = false;
 
         if (!saved) {
                 p->failed = true;
                 return;
         }
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
                 memcpy(&saved[i], (const char *) &g->slots[i] + offset, sizeof(Reading));
-                any |= saved[i].value != 0 || saved[i].enabled != 0 || saved[i].running != 0;
-        }
-        if (any)
-                pack_bytes(p, key, saved, n * sizeof(Reading));
+        save_readings(key, saved, n, p);
 }
 
 void group_save(const Group *g, Pack *p) {
-        pack_struct(p, group_fields, ELEMENTSOF(group_fields), g);
+        pack_struct_set(p, group_fields, ELEMENTSOF(group_fields), g);
         for (size_t i = 0; i < g->n_events; i++)
                 save_event(&g->events[i], p);
         for (size_t i = 0; i < g->n_targets; i++)
                 save_target(g, &g->targets[i], p);
-        pack_bytes(p, "past", g->past, g->n_events * sizeof(Reading));
+        save_readings("past", g->past, g->n_events, p);
         save_parts(g, p);
-        save_readings(g, "bases", offsetof(GroupSlot, base), p);
+        save_slots(g, "bases", offsetof(GroupSlot, base), p);
         /* any other event can be asked again, also when what it counted has ended */
         if (g->pinned)
-                save_readings(g, "seen", offsetof(GroupSlot, seen), p);
+                save_slots(g, "seen", offsetof(GroupSlot, seen), p);
 }
 
 int group_save_descriptors(const Group *g, int **ret, size_t *ret_n) {

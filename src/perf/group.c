@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
@@ -12,9 +9,7 @@
 #include "perf/spare.h"
 #include "perf/tree.h"
 
-#define GROUP_TRIAL_MAX 64u /* more than any core PMU has */
-#define REOPEN_ROUNDS   8   /* tries to open on all threads while none is born */
-#define GATE_ROUNDS     4   /* at least two, see groups_gate_all() */
+#define GATE_ROUNDS 4 /* at least two, see groups_gate_all() */
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -27,48 +22,6 @@ const char *group_scope_name(GroupScope scope) {
 
 bool group_closes_to_yield(const Group *g) {
         return g->events[0].pmu->closes_to_yield;
-}
-
-static int trial_open(const Event *e, int leader) {
-        struct perf_event_attr attr = e->attr;
-        int fd;
-
-        attr.disabled = leader < 0;
-        attr.enable_on_exec = leader < 0; /* this thread never execs */
-        fd = (int) syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
-/* On arm64 a leader that is disabled, as ours are when they are opened, is not counted when the
- * kernel looks whether a group fits (validate_event() of drivers/perf/arm_pmu.c): one too large
- * would open and never count. A leader that an exec is to enable is counted; so a group of this
- * kind, on this very thread and never on the PMU, tells at once. Any other error is for the real
- * opening. */
-static int group_check_fit(const Group *g, Refusal *why) {
-        size_t n, max = MIN(g->n_events, GROUP_TRIAL_MAX);
-        int fds[GROUP_TRIAL_MAX], error = 0;
-
-        for (size_t i = 0; i < g->n_events; i++)
-                if (g->events[i].pmu->kind != PMU_CORE)
-                        return 0;
-        for (n = 0; n < max && error == 0; n++) {
-                fds[n] = trial_open(&g->events[n], n > 0 ? fds[0] : -1);
-                error = MIN(fds[n], 0);
-        }
-        for (size_t i = n; i-- > 0;)
-                close_fd(fds[i]);
-        if (n < 2 || error != -EINVAL)
-                return 0;
-
-        /* it is the group only if the event is good by itself */
-        fds[0] = trial_open(&g->events[n - 1], -1);
-        close_fd(fds[0]);
-        if (fds[0] < 0)
-                return 0;
-        return refuse(why, REFUSAL_INVALID_EVENT,
-                      "'%s' does not fit into one group with the %zu events before it: PMU %s "
-                      "could never count them all at once; open smaller groups",
-                      g->events[n - 1].name, n - 1, g->events[n - 1].pmu->name);
 }
 
 int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Refusal *why) {
@@ -277,45 +230,7 @@ void group_stop(Group *g) {
                 group_gate_all(g, PERF_EVENT_IOC_DISABLE);
 }
 
-/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped,
- * which had counted what it said last. */
-static bool slot_read(GroupSlot *s, Reading *ret) {
-        struct {
-                uint64_t value, enabled, running;
-        } data;
-        bool said = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
-
-        if (said)
-                s->seen = (Reading){ data.value, data.enabled, data.running };
-        *ret = s->seen;
-        return said;
-}
-
-void group_reset(Group *g, size_t event) {
-        g->past[event] = READING_NULL;
-        for (size_t part = 0; part < g->n_parts; part++) {
-                GroupSlot *s = group_slot(g, part, event);
-                Reading now;
-
-                (void) slot_read(s, &now);
-                s->base = READING_NULL;
-                reading_subtract(&s->base, &now);
-        }
-}
-
-/* What the part's descriptors have counted moves to the bases, and they are closed. */
-void group_fold_part(Group *g, size_t part) {
-        for (size_t event = 0; event < g->n_events; event++) {
-                GroupSlot *s = group_slot(g, part, event);
-                Reading now;
-
-                (void) slot_read(s, &now);
-                reading_add(&s->base, &now);
-        }
-        group_close_part(g, part);
-}
-
-static void group_close(Group *g) {
+void group_close(Group *g) {
         for (size_t part = 0; part < g->n_parts; part++)
                 group_fold_part(g, part);
 }
@@ -329,94 +244,6 @@ void group_yield(Group *g) {
         if (group_closes_to_yield(g))
                 group_close(g);
         g->yielded = true;
-}
-
-/* Those of the target's threads that live, none when it has ended: then its number may be
- * another's. */
-static int target_threads(const GroupTarget *target, Threads *ret) {
-        struct pollfd exited = { .fd = target->pidfd, .events = POLLIN };
-        int r = threads_list(target->pid, ret, NULL);
-
-        if (r == 0 && poll(&exited, 1, 0) != 0)
-                threads_done(ret);
-        return MIN(r, 0);
-}
-
-/* Before opening: parts end or come back as their threads do, for a number that has ended may be
- * somebody else's now; threads that were born while the group was closed inherited nothing and get
- * parts. Pinned events are not inherited, so they never count who is born later. */
-static int group_follow(Group *g, size_t target) {
-        _cleanup_(threads_done) Threads now = THREADS_NULL;
-        _cleanup_free_ bool *known = NULL;
-        int r = target_threads(&g->targets[target], &now);
-
-        if (r < 0)
-                return r;
-        known = calloc(MAX(now.n_tids, 1u), sizeof(bool));
-        if (!known || group_grow(g, now.n_tids) < 0)
-                return -ENOMEM;
-        for (size_t part = 0; part < g->n_parts; part++) {
-                GroupPart *p = &g->parts[part];
-                const pid_t *place = threads_find(&now, p->tid);
-
-                if (p->target != target)
-                        continue;
-                p->ended = !place;
-                if (place)
-                        known[place - now.tids] = true;
-        }
-        for (size_t i = 0; i < now.n_tids && !g->pinned; i++)
-                if (!known[i])
-                        group_add_part(g, (GroupPart){ -1, now.tids[i], target, false });
-        return 0;
-}
-
-/* After opening: whether the target's threads are still those that have parts. */
-static int group_is_current(const Group *g, size_t target, bool *ret) {
-        _cleanup_(threads_done) Threads now = THREADS_NULL;
-        int r = target_threads(&g->targets[target], &now);
-        size_t n_known = 0;
-
-        *ret = true;
-        for (size_t part = 0; part < g->n_parts; part++) {
-                if (g->parts[part].target != target)
-                        continue;
-                if (threads_has(&now, g->parts[part].tid))
-                        n_known++;
-                else if (group_part_is_open(g, part))
-                        *ret = false;
-        }
-        if (!g->pinned && n_known != now.n_tids)
-                *ret = false;
-        if (r == 0 && *ret && now.n_tids > 0)
-                r = threads_are_all(&now, g->targets[target].pid, ret);
-        return r;
-}
-
-/* A thread that is born between the look and the opening may have inherited the event or not, and
- * one that ends may leave its number to another process: it counts only if neither has happened. */
-static int group_reopen(Group *g, Refusal *why) {
-        bool current = false;
-        int r = 0;
-
-        for (int round = 0; round < REOPEN_ROUNDS && r == 0; round++) {
-                for (size_t i = 0; i < g->n_targets && r == 0; i++)
-                        r = group_follow(g, i);
-                if (r == 0)
-                        r = group_open(g, why);
-                current = r == 0;
-                for (size_t i = 0; i < g->n_targets && current; i++) {
-                        r = group_is_current(g, i, &current);
-                        current &= r == 0;
-                }
-                if (current)
-                        return 0;
-                group_close(g);
-        }
-        return r != 0 ? r
-                      : refuse(why, REFUSAL_BUSY,
-                               "'%s': the target makes threads faster than they can be counted",
-                               g->events[0].name);
 }
 
 int group_resume(Group *g, Refusal *why) {
@@ -439,17 +266,6 @@ int group_resume(Group *g, Refusal *why) {
         if (g->wanted)
                 group_gate_all(g, PERF_EVENT_IOC_ENABLE);
         return 0;
-}
-
-/* Base and descriptor together. False when what a descriptor should have counted cannot be had. */
-static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
-        GroupSlot *s = group_slot(g, part, event);
-        bool complete = slot_read(s, ret) || g->parts[part].ended;
-
-        if (event > 0 && group_part_is_dropped(g, part))
-                complete = false;
-        reading_add(ret, &s->base);
-        return complete;
 }
 
 int group_mend(Group *g, Refusal *why) {
@@ -483,31 +299,6 @@ int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
         if (!joins || (g->yielded && group_closes_to_yield(g)))
                 return 0;
         return g->yielded ? group_open(g, why) : group_mend(g, why);
-}
-
-void group_read_part(const Group *g, size_t event, size_t part, Reading *ret,
-                     Quality *ret_quality) {
-        bool complete = group_read_slot(g, part, event, ret);
-
-        *ret_quality = complete && !g->yielded ? reading_quality(ret) : QUALITY_UNMEASURED;
-}
-
-void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality) {
-        Quality worst = QUALITY_EXACT;
-
-        *ret = g->past[event];
-        if (ret->enabled > 0)
-                worst = reading_quality(ret);
-        for (size_t part = 0; part < g->n_parts; part++) {
-                Reading reading;
-
-                if (!group_read_slot(g, part, event, &reading))
-                        worst = QUALITY_UNMEASURED;
-                else if (reading.enabled > 0) /* else: a thread that has not run since the start */
-                        worst = MAX(worst, reading_quality(&reading));
-                reading_add(ret, &reading);
-        }
-        *ret_quality = ret->enabled == 0 || g->yielded ? QUALITY_UNMEASURED : worst;
 }
 
 size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n) {

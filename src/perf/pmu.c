@@ -192,6 +192,8 @@ static int pmu_table_read_machine(PmuTable *t) {
                 r = pmu_table_read_cpus(t, "present", &t->possible, &t->present);
         if (r == 0)
                 r = pmu_table_read_cpus(t, "online", &t->present, &t->online);
+        if (r == 0)
+                r = lives_read(t->sysfs, &t->online, &t->lives);
         return r;
 }
 
@@ -234,18 +236,25 @@ void pmu_table_done(PmuTable *t) {
         cpuset_done(&t->possible);
         cpuset_done(&t->present);
         cpuset_done(&t->online);
+        lives_done(&t->lives);
         *t = (PmuTable){};
 }
 
 int pmu_table_refresh_online(PmuTable *t) {
-        CpuSet online;
+        _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
+        Lives lives;
         int r;
 
         r = pmu_table_read_cpus(t, "online", &t->present, &online);
+        if (r == 0)
+                r = lives_read(t->sysfs, &online, &lives);
         if (r < 0)
                 return r;
         cpuset_done(&t->online);
+        lives_done(&t->lives);
         t->online = online;
+        t->lives = lives;
+        online = CPUSET_NULL;
         return 0;
 }
 

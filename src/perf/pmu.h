@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/cpuset.h"
+#include "perf/lives.h"
 
 typedef struct Pmu Pmu;
 typedef struct PmuTable PmuTable;
@@ -45,6 +46,7 @@ struct PmuTable {
         CpuSet possible; /* CPUs that may ever come online */
         CpuSet present;  /* CPUs that exist: what a client may name */
         CpuSet online;
+        Lives lives; /* of those that are online */
 };
 
 /* Reads the tree below sysfs ("/sys"). An unreadable single PMU is left out, not an error.
@@ -52,7 +54,7 @@ struct PmuTable {
 int pmu_table_load(PmuTable *ret, const char *sysfs);
 void pmu_table_done(PmuTable *t);
 
-/* Reads which CPUs are online now. */
+/* Reads which CPUs are online now, and since when. */
 int pmu_table_refresh_online(PmuTable *t);
 
 Pmu *pmu_table_find(const PmuTable *t, const char *name);

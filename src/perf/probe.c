@@ -11,8 +11,19 @@
 /* Watched only while a probe has its slot open, and never enabled. */
 static volatile uint64_t probe_word;
 
-static int probe_open(const struct perf_event_attr *attr, unsigned cpu, int leader) {
-        int fd = (int) syscall(SYS_perf_event_open, attr, -1, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+/* Debug registers that there are by architecture (Intel SDM and AMD APM: DR0 to DR3). Elsewhere
+ * their number differs, and is what can be had at once. */
+#if defined(__x86_64__) || defined(__i386__)
+#define BREAKPOINTS_MIN 4u
+#else
+#define BREAKPOINTS_MIN 0u
+#endif
+
+#define NO_TASK (-1)
+#define MYSELF  0
+
+static int probe_open(const struct perf_event_attr *attr, pid_t pid, unsigned cpu, int leader) {
+        int fd = (int) syscall(SYS_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
 
         return fd < 0 ? -errno : fd;
 }
@@ -66,24 +77,24 @@ static bool is_our_fault(int r) {
 
 /* Opens an event of a group or one for itself. Kernels before 6.6 know no extended type on arm64;
  * there a plain one, on a CPU, is that CPU's. */
-static int probe_open_event(struct perf_event_attr *attr, unsigned cpu, int leader) {
-        int fd = probe_open(attr, cpu, leader);
+static int probe_open_event(struct perf_event_attr *attr, pid_t pid, unsigned cpu, int leader) {
+        int fd = probe_open(attr, pid, cpu, leader);
 
         if (fd != -ENOENT || attr->type != PERF_TYPE_HARDWARE || attr->config <= UINT32_MAX)
                 return fd;
         attr->config &= UINT32_MAX;
-        return probe_open(attr, cpu, leader);
+        return probe_open(attr, pid, cpu, leader);
 }
 
 /* Opens up to max events on the CPU, as one group or each for itself. Returns how many, or -errno
  * when not even the first is possible for another reason than a full PMU. */
-static int probe_fill(const struct perf_event_attr *event, bool group, unsigned cpu, int *fds,
-                      unsigned max) {
+static int probe_fill(const struct perf_event_attr *event, pid_t pid, bool group, unsigned cpu,
+                      int *fds, unsigned max) {
         struct perf_event_attr attr = *event;
 
         for (unsigned n = 0; n < max; n++) {
                 attr.disabled = !group || n == 0;
-                fds[n] = probe_open_event(&attr, cpu, group && n > 0 ? fds[0] : -1);
+                fds[n] = probe_open_event(&attr, pid, cpu, group && n > 0 ? fds[0] : -1);
                 if (is_our_fault(fds[n])) {
                         int r = fds[n];
 
@@ -124,22 +135,24 @@ int probe_capacity(Pmu *pmu, const CpuSet *online) {
 
                 if (!cpuset_has(online, (unsigned) cpu))
                         continue;
-                n = probe_fill(&event, pmu->kind == PMU_CORE, (unsigned) cpu, fds, PROBE_GROUP_MAX);
+                n = probe_fill(&event, pmu->kind == PMU_CORE ? NO_TASK : MYSELF,
+                               pmu->kind == PMU_CORE, (unsigned) cpu, fds, PROBE_GROUP_MAX);
                 if (n < 0)
                         continue;
                 fds_close(fds, (unsigned) n);
                 opened = true;
                 best = MAX(best, (unsigned) n);
                 /* A group is validated against an empty PMU: one CPU tells for all of the PMU.
-                 * Breakpoint slots can be taken by others on some CPUs, so the best one counts. */
+                 * Breakpoints of a process are not in the way of those of another, but those of a
+                 * CPU are, so the best one counts. */
                 if (pmu->kind == PMU_CORE)
                         break;
         }
         if (!opened)
                 return 0;
-        /* Others may have had slots while we looked: never less than was seen before. */
+        /* Others may have had slots on every CPU while we looked. */
         if (pmu->kind == PMU_BREAKPOINT)
-                best = MAX(best, pmu->counters);
+                best = MAX(best, BREAKPOINTS_MIN);
         return capacity_set(pmu, best < PROBE_GROUP_MAX ? best : 0, name);
 }
 
@@ -163,7 +176,7 @@ static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsign
 
         if (n > PROBE_GROUP_MAX)
                 return 0;
-        opened = probe_fill(event, true, cpu, fds, n);
+        opened = probe_fill(event, NO_TASK, true, cpu, fds, n);
         if (is_our_fault(opened))
                 return opened;
         on = opened == (int) n && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0) == 0 &&
@@ -208,7 +221,7 @@ int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
         if (!probe_event(pmu, &event, &name))
                 return -EOPNOTSUPP;
         if (pmu->kind == PMU_BREAKPOINT) {
-                n = probe_fill(&event, false, cpu, fds, max);
+                n = probe_fill(&event, NO_TASK, false, cpu, fds, max);
                 fds_close(fds, (unsigned) MAX(n, 0));
                 return n;
         }

@@ -58,7 +58,9 @@ struct Probe {
 
 /* How many general events fit on one CPU at once, by growing a group until the kernel refuses a
  * member (a group is validated against an empty PMU, so nobody is in the way) or, for breakpoints,
- * by opening until none is left. Sets counters, probed and measured of pmu. 0 when there is nothing
+ * by opening them for this process until none is left: those of other processes are not in the way,
+ * those of CPUs are where there are some on every CPU and the architecture does not say how many
+ * slots it has. Sets counters, probed and measured of pmu. 0 when there is nothing
  * to probe it with. */
 int probe_capacity(Pmu *pmu, const CpuSet *online);
 

@@ -95,15 +95,17 @@ size_t process_count_threads(pid_t pid) {
         return stat(path, &st) < 0 || st.st_nlink < 2 ? 0 : (size_t) st.st_nlink - 2;
 }
 
-/* Whether pid is in our own namespace of that kind. Not to know means no. */
-static bool namespace_is_ours(pid_t pid, const char *kind) {
-        char ours[sizeof("/proc/self/ns/user")], theirs[sizeof("/proc/-2147483648/ns/user")];
-        struct stat a, b;
+/* Whether it is in our own namespace of that kind. Not to know means no. Ours are looked up once:
+ * nobody who reads processes leaves them. */
+static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
+        char path[sizeof("/proc/-2147483648/ns/user")];
+        struct stat st;
 
-        (void) snprintf(ours, sizeof(ours), "/proc/self/ns/%s", kind);
-        (void) snprintf(theirs, sizeof(theirs), "/proc/%d/ns/%s", (int) pid, kind);
-        return stat(ours, &a) >= 0 && stat(theirs, &b) >= 0 && a.st_dev == b.st_dev &&
-               a.st_ino == b.st_ino;
+        (void) snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+        if (ours->st_ino == 0 && stat(path, ours) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) pid, kind);
+        return stat(path, &st) >= 0 && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
 }
 
 static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
@@ -144,13 +146,15 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
 }
 
 /* Reads all threads. 1: none is left. */
-static int threads_join(ProcessFacts *f) {
+static int threads_join(ProcessFacts *f, size_t max) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         bool first = true;
         int r;
 
         f->uniform = f->zombie = true;
         r = threads_list(f->pid, &threads, NULL);
+        if (r == 0 && threads.n_tids > max) /* more were born since they were counted */
+                return -E2BIG;
         for (size_t i = 0; r == 0 && i < threads.n_tids; i++) {
                 _cleanup_free_ char *status = NULL;
                 char name[sizeof("task/-2147483648/status")];
@@ -169,31 +173,77 @@ static int threads_join(ProcessFacts *f) {
         return r < 0 ? r : first;
 }
 
-/* Reads the facts by number. Positive: what there was to read is gone. */
-static int facts_read(ProcessFacts *f) {
-        _cleanup_free_ char *stat_text = NULL;
+static bool is_gone(int r) {
+        return r == -ENOENT || r == -ESRCH;
+}
+
+/* The whole of a process with one thread is told by one file: ret_whole. Positive: what there was
+ * to read is gone. */
+static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_whole) {
+        _cleanup_free_ char *status = NULL;
+        const char *name, *threads, *numbers;
+        struct stat st;
+        int r;
+
+        r = procfs_read(f->pid, "status", &status, &st);
+        if (r < 0)
+                return is_gone(r) ? 1 : r;
+        name = procfs_field(status, "Name");
+        threads = procfs_field(status, "Threads");
+        numbers = procfs_field(status, "NSpid");
+        if (!name)
+                return -EPROTO;
+        procfs_clean(f->comm, sizeof(f->comm), name, strcspn(name, "\n"));
+        *ret_threads = threads ? strtoul(threads, NULL, 10) : 0;
+        /* what has memory is neither a thread of the kernel nor about to be a zombie */
+        *ret_whole = *ret_threads == 1 && procfs_field(status, "VmSize");
+        if (!*ret_whole)
+                return 0;
+        /* one number for every PID namespace below the one of this /proc, in which it is found */
+        f->same_pid_ns = numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
+        f->uniform = f->zombie = true;
+        return thread_join(f, status, &st, true);
+}
+
+static int facts_read_stat(ProcessFacts *f) {
+        _cleanup_free_ char *text = NULL;
         const char *fields;
         unsigned flags;
         int r;
 
-        r = procfs_read(f->pid, "stat", &stat_text, NULL);
-        if (r == -ENOENT || r == -ESRCH)
-                return 1;
+        r = procfs_read(f->pid, "stat", &text, NULL);
         if (r < 0)
-                return r;
-        fields = procfs_stat(stat_text, f->comm);
+                return is_gone(r) ? 1 : r;
+        fields = procfs_stat(text, f->comm);
         if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1)
                 return -EPROTO;
         f->kernel_thread = flags & PF_KTHREAD;
-        r = threads_join(f);
-        if (r != 0)
-                return r;
-        f->same_pid_ns = namespace_is_ours(f->pid, "pid");
-        f->same_user_ns = namespace_is_ours(f->pid, "user");
         return 0;
 }
 
-int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
+/* Reads the facts by number. Positive: what there was to read is gone. */
+static int facts_read(ProcessFacts *f, size_t threads_max) {
+        static struct stat our_pid_ns, our_user_ns;
+        size_t n_threads;
+        bool whole;
+        int r;
+
+        r = facts_read_status(f, &n_threads, &whole);
+        if (r == 0 && n_threads > threads_max)
+                return -E2BIG;
+        if (r == 0 && !whole)
+                r = facts_read_stat(f);
+        if (r == 0 && !whole)
+                r = threads_join(f, threads_max);
+        if (r != 0)
+                return r;
+        if (!whole)
+                f->same_pid_ns = namespace_is_ours(f->pid, "pid", &our_pid_ns);
+        f->same_user_ns = namespace_is_ours(f->pid, "user", &our_user_ns);
+        return 0;
+}
+
+int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why) {
         ProcessFacts f;
         int r;
 
@@ -201,7 +251,7 @@ int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
         r = process_from_pidfd(pidfd, &f.pid, why);
         if (r != 0)
                 return r;
-        r = facts_read(&f);
+        r = facts_read(&f, threads_max);
         /* Only while the number is not free for somebody else are these the facts of our process.
          */
         if (!process_exists(pidfd))
@@ -210,6 +260,27 @@ int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
                 return refuse(why, REFUSAL_NOT_PERMITTED,
                               "/proc hides process %d: reading it needs CAP_SYS_PTRACE",
                               (int) f.pid);
+        if (r < 0)
+                return r;
+        *ret = f;
+        return 0;
+}
+
+int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
+        return process_read_up_to(pidfd, SIZE_MAX, ret, why);
+}
+
+int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why) {
+        ProcessFacts f = { .pid = pid, .same_user_ns = true };
+        size_t n_threads;
+        bool whole;
+        int r;
+
+        r = facts_read_status(&f, &n_threads, &whole);
+        if (!process_exists(pidfd))
+                return refuse_gone(pid, why);
+        if (r > 0 || r == -EACCES || r == -EPERM)
+                return procfs_explain_hidden(pid, why) ?: refuse_gone(pid, why);
         if (r < 0)
                 return r;
         *ret = f;

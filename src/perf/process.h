@@ -39,6 +39,15 @@ struct ProcessFacts {
  * refuses. */
 int process_read(int pidfd, ProcessFacts *ret, Refusal *why);
 
+/* The same; -E2BIG when it has more threads than that. */
+int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why);
+
+/* What anybody may see of the process that pidfd holds and that has this number, at a glance. Its
+ * user namespace is taken to be ours, and the threads of one that has several are taken to differ.
+ * So what is traceable by these facts very likely is, but has to be read still, and what is not may
+ * be all the same. Needs no capability; refuses what process_read() refuses. */
+int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why);
+
 /* pidfd_open(2). REFUSAL_INVALID_PROCESS for 0, negative and impossible numbers and for a thread
  * that is no process, REFUSAL_NO_SUCH_PROCESS for one that does not exist. */
 int process_open(pid_t pid, int *ret_pidfd, Refusal *why);

@@ -5,11 +5,16 @@
 
 #include "core/util.h"
 
-int spare_check(int fd) {
+uint64_t spare_first(void) {
         struct rlimit limit;
 
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
-            (rlim_t) fd < limit.rlim_cur - MIN(limit.rlim_cur / 8, (rlim_t) SPARE_DESCRIPTORS))
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+                return UINT64_MAX;
+        return limit.rlim_cur - MIN(limit.rlim_cur / 8, (rlim_t) SPARE_DESCRIPTORS);
+}
+
+int spare_check(int fd) {
+        if ((uint64_t) fd < spare_first())
                 return fd;
         close_fd(fd);
         return -EMFILE;

@@ -7,7 +7,12 @@
  * message that somebody sends (recvmsg(2), MSG_CTRUNC).
  */
 
+#include <stdint.h>
+
 #define SPARE_DESCRIPTORS 256 /* or an eighth of RLIMIT_NOFILE, where that is less */
+
+/* The first number of those. */
+uint64_t spare_first(void);
 
 /* An event that was just opened: fd again, or -EMFILE, and it is closed, where it would take one of
  * those. The kernel gives out the lowest number that is free. */

@@ -69,13 +69,11 @@ static Group *restart(Group *g) {
 /* ---- going on ---- */
 
 static void test_values_go_on(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 2);
         Reading before, after;
         Quality quality;
-        Subject s;
 
-        subject_start(&s);
-        g = group_on(&s, 2);
         subject_write(&s, 0, 10, 0);
         subject_write(&s, 0, 3, 1);
         group_read(g, 0, &before, &quality);
@@ -87,30 +85,24 @@ static void test_values_go_on(void) {
         g_assert_cmpuint(after.enabled, >=, before.enabled);
         assert_reads(g, 0, 310, QUALITY_EXACT);
         assert_reads(g, 1, 3, QUALITY_EXACT);
-        subject_end(&s);
 }
 
 static void test_counts_while_nobody_is_there(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         k = keep(g);
         g = group_free(g);
         subject_write(&s, 0, 10, 0);
         g = load(&k);
         assert_exact(g, 10);
-        subject_end(&s);
 }
 
 static void test_stopped_stays_stopped(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 10, 0);
         group_stop(g);
         g = restart(g);
@@ -119,30 +111,24 @@ static void test_stopped_stays_stopped(void) {
         group_start(g);
         subject_write(&s, 0, 5, 0);
         assert_exact(g, 15);
-        subject_end(&s);
 }
 
 static void test_reset_holds(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 10, 0);
         group_reset(g, 0);
         g = restart(g);
         subject_write(&s, 0, 3, 0);
         assert_exact(g, 3);
-        subject_end(&s);
 }
 
 static void test_detached_keeps_what_it_has_counted(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject first, second;
+        _cleanup_(subject_done) Subject first = subject_new();
+        _cleanup_(subject_done) Subject second = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&first, 1);
 
-        subject_start(&first);
-        subject_start(&second);
-        g = group_on(&first, 1);
         add_subject(g, &second);
         assert_opens(g);
         group_start(g);
@@ -155,17 +141,13 @@ static void test_detached_keeps_what_it_has_counted(void) {
         subject_write(&first, 0, 10, 0);
         subject_write(&second, 0, 100, 0);
         assert_exact(g, 210);
-        subject_end(&first);
-        subject_end(&second);
 }
 
 static void test_target_that_ended_meanwhile_keeps_its_value(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 10, 0);
         k = keep(g);
         g = group_free(g);
@@ -177,12 +159,10 @@ static void test_target_that_ended_meanwhile_keeps_its_value(void) {
 }
 
 static void test_kernel_does_what_was_written_last(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         k = keep(g); /* counting: then it was stopped, and nobody wrote it down */
         group_stop(g);
         group_free(g);
@@ -200,17 +180,14 @@ static void test_kernel_does_what_was_written_last(void) {
         go_on(g);
         subject_write(&s, 0, 100, 0);
         assert_exact(g, 3);
-        subject_end(&s);
 }
 
 /* Adding to the base and closing: before it was written down neither has happened. */
 static void test_unwritten_yield_counts_nothing_twice(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 10, 0);
         k = keep(g);
         group_yield(g);
@@ -224,14 +201,12 @@ static void test_unwritten_yield_counts_nothing_twice(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 0, 5, 0);
         assert_exact(g, 15);
-        subject_end(&s);
 }
 
 static void test_closed_yield_comes_back_yielded_and_resumes(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 0, 10, 0);
@@ -246,21 +221,16 @@ static void test_closed_yield_comes_back_yielded_and_resumes(void) {
         subject_write(&s, 1, 50, 0);
         subject_write(&s, 2, 500, 0);
         assert_exact(g, 565);
-        subject_end(&s);
 }
 
 /* Only the holds of now know whether it is still to be off. */
 static void test_disabled_yield_comes_back_counting(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
         Reading first, second;
         Quality quality;
-        Subject s;
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 1, "context-switches:u");
-        add_subject(g, &s);
-        assert_opens(g);
-        group_start(g);
+        group_start_on(g, &s);
         group_yield(g);
         g = restart(g);
         g_assert_false(g->yielded);
@@ -268,19 +238,16 @@ static void test_disabled_yield_comes_back_counting(void) {
         subject_write(&s, 0, 1, 0);
         group_read(g, 0, &second, &quality);
         g_assert_cmpuint(second.enabled, >, first.enabled);
-        subject_end(&s);
 }
 
 /* ---- targets that have to be accepted ---- */
 
 static void test_target_that_nobody_accepted_is_gone(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject first, second;
+        _cleanup_(subject_done) Subject first = subject_new();
+        _cleanup_(subject_done) Subject second = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&first, 1);
         GroupTarget target;
 
-        subject_start(&first);
-        subject_start(&second);
-        g = group_on(&first, 1);
         target = (GroupTarget){ .pid = second.pid, .pidfd = second.pidfd, .pending = &target };
         g_assert_cmpint(group_attach(g, &target, second.tids, 1), ==, 0);
         assert_opens(g);
@@ -290,16 +257,12 @@ static void test_target_that_nobody_accepted_is_gone(void) {
         subject_write(&first, 0, 10, 0);
         subject_write(&second, 0, 100, 0);
         assert_exact(g, 10);
-        subject_end(&first);
-        subject_end(&second);
 }
 
 static void test_target_that_is_being_looked_at_does_not_count(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         g->targets[0].guarded = true;
         group_yield(g);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
@@ -311,7 +274,6 @@ static void test_target_that_is_being_looked_at_does_not_count(void) {
         group_accept(g, 0);
         subject_write(&s, 0, 10, 0);
         assert_exact(g, 10);
-        subject_end(&s);
 }
 
 /* ---- CPUs ---- */
@@ -345,17 +307,13 @@ static void test_cpus_that_changed_meanwhile_are_followed(void) {
 /* ---- pinned ---- */
 
 static void test_dropped_event_keeps_what_it_said_last(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
         Reading reading;
         Quality quality;
-        Subject s;
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 1, NULL);
         g->pinned = true;
-        add_subject(g, &s);
-        assert_opens(g);
-        group_start(g);
+        group_start_on(g, &s);
         subject_write(&s, 0, 10, 0);
         assert_exact(g, 10);
         g = restart(g);
@@ -365,7 +323,6 @@ static void test_dropped_event_keeps_what_it_said_last(void) {
         group_read(g, 0, &reading, &quality);
         g_assert_cmpuint(reading.value, ==, 10);
         g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
-        subject_end(&s);
 }
 
 /* ---- what is no group ---- */
@@ -393,14 +350,12 @@ static void assert_loads_or_not(Kept *k, unsigned n_before) {
 }
 
 static void test_truncated_record_is_refused(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of_all(&s);
         unsigned n_before;
-        Subject s;
         size_t n;
         Kept k;
 
-        subject_start(&s);
-        g = group_of_all(&s);
         k = keep(g);
         n = k.pack.n;
         kept_done(&k);
@@ -410,18 +365,15 @@ static void test_truncated_record_is_refused(void) {
                 k.pack.n = length;
                 assert_loads_or_not(&k, n_before);
         }
-        subject_end(&s);
 }
 
 static void test_changed_record_does_no_harm(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of_all(&s);
         unsigned n_before;
-        Subject s;
         size_t n;
         Kept k;
 
-        subject_start(&s);
-        g = group_of_all(&s);
         k = keep(g);
         n = k.pack.n;
         kept_done(&k);
@@ -432,7 +384,6 @@ static void test_changed_record_does_no_harm(void) {
                         k.pack.data[place] ^= (uint8_t) (1 << bit);
                         assert_loads_or_not(&k, n_before);
                 }
-        subject_end(&s);
 }
 
 static void assert_refused_with(const Group *g, size_t n_fds, int swap) {
@@ -459,13 +410,11 @@ static void assert_refused_with(const Group *g, size_t n_fds, int swap) {
 }
 
 static void test_other_descriptors_are_refused(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 2);
         size_t n;
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 2);
         k = keep(g);
         n = k.n_fds;
         g_assert_cmpuint(n, ==, 3); /* the process, two events */
@@ -474,19 +423,16 @@ static void test_other_descriptors_are_refused(void) {
                 assert_refused_with(g, fewer, -1);
         assert_refused_with(g, n + 1, -1);
         assert_refused_with(g, n, 1);
-        subject_end(&s);
 }
 
 static void test_other_pmu_is_refused(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Group *loaded = NULL;
-        Subject s;
         char *name;
         Pmu *pmu;
         Kept k;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         k = keep(g);
         pmu = g->events[0].pmu;
         name = pmu->name;
@@ -495,7 +441,6 @@ static void test_other_pmu_is_refused(void) {
         pmu->name = name;
         g_assert_null(loaded);
         kept_done(&k);
-        subject_end(&s);
 }
 
 int main(int argc, char **argv) {

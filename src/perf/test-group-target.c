@@ -18,21 +18,11 @@ static size_t attach(Group *g, const Subject *s, GroupTarget target) {
         return g->n_targets - 1;
 }
 
-static unsigned n_open(void) {
-        g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
-        unsigned n = 0;
-
-        while (g_dir_read_name(dir))
-                n++;
-        return n;
-}
-
 static void test_pending_does_not_count(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject s;
         size_t place;
 
-        subject_start(&s);
         group_start(g);
         place = attach(g, &s, (GroupTarget){ .pending = &s });
         subject_write(&s, 0, 10, 0);
@@ -42,21 +32,18 @@ static void test_pending_does_not_count(void) {
         group_accept(g, place);
         subject_write(&s, 0, 300, 0);
         assert_exact(g, 300);
-        subject_end(&s);
 }
 
 static void test_accepted_while_stopped_waits_for_the_start(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject s;
 
-        subject_start(&s);
         group_accept(g, attach(g, &s, (GroupTarget){ .pending = &s }));
         subject_write(&s, 0, 10, 0);
         assert_reads(g, 0, 0, QUALITY_UNMEASURED);
         group_start(g);
         subject_write(&s, 0, 300, 0);
         assert_exact(g, 300);
-        subject_end(&s);
 }
 
 static void test_detached_keeps_what_it_has_counted(void) {
@@ -99,26 +86,23 @@ static void test_detached_keeps_what_it_has_counted(void) {
 }
 
 static void test_detached_leaves_nothing_open(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 2, NULL);
         unsigned before;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
-        before = n_open();
+        before = count_descriptors();
         for (int i = 0; i < 100; i++)
                 group_detach(g, attach(g, &s, (GroupTarget){}));
-        g_assert_cmpuint(n_open(), ==, before);
+        g_assert_cmpuint(count_descriptors(), ==, before);
         g_assert_cmpuint(group_n_descriptors(g), ==, 0);
-        subject_end(&s);
 }
 
 static void test_descendants_are_each_targets_own(void) {
+        _cleanup_(subject_done) Subject tree = subject_new();
+        _cleanup_(subject_done) Subject alone = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject tree, alone;
 
-        subject_start(&tree);
-        subject_start(&alone);
         (void) attach(g, &tree, (GroupTarget){ .descendants = true });
         (void) attach(g, &alone, (GroupTarget){});
         group_start(g);
@@ -128,15 +112,13 @@ static void test_descendants_are_each_targets_own(void) {
         group_detach(g, group_find_target(g, tree.pid));
         subject_fork(&tree, 300, 0);
         assert_exact(g, 300);
-        subject_end(&tree);
-        subject_end(&alone);
 }
 
 static void test_ended_target_is_not_found(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject s, other;
+        Subject other;
 
-        subject_start(&s);
         (void) attach(g, &s, (GroupTarget){});
         g_assert_cmpuint(group_find_target(g, s.pid), ==, 0);
         g_assert_cmpuint(group_find_target(g, getpid()), ==, 1);
@@ -151,12 +133,11 @@ static void test_ended_target_is_not_found(void) {
 }
 
 static void test_reaps_what_has_ended(void) {
+        _cleanup_(subject_done) Subject ended = subject_new();
+        _cleanup_(subject_done) Subject tree = subject_new();
+        _cleanup_(subject_done) Subject alive = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject ended, tree, alive;
 
-        subject_start(&ended);
-        subject_start(&tree);
-        subject_start(&alive);
         (void) attach(g, &ended, (GroupTarget){});
         (void) attach(g, &tree, (GroupTarget){ .descendants = true });
         (void) attach(g, &alive, (GroupTarget){});
@@ -173,17 +154,15 @@ static void test_reaps_what_has_ended(void) {
         assert_exact(g, 27);
         subject_close(&ended);
         subject_close(&tree);
-        subject_end(&alive);
 }
 
 /* A breakpoint is closed while it yields: then the kernel could not remove it from a process that
  * has become somebody else's program. */
 static void test_guarded_is_pending_again_when_it_was_opened_anew(void) {
+        _cleanup_(subject_done) Subject guarded = subject_new();
+        _cleanup_(subject_done) Subject free = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
-        Subject guarded, free;
 
-        subject_start(&guarded);
-        subject_start(&free);
         (void) attach(g, &guarded, (GroupTarget){ .guarded = true });
         (void) attach(g, &free, (GroupTarget){});
         group_start(g);
@@ -201,17 +180,14 @@ static void test_guarded_is_pending_again_when_it_was_opened_anew(void) {
         group_accept(g, 0);
         subject_write(&guarded, 0, 20000, 0);
         assert_exact(g, 21011);
-        subject_end(&guarded);
-        subject_end(&free);
 }
 
 static void test_thread_that_has_ended_is_no_failure_while_pending(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         GroupTarget target = { .pending = g };
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g_assert_cmpint(threads_list(s.pid, &threads, NULL), ==, 0);
         subject_end_thread(&s, 1);
@@ -231,11 +207,10 @@ static void test_thread_that_has_ended_is_no_failure_while_pending(void) {
 }
 
 static void test_descriptors_of_an_event(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 2, NULL);
         int fds[8];
-        Subject s;
 
-        subject_start(&s);
         g_assert_cmpuint(group_descriptors(g, 0, fds, 8), ==, 0);
         for (unsigned i = 1; i < SUBJECT_THREADS; i++)
                 subject_add_thread(&s, 0, i);
@@ -247,7 +222,6 @@ static void test_descriptors_of_an_event(void) {
         fds[2] = -7;
         g_assert_cmpuint(group_descriptors(g, 0, fds, 2), ==, SUBJECT_THREADS);
         g_assert_cmpint(fds[2], ==, -7);
-        subject_end(&s);
 }
 
 int main(int argc, char **argv) {

@@ -9,12 +9,10 @@
 /* ---- giving way ---- */
 
 static void test_values_never_fall_back_over_yields(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Reading last = READING_NULL;
-        Subject s;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         for (unsigned round = 1; round <= 20; round++) {
                 Reading yielded, resumed;
                 Quality quality;
@@ -35,7 +33,6 @@ static void test_values_never_fall_back_over_yields(void) {
                 g_assert_cmpuint(resumed.running, >=, yielded.running);
                 last = resumed;
         }
-        subject_end(&s);
 }
 
 static void test_yielded_breakpoints_free_their_slots(void) {
@@ -63,17 +60,13 @@ static void test_yielded_breakpoints_free_their_slots(void) {
 
 /* Software events take nothing from anybody, so they stay open and are only disabled. */
 static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
         Reading before, after;
         Quality quality;
         size_t open;
-        Subject s;
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 1, "context-switches:u");
-        add_subject(g, &s);
-        assert_opens(g);
-        group_start(g);
+        group_start_on(g, &s);
         subject_write(&s, 0, 1, 0);
         open = count_descriptors();
         group_yield(g);
@@ -89,15 +82,12 @@ static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         group_read(g, 0, &after, &quality);
         g_assert_cmpint(quality, ==, QUALITY_EXACT);
         g_assert_cmpuint(after.enabled, >, before.enabled);
-        subject_end(&s);
 }
 
 static void test_start_and_stop_while_yielded_hold_afterwards(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         group_yield(g);
         group_stop(g);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
@@ -108,15 +98,12 @@ static void test_start_and_stop_while_yielded_hold_afterwards(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 0, 3, 0);
         assert_exact(g, 3);
-        subject_end(&s);
 }
 
 static void test_reset_while_yielded_starts_from_0(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 5, 0);
         group_yield(g);
         group_reset(g, 0);
@@ -124,7 +111,6 @@ static void test_reset_while_yielded_starts_from_0(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 0, 4, 0);
         assert_exact(g, 4);
-        subject_end(&s);
 }
 
 static void test_failed_resume_keeps_the_error_and_can_be_tried_again(void) {
@@ -173,11 +159,9 @@ static void test_yield_takes_the_error_away(void) {
 /* ---- threads that come and go meanwhile ---- */
 
 static void test_threads_born_while_yielded_are_counted_afterwards(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         group_yield(g);
         subject_add_thread(&s, 0, 1);
         subject_add_thread(&s, 1, 2);
@@ -188,14 +172,12 @@ static void test_threads_born_while_yielded_are_counted_afterwards(void) {
         subject_write(&s, 2, 100, 0);
         subject_write(&s, 3, 1000, 0);
         assert_exact(g, 1111);
-        subject_end(&s);
 }
 
 static void test_thread_that_ended_while_yielded_keeps_its_value(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 1, 30, 0);
@@ -204,15 +186,12 @@ static void test_thread_that_ended_while_yielded_keeps_its_value(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 0, 4, 0);
         assert_exact(g, 34);
-        subject_end(&s);
 }
 
 static void test_target_that_ended_while_yielded_keeps_its_value(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 9, 0);
         group_yield(g);
         subject_end(&s);
@@ -222,10 +201,9 @@ static void test_target_that_ended_while_yielded_keeps_its_value(void) {
 
 /* Its main thread is a zombie then, and a part that cannot be opened. */
 static void test_process_lives_on_without_its_main_thread(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 0, 5, 0);
@@ -236,15 +214,13 @@ static void test_process_lives_on_without_its_main_thread(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 1, 7, 0);
         assert_exact(g, 18);
-        subject_end(&s);
 }
 
 static void test_process_with_the_number_of_an_ended_target_is_left_alone(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s, other;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+        Subject other;
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 9, 0);
         group_yield(g);
         subject_end(&s);
@@ -259,10 +235,10 @@ static void test_process_with_the_number_of_an_ended_target_is_left_alone(void) 
 }
 
 static void test_process_with_the_number_of_an_ended_thread_is_left_alone(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s, other;
+        Subject other;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 1, 9, 0);
@@ -278,16 +254,13 @@ static void test_process_with_the_number_of_an_ended_thread_is_left_alone(void) 
         subject_write(&s, 0, 1, 0);
         assert_exact(g, 10);
         subject_end(&other);
-        subject_end(&s);
 }
 
 static void test_several_targets_add_up(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject a, b;
+        _cleanup_(subject_done) Subject a = subject_new();
+        _cleanup_(subject_done) Subject b = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        subject_start(&a);
-        subject_start(&b);
-        g = group_of(GROUP_PROCESS, 1, NULL);
         add_subject(g, &a);
         add_subject(g, &b);
         assert_opens(g);
@@ -301,7 +274,6 @@ static void test_several_targets_add_up(void) {
         subject_write(&b, 0, 100, 0);
         subject_write(&b, 1, 1000, 0);
         assert_exact(g, 1111);
-        subject_end(&b);
 }
 
 int main(int argc, char **argv) {

@@ -9,11 +9,9 @@
 /* ---- counting ---- */
 
 static void test_counts_between_start_and_stop(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 1, NULL);
         add_subject(g, &s);
         assert_opens(g);
         subject_write(&s, 0, 10, 0);
@@ -27,15 +25,12 @@ static void test_counts_between_start_and_stop(void) {
         group_start(g);
         subject_write(&s, 0, 1, 0);
         assert_exact(g, 301);
-        subject_end(&s);
 }
 
 static void test_siblings_are_gated_by_their_leader(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 3, NULL);
         add_subject(g, &s);
         assert_opens(g);
         for (unsigned word = 0; word < 3; word++)
@@ -48,7 +43,6 @@ static void test_siblings_are_gated_by_their_leader(void) {
                 subject_write(&s, 0, 7, word);
         for (unsigned word = 0; word < 3; word++)
                 assert_reads(g, word, 10 + word, QUALITY_EXACT);
-        subject_end(&s);
 }
 
 static void test_ways_of_yielding_are_not_mixed(void) {
@@ -66,11 +60,9 @@ static void test_ways_of_yielding_are_not_mixed(void) {
 }
 
 static void test_threads_born_later_are_counted_and_children_are_not(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_add_thread(&s, 0, 1);
         subject_add_thread(&s, 1, 2);
         subject_write(&s, 0, 1, 0);
@@ -80,37 +72,28 @@ static void test_threads_born_later_are_counted_and_children_are_not(void) {
         assert_exact(g, 111);
         subject_end_thread(&s, 2);
         assert_exact(g, 111);
-        subject_end(&s);
 }
 
 static void test_descendants_are_counted_when_asked_for(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        subject_start(&s);
-        g = group_of(GROUP_PROCESS, 1, NULL);
         g->descendants = true;
-        add_subject(g, &s);
-        assert_opens(g);
-        group_start(g);
+        group_start_on(g, &s);
         subject_fork(&s, 1000, 0);
         subject_write(&s, 0, 1, 0);
         assert_exact(g, 1001);
-        subject_end(&s);
 }
 
 /* A pinned event that was inherited would starve in the children and say nothing. */
 static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_of(GROUP_PROCESS, 1, NULL);
         g->pinned = true;
-        add_subject(g, &s);
-        assert_opens(g);
-        group_start(g);
+        group_start_on(g, &s);
         subject_add_thread(&s, 0, 2);
         subject_write(&s, 0, 1, 0);
         subject_write(&s, 1, 10, 0);
@@ -122,15 +105,13 @@ static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         subject_write(&s, 2, 100, 0);
         subject_write(&s, 1, 1000, 0);
         assert_exact(g, 1011);
-        subject_end(&s);
 }
 
 /* Also a thread that has never run since: it has nothing to measure. */
 static void test_idle_thread_does_not_spoil_the_quality(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 0, 5, 0);
@@ -140,17 +121,14 @@ static void test_idle_thread_does_not_spoil_the_quality(void) {
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         subject_write(&s, 0, 5, 0);
         assert_exact(g, 10);
-        subject_end(&s);
 }
 
 static void test_reset_starts_from_0(void) {
-        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 2);
         Reading reading;
         Quality quality;
-        Subject s;
 
-        subject_start(&s);
-        g = group_on(&s, 2);
         subject_write(&s, 0, 5, 0);
         subject_write(&s, 0, 6, 1);
         group_stop(g);
@@ -163,15 +141,12 @@ static void test_reset_starts_from_0(void) {
         group_start(g);
         subject_write(&s, 0, 7, 0);
         assert_reads(g, 0, 7, QUALITY_EXACT);
-        subject_end(&s);
 }
 
 static void test_target_that_ends_keeps_its_value(void) {
-        _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_(subject_done) Subject s = subject_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
 
-        subject_start(&s);
-        g = group_on(&s, 1);
         subject_write(&s, 0, 77, 0);
         subject_end(&s);
         assert_exact(g, 77);
@@ -183,11 +158,10 @@ static void test_target_that_ends_keeps_its_value(void) {
 
 /* The kernel answers the end of file for a pinned event that it has dropped. */
 static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
-        _cleanup_close_ int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(group_freep) Group *g = NULL;
-        Subject s;
+        _cleanup_close_ int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         g = group_on(&s, 1);
         subject_write(&s, 0, 5, 0);
@@ -195,7 +169,6 @@ static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
         assert_exact(g, 10);
         g_assert_cmpint(dup2(nothing, g->slots[1].fd), ==, g->slots[1].fd);
         assert_reads(g, 0, 10, QUALITY_UNMEASURED);
-        subject_end(&s);
 }
 
 /* ---- opening ---- */
@@ -220,18 +193,16 @@ static void test_failed_opening_leaves_all_as_before(void) {
 }
 
 static void test_freed_group_has_left_nothing_open(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         unsigned before;
-        Subject s;
         Group *g;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         before = count_descriptors();
         g = group_on(&s, 3);
         g_assert_cmpuint(count_descriptors(), ==, before + group_n_descriptors(g));
         group_free(g);
         g_assert_cmpuint(count_descriptors(), ==, before);
-        subject_end(&s);
 }
 
 static void test_cpu_that_is_offline_is_not_opened(void) {
@@ -280,9 +251,32 @@ static void test_cpu_that_leaves_keeps_its_value(void) {
         assert_exact(g, 765);
 }
 
+static void test_many_start_at_once(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
+        Group *groups[32];
+
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
+                add_subject(groups[i], &s);
+                assert_opens(groups[i]);
+        }
+        groups_start(groups, G_N_ELEMENTS(groups));
+        subject_write(&s, 0, 1, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                Reading reading;
+                Quality quality;
+
+                group_read(groups[i], 0, &reading, &quality);
+                g_assert_cmpuint(reading.enabled, >, 0);
+                g_assert_cmpstr(quality_name(quality), ==, quality_name(QUALITY_EXACT));
+                group_free(groups[i]);
+        }
+}
+
 int main(int argc, char **argv) {
         static const GroupTest tests[] = {
                 { "counts-between-start-and-stop", test_counts_between_start_and_stop },
+                { "many-start-at-once", test_many_start_at_once },
                 { "siblings-are-gated-by-their-leader", test_siblings_are_gated_by_their_leader },
                 { "ways-of-yielding-are-not-mixed", test_ways_of_yielding_are_not_mixed },
                 { "threads-born-later-are-counted-and-children-are-not",

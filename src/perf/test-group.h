@@ -59,13 +59,17 @@ _unused_ static void assert_opens(Group *g) {
                 g_error("%d: %s", r, why.text);
 }
 
-/* Started on the subject's threads of now. */
-_unused_ static Group *group_on(const Subject *s, unsigned n_words) {
-        Group *g = group_of(GROUP_PROCESS, n_words, NULL);
-
+/* On its threads of now. */
+_unused_ static void group_start_on(Group *g, const Subject *s) {
         add_subject(g, s);
         assert_opens(g);
         group_start(g);
+}
+
+_unused_ static Group *group_on(const Subject *s, unsigned n_words) {
+        Group *g = group_of(GROUP_PROCESS, n_words, NULL);
+
+        group_start_on(g, s);
         return g;
 }
 
@@ -102,15 +106,17 @@ _unused_ static bool has_two_cpus(void) {
         return false;
 }
 
-/* Takes breakpoint slots of a CPU, at most max; returns how many there were. */
+/* Takes breakpoint slots of a CPU, or with -1 of this process, at most max; returns how many there
+ * were. */
 _unused_ static unsigned slots_take(int cpu, int *fds, unsigned max) {
         g_autofree char *word = word_event(7);
         Event event = parse(&machine, word);
         unsigned n = 0;
 
         event.attr.disabled = 1;
-        while (n < max && (fds[n] = (int) syscall(SYS_perf_event_open, &event.attr, -1, cpu, -1,
-                                                  PERF_FLAG_FD_CLOEXEC)) >= 0)
+        while (n < max &&
+               (fds[n] = (int) syscall(SYS_perf_event_open, &event.attr, cpu < 0 ? 0 : -1, cpu, -1,
+                                       PERF_FLAG_FD_CLOEXEC)) >= 0)
                 n++;
         if (n < max)
                 g_assert_cmpint(errno, ==, ENOSPC);

@@ -1,58 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/pmu.h"
 
-#include <dirent.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fixture.h"
-
-typedef struct Machine {
-        char *tree;
-        PmuTable pmus;
-        const char *name; /* for machine_change() */
-} Machine;
-
-static Machine machine_of(char *tree) {
-        Machine m = { .tree = tree };
-
-        g_assert_cmpint(pmu_table_load(&m.pmus, tree), ==, 0);
-        return m;
-}
-
-static void machine_done(Machine *m) {
-        pmu_table_done(&m->pmus);
-        fixture_done(m->tree);
-}
-
-/* Goes on with another tree, unless it is the same: rows of a table are together by tree. */
-static void machine_change(Machine *m, const char *name) {
-        if (m->name && strcmp(m->name, name) == 0)
-                return;
-        if (m->name)
-                machine_done(m);
-        *m = machine_of(fixture_tree(name));
-        m->name = name;
-}
+#include "test-machine.h"
 
 static void assert_cpus(const CpuSet *cpus, const char *list) {
         g_autofree char *text = NULL;
 
         g_assert_cmpint(cpuset_format(cpus, &text), ==, 0);
         g_assert_cmpstr(text, ==, list);
-}
-
-static unsigned count_descriptors(void) {
-        DIR *d = opendir("/proc/self/fd");
-        unsigned n = 0;
-
-        g_assert_nonnull(d);
-        while (readdir(d))
-                n++;
-        closedir(d);
-        return n;
 }
 
 static void test_kinds_follow_from_what_sysfs_shows(void) {

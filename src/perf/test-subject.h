@@ -120,7 +120,7 @@ static inline bool subject_start_as(Subject *s, pid_t pid) {
         };
         unsigned tries = 0;
 
-        *s = (Subject){};
+        *s = (Subject){ .pidfd = -1 };
         for (unsigned i = 0; i < SUBJECT_THREADS; i++)
                 g_assert_cmpint(pipe(s->orders[i]), ==, 0);
         g_assert_cmpint(pipe(s->answers), ==, 0);
@@ -145,6 +145,13 @@ static inline bool subject_start_as(Subject *s, pid_t pid) {
 
 static inline void subject_start(Subject *s) {
         g_assert_true(subject_start_as(s, 0));
+}
+
+static inline Subject subject_new(void) {
+        Subject s;
+
+        subject_start(&s);
+        return s;
 }
 
 static inline void subject_order(Subject *s, unsigned thread, SubjectOrder order) {
@@ -193,4 +200,10 @@ static inline void subject_kill(Subject *s) {
 static inline void subject_end(Subject *s) {
         subject_kill(s);
         subject_close(s);
+}
+
+/* Unless it has ended already. */
+static inline void subject_done(Subject *s) {
+        if (s->pidfd >= 0)
+                subject_end(s);
 }

@@ -29,6 +29,7 @@ static void test_process_is_its_first_thread(void) {
         g_assert_cmpint(thread_hold(pid, &t, &why), ==, 0);
         g_assert_cmpint(t.tid, ==, pid);
         g_assert_cmpint(t.pid, ==, pid);
+        g_assert_cmpint(t.directory, ==, -1); /* the pidfd is enough */
         g_assert_true(thread_exists(&t));
         child_end(pid);
         g_assert_false(thread_exists(&t));
@@ -61,6 +62,7 @@ static void test_thread_is_held_with_its_process(void) {
         g_assert_cmpint(thread_hold(other.tid, &t, &why), ==, 0);
         g_assert_cmpint(t.tid, ==, other.tid);
         g_assert_cmpint(t.pid, ==, getpid());
+        g_assert_cmpint(t.directory, >=, 0);
         g_assert_true(thread_exists(&t));
         g_mutex_unlock(&other.gate);
         g_assert_cmpint(pthread_join(other.thread, NULL), ==, 0);

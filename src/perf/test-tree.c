@@ -60,11 +60,10 @@ static void test_nobody_has_no_parent(void) {
 }
 
 static void test_children_are_seen(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(threads_done) Threads own = THREADS_NULL;
         pid_t shared_parent;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         own = threads_of(s.pid);
         g_assert_false(tree_has_children(s.pid, &own));
@@ -90,11 +89,10 @@ static void test_a_birth_changes_the_last_number(void) {
 }
 
 static void test_all_threads_are_all(void) {
+        _cleanup_(subject_done) Subject s = subject_new();
         _cleanup_(threads_done) Threads before = THREADS_NULL;
         bool all;
-        Subject s;
 
-        subject_start(&s);
         subject_add_thread(&s, 0, 1);
         before = threads_of(s.pid);
         g_assert_cmpint(threads_are_all(&before, s.pid, &all), ==, 0);

@@ -27,7 +27,8 @@ static int refuse_ended(pid_t tid, Refusal *why) {
                       (int) tid);
 }
 
-int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
+/* One that leads no process, or says why there is none. */
+static int thread_hold_other(pid_t tid, Thread *ret, Refusal *why) {
         _cleanup_(thread_release) Thread t = THREAD_NULL;
         char path[sizeof("/proc/-2147483648")];
         int r;
@@ -60,8 +61,19 @@ int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
         return 0;
 }
 
+int thread_hold(pid_t tid, Thread *ret, Refusal *why) {
+        int pidfd, r = process_open(tid, &pidfd, why);
+
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return thread_hold_other(tid, ret, why);
+        *ret = (Thread){ .tid = tid, .pid = tid, .pidfd = pidfd, .directory = -1 };
+        return 0;
+}
+
 int thread_check(const Thread *t) {
-        pid_t pid = directory_process(t->directory);
+        pid_t pid = t->directory >= 0 ? directory_process(t->directory) : t->pid;
 
         if (pid < 0)
                 return pid;

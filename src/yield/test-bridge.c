@@ -525,15 +525,22 @@ static void test_lost_lock_is_taken_anew(Stage *s, gconstpointer unused) {
         g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
 }
 
-static void test_file_stays_lent_in_a_restart(Stage *s, gconstpointer unused) {
-        g_auto(Kept) k = {};
-
+/* A hold on the lock of a file that is somebody else's. */
+static bool stage_lend(Stage *s) {
         if (!need_root())
-                return;
+                return false;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
         stage_likwid(s);
         stage_hold(s);
+        return true;
+}
+
+static void test_file_stays_lent_in_a_restart(Stage *s, gconstpointer unused) {
+        g_auto(Kept) k = {};
+
+        if (!stage_lend(s))
+                return;
         stage_run_until_yielded(s);
         k = stage_drop(s);
         g_assert_cmpuint(stage_owner(s), ==, HOLDER);
@@ -550,12 +557,8 @@ static void test_file_stays_lent_in_a_restart(Stage *s, gconstpointer unused) {
 static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gconstpointer unused) {
         g_auto(Kept) k = {};
 
-        if (!need_root())
+        if (!stage_lend(s))
                 return;
-        stage_file(s);
-        g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
-        stage_likwid(s);
-        stage_hold(s);
         k = stage_drop(s);
         stage_end(s);
         stage_restore(s, &k, stage_likwid);
@@ -567,12 +570,8 @@ static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gcon
 static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) {
         g_auto(Kept) k = {};
 
-        if (!need_root())
+        if (!stage_lend(s))
                 return;
-        stage_file(s);
-        g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
-        stage_likwid(s);
-        stage_hold(s);
         bridge_hand_over(s->bridge, HOLDER + 1);
         k = stage_drop(s);
         g_assert_cmpint(chown(s->path, HOLDER, (gid_t) -1), ==, 0);
