@@ -2,78 +2,56 @@
 #include "attach-call.h"
 
 #include "service/attaching.h"
+#include "service/call.h"
 #include "service/hold.h"
 #include "service/options.h"
 #include "service/reply.h"
 
-struct AttachCall {
-        Service *service;
+typedef struct AttachCall {
+        Call call;
         Counter *counter;
-        sd_bus_message *m;
-        Peer *peer;
-        QuotaCharge call;
-        LIST_ENTRY(AttachCall) calls;
 
         Attaching attaching;
         CounterSet *set;
         bool opening; /* the target was inspected and all is allowed */
-};
+} AttachCall;
 
-static AttachCall *attach_call_free(AttachCall *c) {
-        if (!c)
-                return NULL;
+static void attach_call_end(Call *call) {
+        AttachCall *c = container_of(call, AttachCall, call);
+
         attaching_done(&c->attaching);
-        quota_release(&c->call);
-        LIST_REMOVE(c, calls);
-        peer_unref(c->peer);
-        sd_bus_message_unref(c->m);
+        call_done(call);
         free(c);
+}
+
+static AttachCall *attach_call_of(Service *s, const Counter *counter) {
+        Call *call;
+
+        LIST_FOREACH (call, &s->calls, of_service) {
+                AttachCall *c = container_of(call, AttachCall, call);
+
+                if (call->end == attach_call_end && c->counter == counter)
+                        return c;
+        }
         return NULL;
 }
-DEFINE_CLEANUP(AttachCall *, attach_call_free)
 
-static AttachCall *attach_call_find(Service *s, const sd_bus_message *m) {
+/* What waits for polkit or in the queue comes back, and is told by sd-bus that there is no such
+ * object. */
+void attach_calls_forget_counter(Service *s, const Counter *counter) {
         AttachCall *c;
 
-        LIST_FOREACH (c, &s->attach_calls, calls)
-                if (c->m == m)
-                        return c;
-        return NULL;
-}
+        while ((c = attach_call_of(s, counter))) {
+                Refusal why;
 
-void attach_calls_forget_peer(Service *s, Peer *peer) {
-        AttachCall *c, *next;
-
-        for (c = LIST_FIRST(&s->attach_calls); c; c = next) {
-                next = LIST_NEXT(c, calls);
-                if (c->peer == peer)
-                        attach_call_free(c);
+                if (attaching_is_waiting(&c->attaching))
+                        call_fail(&c->call,
+                                  refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed",
+                                         counter->path),
+                                  &why);
+                else
+                        attach_call_end(&c->call);
         }
-}
-
-void attach_calls_forget_counter(Service *s, const Counter *counter) {
-        AttachCall *c, *next;
-
-        for (c = LIST_FIRST(&s->attach_calls); c; c = next) {
-                next = LIST_NEXT(c, calls);
-                if (c->counter != counter)
-                        continue;
-                /* What waits for polkit or in the queue comes back, and is told by sd-bus that
-                 * there is no such object. */
-                if (attaching_is_waiting(&c->attaching)) {
-                        Refusal why;
-                        int r = refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed",
-                                       counter->path);
-
-                        reply_failure_later(c->m, r, &why);
-                }
-                attach_call_free(c);
-        }
-}
-
-void attach_calls_done(Service *s) {
-        while (!LIST_EMPTY(&s->attach_calls))
-                attach_call_free(LIST_FIRST(&s->attach_calls));
 }
 
 /* ---- what must be so for a process to be attached ---- */
@@ -144,12 +122,12 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         uint32_t pid;
         int r;
 
-        r = sd_bus_message_rewind(c->m, true);
+        r = sd_bus_message_rewind(c->call.m, true);
         if (r >= 0)
-                r = sd_bus_message_read_basic(c->m, 'u', &pid);
+                r = sd_bus_message_read_basic(c->call.m, 'u', &pid);
         if (r < 0)
                 return r;
-        r = options_read(c->m, option_specs, _OPTION_MAX, &o, &seen, why);
+        r = options_read(c->call.m, option_specs, _OPTION_MAX, &o, &seen, why);
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);
         if (r == 0 && o.descendants)
@@ -183,10 +161,10 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
 static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attaching.facts;
 
-        if (facts->tracer > 0 && !helper_frees(c->service->helper, facts->tracer))
+        if (facts->tracer > 0 && !helper_frees(c->call.service->helper, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) facts->pid, (int) facts->tracer);
-        return turns_again(c->service->turns, c->m);
+        return turns_again(c->call.service->turns, c->call.m);
 }
 
 /* The target was inspected, or was opened. */
@@ -200,42 +178,36 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
                 if (r == 0)
                         return;
         } else if (attach_call_asks_more(c, r)) {
-                r = turns_again(c->service->turns, c->m);
+                r = turns_again(c->call.service->turns, c->call.m);
                 if (r == 0)
                         return;
         } else if (r == 0)
-                r = MIN(sd_bus_reply_method_return(c->m, NULL), 0);
+                r = MIN(sd_bus_reply_method_return(c->call.m, NULL), 0);
         if (r != 0)
-                reply_failure_later(c->m, r, &mine);
-        attach_call_free(c);
+                call_fail(&c->call, r, &mine);
+        else
+                attach_call_end(&c->call);
 }
 
-static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, AttachCall **ret,
-                           Refusal *why) {
+static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refusal *why) {
         Service *s = counter->set->service;
-        _cleanup_(attach_call_freep) AttachCall *c = calloc(1, sizeof(AttachCall));
+        AttachCall *c = calloc(1, sizeof(AttachCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (AttachCall){ .service = s,
-                           .counter = counter,
-                           .set = counter->set,
-                           .m = sd_bus_message_ref(m),
-                           .peer = peer_ref(peer) };
+        *c = (AttachCall){ .counter = counter, .set = counter->set };
         c->attaching = (Attaching){
                 .service = s, .peer = peer, .done = attach_call_attached, .userdata = c, .pidfd = -1
         };
-        LIST_INSERT_HEAD(&s->attach_calls, c, calls);
-        r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
+        r = call_begin(&c->call, s, peer, m, attach_call_end, why);
         if (r == 0)
                 r = attach_call_read(c, why);
         if (r == 0)
                 r = attaching_inspect(&c->attaching);
         if (r != 0)
-                return r;
-        *ret = TAKE_PTR(c);
-        return 0;
+                attach_call_end(&c->call);
+        return r;
 }
 
 /* What the caller may not trace he may count with count-other. */
@@ -246,7 +218,8 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
 
         if (!*untraceable || c->attaching.allowed)
                 return 0;
-        r = bouncer_check(c->service->bouncer, c->peer, c->m, ACTION_COUNT_OTHER, NULL, &denied);
+        r = bouncer_check(c->call.service->bouncer, c->call.peer, c->call.m, ACTION_COUNT_OTHER,
+                          NULL, &denied);
         if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)
@@ -265,7 +238,8 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);
         if (r == 0)
-                r = holds_admit_opening(c->service, c->set->uid, g->events, g->n_events, NULL, why);
+                r = holds_admit_opening(c->call.service, c->set->uid, g->events, g->n_events, NULL,
+                                        why);
         if (r != 0)
                 return r;
         c->opening = true;
@@ -279,21 +253,20 @@ int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *counter = userdata;
         Service *s = counter->set->service;
         Peer *peer = peers_sender(s->peers, m);
-        AttachCall *c = attach_call_find(s, m);
+        Call *under_way = call_find(peer, m);
         Refusal why = REFUSAL_NULL;
         int r;
 
-        if (!c) {
+        if (!under_way) {
                 r = service_check_owner(s, peer, m, counter->set->uid, counter->path, &why);
                 if (r == 0)
-                        r = attach_call_new(counter, peer, m, &c, &why);
-                if (r == 0)
-                        return 1;
-        } else
-                r = attach_call_go_on(c, &why);
+                        r = attach_call_new(counter, peer, m, &why);
+                return r == 0 ? 1 : reply_failure(r, &why, error);
+        }
+        r = attach_call_go_on(container_of(under_way, AttachCall, call), &why);
         if (r == -EINPROGRESS)
                 return 1;
-        attach_call_free(c);
+        attach_call_end(under_way);
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }
 

@@ -19,6 +19,7 @@ void config_default(Config *c) {
                 .idle_exit_usec = 30 * USEC_PER_SEC,
                 .sampler_interval_min_usec = 500,
                 .sampler_signal_min_usec = 10 * USEC_PER_MSEC,
+                .kept_descriptors = 32768,
                 .bridges = { .pcp_grace_usec = 110 * USEC_PER_MSEC,
                              .likwid_grace_usec = 10 * USEC_PER_SEC },
         };
@@ -62,13 +63,13 @@ static int time_set(Config *c, size_t offset, const char *name, const char *valu
         return 0;
 }
 
-static int limit_set(Config *c, int good, const char *name, const char *value, Refusal *why) {
+static int limit_set(uint64_t *ret, const char *name, const char *value, Refusal *why) {
         uint64_t limit;
 
         if (!limit_parse(value, &limit))
                 return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no number up to %" PRIu64, name,
                               value, LIMIT_MAX);
-        c->limits[good] = limit;
+        *ret = limit;
         return 0;
 }
 
@@ -114,7 +115,9 @@ static int limits_set(Config *c, const char *name, const char *value, Refusal *w
                         return time_set(c, times[i].offset, name, value, why);
         for (int good = 0; good < _QUOTA_GOOD_MAX; good++)
                 if (quota_setting(good) && strcmp(name, quota_setting(good)) == 0)
-                        return limit_set(c, good, name, value, why);
+                        return limit_set(&c->limits[good], name, value, why);
+        if (strcmp(name, "KeptDescriptors") == 0)
+                return limit_set(&c->kept_descriptors, name, value, why);
         return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=", name);
 }
 

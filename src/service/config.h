@@ -38,6 +38,7 @@ struct Config {
         uint64_t sampler_interval_min_usec;
         uint64_t sampler_signal_min_usec; /* the same for samplers that signal each tick */
         uint64_t limits[_QUOTA_GOOD_MAX];
+        uint64_t kept_descriptors; /* of foreground counters, of all users, over a restart */
         BridgesConfig bridges;
 };
 

@@ -11,7 +11,7 @@
 /* A set and a user as they are written. */
 typedef struct SavedSet {
         uint32_t uid;
-        bool persistent, handed_out, configured, monitor;
+        bool persistent, handed_out, configured, monitor, by_hold;
         char *name, *cpus;
         uint32_t priority, yields_to; /* of a monitor */
         uint64_t seq;                 /* likewise */
@@ -31,6 +31,7 @@ static const PackField set_fields[] = {
         PACK_FIELD(PACK_BOOL, "handed-out", SavedSet, handed_out),
         PACK_FIELD(PACK_BOOL, "configured", SavedSet, configured),
         PACK_FIELD(PACK_BOOL, "monitor", SavedSet, monitor),
+        PACK_FIELD(PACK_BOOL, "by-hold", SavedSet, by_hold),
         PACK_FIELD(PACK_STRING, "name", SavedSet, name),
         PACK_FIELD(PACK_STRING, "cpus", SavedSet, cpus),
         PACK_FIELD(PACK_U32, "priority", SavedSet, priority),
@@ -68,7 +69,7 @@ static void pack_users(Pack *p, const CounterSet *set) {
                                           .opener = u->peer == set->peer };
                 size_t begin = pack_begin(p, "user");
 
-                pack_struct(p, user_fields, ELEMENTSOF(user_fields), &saved);
+                pack_struct_set(p, user_fields, ELEMENTSOF(user_fields), &saved);
                 pack_end(p, begin);
         }
 }
@@ -91,6 +92,7 @@ static void pack_set(Pack *p, const CounterSet *set) {
                            .handed_out = set->handed_out,
                            .configured = set->configured,
                            .monitor = set->monitor,
+                           .by_hold = set->by_hold,
                            .name = set->name,
                            .cpus = set->cpus };
         size_t begin;
@@ -100,7 +102,7 @@ static void pack_set(Pack *p, const CounterSet *set) {
                 saved.yields_to = set->monitor->yielder.plan.klass;
                 saved.seq = set->monitor->yielder.plan.seq;
         }
-        pack_struct(p, set_fields, ELEMENTSOF(set_fields), &saved);
+        pack_struct_set(p, set_fields, ELEMENTSOF(set_fields), &saved);
         pack_users(p, set);
         pack_counters(p, set);
         begin = pack_begin(p, "group");
@@ -119,21 +121,76 @@ static uint64_t counter_set_number(const CounterSet *set) {
         return first;
 }
 
-static bool counter_set_may_be_kept(const CounterSet *set) {
+/* ---- how much is kept ---- */
+
+static void counter_set_count_kept(CounterSet *set, uint64_t limited, bool by_hold) {
         Service *s = set->service;
 
-        if (set->monitor || set->persistent ||
-            holds_grants(s, set->uid, set->group->events[0].pmu) ||
-            store_n_descriptors(s->store) + group_n_descriptors(set->group) <= COUNTERS_KEPT_MAX)
-                return true;
-        if (!s->counters_lost)
-                log_plain(LOG_WARNING,
-                          "More than %u descriptors are open: some counters, the latest, will end "
-                          "when the service is restarted; persistent ones will not.",
-                          COUNTERS_KEPT_MAX);
-        s->counters_lost = true;
-        return false;
+        s->n_limited += limited - set->limited;
+        set->limited = limited;
+        if (set->by_hold != by_hold)
+                s->n_by_hold += by_hold ? 1 : -(size_t) 1;
+        set->by_hold = by_hold;
 }
+
+/* The next run is to know how many counters it does not find. */
+static void counter_set_count_unkept(CounterSet *set, size_t n) {
+        Service *s = set->service;
+
+        if (set->unkept == n)
+                return;
+        s->n_unkept += n - set->unkept;
+        set->unkept = n;
+        s->unkept_changed = true;
+        if (s->unkept_told || n == 0)
+                return;
+        s->unkept_told = true;
+        log_plain(LOG_WARNING,
+                  "Counters have more than %" PRIu64
+                  " descriptors (KeptDescriptors= in perfallocd.conf): some, the latest, will end "
+                  "when the service is restarted; persistent ones will not.",
+                  s->config.kept_descriptors);
+}
+
+/* Systemd looks through all that it keeps for each one that comes. What was kept stays so. */
+static bool counter_set_may_be_kept(CounterSet *set) {
+        const Service *s = set->service;
+        uint64_t n = group_n_descriptors(set->group);
+
+        if (set->monitor || set->persistent)
+                counter_set_count_kept(set, 0, false);
+        else if (set->limited > 0 || s->n_limited + n <= s->config.kept_descriptors)
+                counter_set_count_kept(set, n, false);
+        else if (holds_grants(set->service, set->uid, set->group->events[0].pmu))
+                counter_set_count_kept(set, 0, true);
+        else
+                return false;
+        return true;
+}
+
+static void counters_save_unkept(Service *s) {
+        if (s->unkept_changed)
+                recall_save(s);
+        s->unkept_changed = false;
+}
+
+static size_t counter_set_n_counters(const CounterSet *set) {
+        const Counter *c;
+        size_t n = 0;
+
+        LIST_FOREACH (c, &set->members, members)
+                n++;
+        return n;
+}
+
+void counter_set_forget(CounterSet *set) {
+        store_leave(&set->item);
+        counter_set_count_kept(set, 0, false);
+        counter_set_count_unkept(set, 0);
+        counters_save_unkept(set->service);
+}
+
+/* ---- its descriptors ---- */
 
 /* What is closed counts, and takes a counter, until the last copy of its descriptor has gone. */
 static StoreUrgency counter_set_urgency(const CounterSet *set) {
@@ -159,26 +216,75 @@ static int counter_set_keep(CounterSet *set) {
         return 0;
 }
 
-void counter_set_save(CounterSet *set) {
+/* The first half of saving it: its descriptors. */
+static void counter_set_keep_current(CounterSet *set) {
         Service *s = set->service;
         bool fresh = !set->item.store;
-        Pack *p;
 
         if (!store_works(s->store) || LIST_EMPTY(&set->members))
                 return;
-        if (fresh && !counter_set_may_be_kept(set))
+        if (!counter_set_may_be_kept(set)) {
+                store_leave(&set->item);
+                counter_set_count_kept(set, 0, false);
+                counter_set_count_unkept(set, counter_set_n_counters(set));
                 return;
+        }
+        counter_set_count_unkept(set, 0);
         if (fresh)
                 store_enter(s->store, &set->item, STORE_COUNTERS, counter_set_number(set));
         if ((fresh || set->item.lost || set->kept != set->group->version) &&
-            counter_set_keep(set) < 0) {
+            counter_set_keep(set) < 0)
                 /* better nothing of it than descriptors and values of two different moments */
                 store_leave(&set->item);
+}
+
+/* The other half: what is known of it. */
+static void counter_set_write(CounterSet *set) {
+        Pack *p;
+
+        if (!set->item.store || LIST_EMPTY(&set->members))
                 return;
-        }
-        p = store_pack(s->store);
+        p = store_pack(set->item.store);
         pack_set(p, set);
         store_save(&set->item, p);
+}
+
+void counter_set_save(CounterSet *set) {
+        counter_set_keep_current(set);
+        counter_set_write(set);
+        counters_save_unkept(set->service);
+}
+
+void counter_sets_save(Service *s, CounterSet *const *sets, size_t n) {
+        store_gather(s->store);
+        for (size_t i = 0; i < n; i++)
+                counter_set_keep_current(sets[i]);
+        store_ship(s->store);
+        for (size_t i = 0; i < n; i++)
+                counter_set_write(sets[i]);
+        counters_save_unkept(s);
+}
+
+static bool counter_set_heeds_holds(const CounterSet *set, uid_t uid) {
+        return set->uid == uid && (set->unkept > 0 || set->by_hold);
+}
+
+void counters_hold_changed(Service *s, uid_t uid) {
+        _cleanup_free_ CounterSet **sets = NULL;
+        CounterSet *set;
+        size_t n = 0, i = 0;
+
+        if (s->n_unkept == 0 && s->n_by_hold == 0)
+                return;
+        LIST_FOREACH (set, &s->sets, sets)
+                n += counter_set_heeds_holds(set, uid);
+        sets = calloc(MAX(n, 1u), sizeof(CounterSet *));
+        if (!sets) /* they are as they were */
+                return;
+        LIST_FOREACH (set, &s->sets, sets)
+                if (counter_set_heeds_holds(set, uid))
+                        sets[i++] = set;
+        counter_sets_save(s, sets, n);
 }
 
 /* ---- and back ---- */
@@ -317,6 +423,9 @@ static int counter_set_restore(Service *s, StoreRecord *record) {
         if (LIST_EMPTY(&set->users) && !set->persistent && !set->configured)
                 return 0;
         r = restore_charges(set);
+        if (!saved.monitor && !saved.persistent)
+                counter_set_count_kept(set, saved.by_hold ? 0 : group_n_descriptors(set->group),
+                                       saved.by_hold);
         role = (CounterSetOptions){ .priority = saved.priority,
                                     .yields_to = saved.yields_to,
                                     .seq = saved.seq };
@@ -349,11 +458,17 @@ void counters_go_on(Service *s) {
         CounterSet *set;
 
         (void) counters_apply(s);
+        store_gather(s->store);
         LIST_FOREACH (set, &s->sets, sets) {
+                CPU_FOREACH (cpu, &s->recall.away)
+                        group_cpu_leave(set->group, (unsigned) cpu);
                 if (!set->handed_out)
                         group_go_on(set->group);
-                counter_set_save(set);
+                counter_set_keep_current(set);
         }
+        store_ship(s->store);
+        LIST_FOREACH (set, &s->sets, sets)
+                counter_set_write(set);
 }
 
 static void counter_set_reopen(CounterSet *set) {
@@ -367,7 +482,8 @@ static void counter_set_reopen(CounterSet *set) {
         else if (g->error != 0)
                 (void) group_mend(g, NULL);
         counter_set_guard(set);
-        if (g->version != set->kept)
+        /* there may not have been room for it beside the earlier run's */
+        if (g->version != set->kept || set->item.lost)
                 counter_set_save(set);
         if (g->error != error)
                 counter_set_changed(set);

@@ -11,13 +11,18 @@
 
 #include "service/counter.h"
 
-/* Descriptors up to which foreground counters are kept as well; monitors, persistent ones and those
- * of holders always are. Systemd looks through all that it keeps for each one that comes. */
-#define COUNTERS_KEPT_MAX 16384u
-
 /* From now on this is what is known of it; before anybody is told. Of a set that is still being
  * opened nothing is. */
 void counter_set_save(CounterSet *set);
+
+/* It is no more. */
+void counter_set_forget(CounterSet *set);
+
+/* The user holds counters now, or does not any more: what is his is kept for that, or was. */
+void counters_hold_changed(Service *s, uid_t uid);
+
+/* All of them, for less than one after the other costs. */
+void counter_sets_save(Service *s, CounterSet *const *sets, size_t n);
 
 /* The sets of an earlier run, with their connections. Nothing is done to the kernel's events, and
  * nobody is told, before counters_go_on(). -ENOMEM. */

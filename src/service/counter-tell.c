@@ -5,7 +5,11 @@
 
 /* What everybody is told of counters, and when. */
 
-#define ANNOUNCE_AT_ONCE 64 /* signals sent before the loop looks at other things */
+/* Signals sent before the loop looks at other things, and until there are more. Whoever has opened
+ * a thousand counters reads them next: his call would wait for a slice of ours, and its answer on
+ * the bus behind all that we had sent. */
+#define ANNOUNCE_AT_ONCE    16
+#define ANNOUNCE_PAUSE_USEC USEC_PER_MSEC
 
 static void counter_announce(Counter *c) {
         Service *s = c->set->service;
@@ -31,7 +35,7 @@ static void counter_announce(Counter *c) {
 
 /* What happened since the last round is told in slices, so that a thousand counters that yield hold
  * up neither the grant nor anybody's call. */
-static int counters_announce(sd_event_source *source, void *userdata) {
+static int counters_announce(sd_event_source *source, uint64_t usec, void *userdata) {
         Service *s = userdata;
         Counter *c;
 
@@ -40,8 +44,10 @@ static int counters_announce(sd_event_source *source, void *userdata) {
                 c->queued = false;
                 counter_announce(c);
         }
-        return sd_event_source_set_enabled(source,
-                                           TAILQ_EMPTY(&s->changed) ? SD_EVENT_OFF : SD_EVENT_ON);
+        if (TAILQ_EMPTY(&s->changed))
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void) sd_event_source_set_time_relative(source, ANNOUNCE_PAUSE_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 void counter_changed(Counter *c, unsigned news) {
@@ -50,9 +56,12 @@ void counter_changed(Counter *c, unsigned news) {
         c->news |= news;
         if (c->queued)
                 return;
+        if (TAILQ_EMPTY(&s->changed)) {
+                (void) sd_event_source_set_time(s->announce, 0); /* at once */
+                (void) sd_event_source_set_enabled(s->announce, SD_EVENT_ONESHOT);
+        }
         TAILQ_INSERT_TAIL(&s->changed, c, changed);
         c->queued = true;
-        (void) sd_event_source_set_enabled(s->announce, SD_EVENT_ON);
 }
 
 void counter_set_changed(CounterSet *set) {
@@ -68,7 +77,7 @@ int counters_tell_init(Service *s) {
         int r;
 
         TAILQ_INIT(&s->changed);
-        r = sd_event_add_defer(s->event, &s->announce, counters_announce, s);
+        r = sd_event_add_time(s->event, &s->announce, CLOCK_MONOTONIC, 0, 1, counters_announce, s);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_priority(s->announce, SD_EVENT_PRIORITY_IDLE);

@@ -9,6 +9,7 @@
 #include "service/hold.h"
 
 #include "service/attach-call.h"
+#include "service/capacity.h"
 #include "service/counter-store.h"
 #include "service/sampled.h"
 
@@ -20,11 +21,19 @@ static int compare_counters(const void *a, const void *b) {
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* Those that were made or found last are likely to be asked for next, a thousand in one call. */
 Counter *counter_find(Service *s, uint64_t id) {
+        Counter **recent = &s->recent[id % COUNTERS_RECENT];
         Counter key = { .id = id };
-        Counter **found = tfind(&key, &s->counters, compare_counters);
+        Counter **found;
 
-        return found ? *found : NULL;
+        if (*recent && (*recent)->id == id)
+                return *recent;
+        found = tfind(&key, &s->counters, compare_counters);
+        if (!found)
+                return NULL;
+        *recent = *found;
+        return *found;
 }
 
 const char *counter_state(const Counter *c) {
@@ -203,9 +212,10 @@ int counter_set_open(CounterSet *set, Refusal *why) {
 int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
                     Refusal *why) {
         _cleanup_(counter_set_freep) CounterSet *set = NULL;
-        int r;
+        int r = counter_set_make(s, group, o, &set);
 
-        r = counter_set_make(s, group, o, &set);
+        if (r == 0)
+                r = capacities_need(s);
         if (r == 0 && o->peer)
                 r = counter_set_add_user(set, o->peer, false, why);
         if (r == 0)
@@ -233,6 +243,8 @@ static void counter_free(Counter *c) {
         if (c->queued)
                 TAILQ_REMOVE(&s->changed, c, changed);
         sampled_forget_counter(c);
+        if (s->recent[c->id % COUNTERS_RECENT] == c)
+                s->recent[c->id % COUNTERS_RECENT] = NULL;
         tdelete(c, &s->counters, compare_counters);
         free(c->path);
         free(c);
@@ -277,7 +289,7 @@ CounterSet *counter_set_free(CounterSet *set) {
         }
         s = set->service;
         monitor = set->monitor;
-        store_leave(&set->item);
+        counter_set_forget(set);
         counter_set_discard(set);
         /* in a partial hold another one may go on in its place */
         if (monitor)
@@ -305,6 +317,7 @@ int counter_add(CounterSet *set, size_t event, uint64_t id, Counter **ret) {
                 return -ENOMEM;
         }
         LIST_INSERT_HEAD(&set->members, c, members);
+        s->recent[id % COUNTERS_RECENT] = c;
         *ret = c;
         return 0;
 }
@@ -338,6 +351,8 @@ void counter_close(Counter *c) {
 void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
         CounterSet *set;
 
+        if (online) /* what it had before it went has its slots as long as copies are kept */
+                store_settle(s->store);
         LIST_FOREACH (set, &s->sets, sets) {
                 int error = set->group->error;
 
@@ -387,6 +402,8 @@ void counters_done(Service *s) {
         while ((set = LIST_FIRST(&s->sets)))
                 if (set->item.store)
                         counter_set_discard(set);
-                else
+                else {
+                        set->unkept = 0; /* the next run is told */
                         counter_set_free(set);
+                }
 }

@@ -39,7 +39,10 @@ struct CounterSet {
         Scope scope; /* the cells that it may take counters of */
         QuotaCharge counters, descriptors;
         StoreItem item;
-        uint64_t kept; /* group->version of the descriptors in there */
+        uint64_t kept;    /* group->version of the descriptors in there */
+        uint64_t limited; /* its share in service->n_limited */
+        bool by_hold;     /* is in service->n_by_hold */
+        size_t unkept;    /* its share in service->n_unkept */
 };
 
 /* A connection that uses a set: its owner's, or a reader's. */

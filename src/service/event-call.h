@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * One OpenEvent call on its way: read, target inspected, authorized, opened disabled, target
- * inspected again, enabled if the client wanted it so, and handed out. The event is the client's
- * then: it is no object, and the service keeps no descriptor of it.
+ * One OpenEvent call on its way: read, target held and looked at, authorized, opened disabled,
+ * target inspected by the helper, enabled if the client wanted it so, and handed out. The event is
+ * the client's then: it is no object, and the service keeps no descriptor of it.
+ *
+ * The first look is a glance (perf/process.h), which does without the helper, where that finds
+ * nothing against the target. It cannot see user namespaces: when the helper finds the target in
+ * another one, the event is closed, and polkit is asked for what it takes.
  */
 
 #include "service/service.h"
 
 /* The handler of Manager.OpenEvent. */
 int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
-
-/* The peer has left: its calls under way are undone. */
-void event_calls_forget_peer(Service *s, Peer *peer);
-void event_calls_done(Service *s);

@@ -152,13 +152,18 @@ static HelperReply reply_to(uint64_t id, HelperOp op) {
         return a;
 }
 
-static void do_inspect(int socket, const HelperRequest *q, int pidfd, bool ends) {
+/* False: it has more threads than that, and nothing is answered. */
+static bool do_inspect(int socket, const HelperRequest *q, int pidfd, size_t threads_max,
+                       bool ends) {
         HelperReply a = reply_to(q->id, HELPER_INSPECT);
 
         a.answers = true;
         a.ends = ends;
-        a.r = process_read(pidfd, &a.facts, &a.why);
+        a.r = process_read_up_to(pidfd, threads_max, &a.facts, &a.why);
+        if (a.r == -E2BIG)
+                return false;
         reply(socket, &a, -1);
+        return true;
 }
 
 static int user_found(void *userdata, const User *user) {
@@ -197,7 +202,7 @@ static void child_run(HelperProcess *p, const Child *c, const HelperRequest *q, 
                 _exit(EIO);
         alarm_set(bounds[c->op]);
         if (c->op == HELPER_INSPECT)
-                do_inspect(p->socket, q, fds[0], false);
+                (void) do_inspect(p->socket, q, fds[0], SIZE_MAX, false);
         else if (c->op == HELPER_SCAN)
                 r = do_scan(p, c->result);
         else
@@ -262,13 +267,6 @@ static void children_reap(HelperProcess *p) {
                                 child_ended(p, &p->children[i], status);
 }
 
-static bool is_large(int pidfd) {
-        pid_t pid;
-
-        return process_from_pidfd(pidfd, &pid, NULL) == 0 &&
-               process_count_threads(pid) > THREADS_INLINE_MAX;
-}
-
 static void request_fail(HelperProcess *p, const HelperRequest *q, int r) {
         HelperReply a = reply_to(q->id, q->op);
 
@@ -280,10 +278,8 @@ static void request_fail(HelperProcess *p, const HelperRequest *q, int r) {
 static void request_serve(HelperProcess *p, const HelperRequest *q, const int fds[2]) {
         int r;
 
-        if (q->op == HELPER_INSPECT && !is_large(fds[0])) {
-                do_inspect(p->socket, q, fds[0], true);
+        if (q->op == HELPER_INSPECT && do_inspect(p->socket, q, fds[0], THREADS_INLINE_MAX, true))
                 return;
-        }
         r = child_start(p, q, fds);
         if (r < 0)
                 request_fail(p, q, r);
@@ -304,7 +300,8 @@ void helper_process_run(int socket, pid_t parent) {
 
                 if (poll(polled, ELEMENTSOF(polled), -1) < 0 && errno != EINTR)
                         _exit(EXIT_FAILURE);
-                children_reap(&p);
+                if (polled[1].revents)
+                        children_reap(&p);
                 r = helper_request_receive(p.socket, &buffer, fds);
                 if (r == 0)
                         _exit(EXIT_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "service/hold.h"
+#include "service/hold-waiter.h"
 #include "service/object.h"
 #include "service/reply.h"
 

@@ -4,6 +4,7 @@
 #include "service/hold-obstacles.h"
 #include "service/hold-store.h"
 #include "service/hold-tell.h"
+#include "service/hold-time.h"
 
 /* ---- cells that granted holds of all counters cover ---- */
 

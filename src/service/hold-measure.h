@@ -24,6 +24,4 @@ void hold_look_ahead(Hold *h);
 /* Measures the CPUs that came online in a granted hold. */
 void hold_measure_joined(Hold *h);
 
-/* From hold.c. */
-void hold_grant(Hold *h, bool confirmed);
-void hold_step_at(Hold *h, uint64_t usec); /* CLOCK_MONOTONIC; UINT64_MAX: never */
+void hold_grant(Hold *h, bool confirmed); /* hold.c */

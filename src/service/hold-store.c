@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "service/hold-ended.h"
 #include "service/hold-measure.h"
 #include "service/hold-obstacles.h"
 #include "service/hold-tell.h"
+#include "service/hold-time.h"
 #include "service/log.h"
 
 static const PackField hold_fields[] = {
@@ -49,6 +51,8 @@ void hold_save(Hold *h) {
 
         if (!h->item.store)
                 return;
+        if (h->item.lost)
+                store_keep(&h->item, &h->lease, h->lease >= 0, STORE_SOON);
         p = store_pack(s->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &s->pmus);
@@ -195,6 +199,9 @@ void holds_go_on(Service *s) {
         uint64_t deadline = 0;
 
         holds_forget_later(s);
+        TAILQ_FOREACH (h, &s->granted, list)
+                if (h->item.lost) /* there was no room beside what the earlier run had kept */
+                        hold_save(h);
         TAILQ_FOREACH (h, &s->pending, list) {
                 hold_give_time(h);
                 hold_save(h);

@@ -19,14 +19,10 @@ void holds_go_on(Service *s);
 
 /* ---- from hold.c ---- */
 
-int hold_name(Hold *h, uint64_t id); /* its number and path; it can be found from now on */
-int hold_add_timers(Hold *h);
+int hold_name(Hold *h, uint64_t id);      /* its number and path; it can be found from now on */
 int hold_watch_lease(Hold *h, int lease); /* takes it over on success */
 void hold_enter_store(Hold *h);
 int hold_enter_ledger_again(Hold *h); /* -ESTALE: it does not fit, which it did before */
-void hold_give_time(Hold *h);         /* monitors may take their time from now on */
-void hold_await_turn(Hold *h);
-void holds_forget_later(Service *s);
 
 /* Tells monitors what is demanded of them now, on account of cause (may be NULL). */
 void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec);

@@ -7,10 +7,14 @@
 #include <string.h>
 
 #include "service/bridges.h"
+#include "service/counter-store.h"
+#include "service/hold-ended.h"
 #include "service/hold-measure.h"
 #include "service/hold-obstacles.h"
 #include "service/hold-store.h"
 #include "service/hold-tell.h"
+#include "service/hold-time.h"
+#include "service/hold-waiter.h"
 #include "service/lease.h"
 
 static int compare_holds(const void *a, const void *b) {
@@ -34,22 +38,10 @@ unsigned hold_queue_position(const Hold *h) {
         return (unsigned) ledger_position(&h->ledger);
 }
 
-static void waiter_free(HoldWaiter *w) {
-        LIST_REMOVE(w, waiters);
-        quota_release(&w->call);
-        peer_unref(w->peer);
-        sd_bus_message_unref(w->m);
-        free(w);
-}
-
 /* What is kept of it stays with systemd. */
 static Hold *hold_free(Hold *h) {
-        HoldWaiter *w;
-
         if (!h)
                 return NULL;
-        while ((w = LIST_FIRST(&h->waiters)))
-                waiter_free(w);
         hold_measure_stop(h);
         ledger_remove(&h->service->ledger, &h->ledger);
         hold_obstacles_clear(h);
@@ -74,113 +66,9 @@ Hold *hold_discard(Hold *h) {
         return hold_free(h);
 }
 
-/* Removes an ended hold for good: from now on it is UnknownObject. */
-static void hold_forget(Hold *h) {
-        Service *s = h->service;
-
-        hold_tell_removed(h);
-        TAILQ_REMOVE(&s->ended, h, list);
-        hold_discard(h);
-        service_touch(s);
-}
-
-void holds_forget_later(Service *s) {
-        const Hold *oldest = TAILQ_FIRST(&s->ended);
-
-        if (!oldest)
-                return;
-        (void) sd_event_source_set_time(s->forget, oldest->ended_usec + HOLD_READABLE_USEC);
-        (void) sd_event_source_set_enabled(s->forget, SD_EVENT_ONESHOT);
-}
-
-static int holds_forget_old(sd_event_source *source, uint64_t usec, void *userdata) {
-        Service *s = userdata;
-        Hold *h;
-
-        while ((h = TAILQ_FIRST(&s->ended)) && h->ended_usec + HOLD_READABLE_USEC <= usec)
-                hold_forget(h);
-        if (!h)
-                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        (void) sd_event_source_set_time(source, h->ended_usec + HOLD_READABLE_USEC);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-/* Keeps an ended hold readable for a while. */
-static void hold_retire(Hold *h) {
-        Service *s = h->service;
-        Hold *oldest;
-
-        TAILQ_INSERT_TAIL(&s->ended, h, list);
-        if (TAILQ_FIRST(&s->ended) == h)
-                holds_forget_later(s);
-        quota_release(&h->charge);
-        if (quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL) == 0)
-                return;
-        TAILQ_FOREACH (oldest, &s->ended, list)
-                if (oldest->uid == h->uid)
-                        break;
-        hold_forget(oldest);
-        if (oldest != h)
-                (void) quota_charge(&s->quota, h->uid, QUOTA_ENDED_HOLDS, 1, &h->charge, NULL);
-}
-
 static int lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         hold_end(userdata, HOLD_LEASE_CLOSED);
         return 0;
-}
-
-static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) {
-        hold_end(userdata, HOLD_EXPIRED);
-        return 0;
-}
-
-/* The time of the present step is over: of the wait, of the monitors, or until the probe's next
- * look. */
-static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) {
-        Hold *h = userdata;
-
-        if (h->state == HOLD_QUEUED)
-                hold_end(h, HOLD_TIMED_OUT);
-        else if (h->state == HOLD_GRANTED)
-                hold_measure_joined(h);
-        else
-                holds_advance(h->service);
-        return 0;
-}
-
-void hold_step_at(Hold *h, uint64_t usec) {
-        if (!h->step)
-                return;
-        if (usec == UINT64_MAX) {
-                (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
-                return;
-        }
-        (void) sd_event_source_set_time(h->step, usec);
-        (void) sd_event_source_set_enabled(h->step, SD_EVENT_ONESHOT);
-}
-
-static void hold_set_end(Hold *h) {
-        uint64_t lifetime = h->request.lifetime_usec;
-
-        if (usec_add(h->requested_usec, lifetime) == UINT64_MAX)
-                return;
-        h->expires_usec = h->requested_usec + lifetime;
-        h->expires_boottime_usec =
-                usec_add(now_usec(CLOCK_BOOTTIME) - h->request.age_usec, lifetime);
-}
-
-int hold_add_timers(Hold *h) {
-        Service *s = h->service;
-        int r;
-
-        r = sd_event_add_time(s->event, &h->step, CLOCK_MONOTONIC, 0, 1, hold_stepped, h);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
-        if (h->expires_boottime_usec == 0)
-                return 0;
-        return sd_event_add_time(s->event, &h->expiry, CLOCK_BOOTTIME, h->expires_boottime_usec,
-                                 USEC_PER_MSEC, hold_expired, h);
 }
 
 int hold_watch_lease(Hold *h, int lease) {
@@ -251,27 +139,12 @@ int hold_enter_ledger_again(Hold *h) {
         return 0;
 }
 
-static void hold_set_deadline(Hold *h) {
-        h->yield_until_usec =
-                usec_add(now_usec(CLOCK_MONOTONIC),
-                         MAX(h->request.yield_usec, roster_grace(&h->service->roster)));
-}
-
-void hold_give_time(Hold *h) {
-        hold_set_deadline(h);
-        hold_step_at(h, h->yield_until_usec);
-}
-
 /* The ledger has admitted it: monitors are to give way from now on. */
 static void hold_start(Hold *h) {
         h->state = HOLD_YIELDING;
         TAILQ_INSERT_TAIL(&h->service->pending, h, list);
         hold_step_at(h, h->yield_until_usec);
         hold_save(h);
-}
-
-void hold_await_turn(Hold *h) {
-        hold_step_at(h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
 }
 
 void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
@@ -389,15 +262,6 @@ int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int
         return 0;
 }
 
-static void hold_answer_waiters(Hold *h) {
-        HoldWaiter *w;
-
-        while ((w = LIST_FIRST(&h->waiters))) {
-                hold_tell_waiter(h, w->m);
-                waiter_free(w);
-        }
-}
-
 void hold_grant(Hold *h, bool confirmed) {
         Service *s = h->service;
         uint64_t now = now_usec(CLOCK_MONOTONIC);
@@ -405,6 +269,7 @@ void hold_grant(Hold *h, bool confirmed) {
         hold_measure_stop(h);
         TAILQ_REMOVE(&s->pending, h, list);
         TAILQ_INSERT_TAIL(&s->granted, h, list);
+        counters_hold_changed(s, h->uid);
         h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
         h->latency_usec = (h->free_usec ?: now) - h->admitted_usec;
@@ -429,6 +294,7 @@ void hold_end(Hold *h, HoldResult result) {
         if (was == HOLD_GRANTED) {
                 hold_cover(h, false);
                 TAILQ_REMOVE(&s->granted, h, list);
+                counters_hold_changed(s, h->uid);
         } else if (was == HOLD_YIELDING)
                 TAILQ_REMOVE(&s->pending, h, list);
         if (result == HOLD_TIMED_OUT)
@@ -456,49 +322,6 @@ void hold_end(Hold *h, HoldResult result) {
         holds_advance(s);
 }
 
-int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why) {
-        HoldWaiter *w;
-        int r;
-
-        if (h->state == HOLD_GRANTED || h->state == HOLD_ENDED) {
-                hold_tell_waiter(h, m);
-                return 0;
-        }
-        w = calloc(1, sizeof(HoldWaiter));
-        if (!w)
-                return -ENOMEM;
-        r = quota_charge(&h->service->quota, peer->uid, QUOTA_CALLS, 1, &w->call, why);
-        if (r != 0) {
-                free(w);
-                return r;
-        }
-        w->m = sd_bus_message_ref(m);
-        w->peer = peer_ref(peer);
-        LIST_INSERT_HEAD(&h->waiters, w, waiters);
-        return 0;
-}
-
-static void waiters_forget_peer(Hold *h, const Peer *peer) {
-        HoldWaiter *w, *next;
-
-        for (w = LIST_FIRST(&h->waiters); w; w = next) {
-                next = LIST_NEXT(w, waiters);
-                if (w->peer == peer)
-                        waiter_free(w);
-        }
-}
-
-static void forget_peer_in(const void *node, VISIT which, void *peer) {
-        if (which == postorder || which == leaf)
-                waiters_forget_peer(*(Hold *const *) node, peer);
-}
-
-void holds_forget_peer(Service *s, Peer *peer) {
-        /* only a peer that awaits an answer can have waiters */
-        if (quota_used(&s->quota, peer->uid, QUOTA_CALLS) > 0)
-                twalk_r(s->holds, forget_peer_in, peer);
-}
-
 uint64_t holds_current(Service *s) {
         const Hold *h = TAILQ_FIRST(&s->granted) ?: TAILQ_FIRST(&s->pending);
 
@@ -515,14 +338,9 @@ bool holds_grants(Service *s, uid_t uid, const Pmu *pmu) {
 }
 
 int holds_init(Service *s) {
-        int r;
-
         TAILQ_INIT(&s->pending);
         TAILQ_INIT(&s->granted);
-        TAILQ_INIT(&s->ended);
-        r = sd_event_add_time(s->event, &s->forget, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
-                              holds_forget_old, s);
-        return r < 0 ? r : sd_event_source_set_enabled(s->forget, SD_EVENT_OFF);
+        return holds_ended_init(s);
 }
 
 static void hold_done(void *h) {

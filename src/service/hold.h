@@ -42,14 +42,6 @@ typedef enum HoldResult {
         _HOLD_RESULT_MAX,
 } HoldResult;
 
-/* A call of Wait that is not answered yet. */
-struct HoldWaiter {
-        sd_bus_message *m;
-        Peer *peer;
-        QuotaCharge call;
-        LIST_ENTRY(HoldWaiter) waiters;
-};
-
 struct HoldObstacle {
         pid_t pid; /* 0: the kernel, or nobody knows */
         char *who;
@@ -106,9 +98,6 @@ void hold_begin(Hold *h);
 /* Gives it up; allowed in every state. */
 void hold_end(Hold *h, HoldResult result);
 
-/* Answers m when the hold is granted or has ended; at once when it is. */
-int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why);
-
 Hold *hold_find(Service *s, uint64_t id);
 unsigned hold_queue_position(const Hold *h); /* 0: not queued */
 
@@ -125,9 +114,6 @@ void holds_advance(Service *s);
 
 /* A CPU has come online: holds that cover it are not confirmed any more until it is measured. */
 void holds_cpu_joined(Service *s, unsigned cpu);
-
-/* The peer has left: its calls of Wait are forgotten. Its holds have their leases. */
-void holds_forget_peer(Service *s, Peer *peer);
 
 /* The number of a hold that is active now, for whoever has to be told to yield after it began. 0:
  * there is none. */

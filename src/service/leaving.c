@@ -9,10 +9,8 @@
 
 static bool service_is_idle(const Service *s) {
         return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) &&
-               LIST_EMPTY(&s->sets) && LIST_EMPTY(&s->openings) && LIST_EMPTY(&s->attach_calls) &&
-               LIST_EMPTY(&s->persistent_calls) && LIST_EMPTY(&s->users_calls) &&
-               LIST_EMPTY(&s->event_calls) && LIST_EMPTY(&s->probe_calls) &&
-               turns_n_waiting(s->turns) == 0 && samplers_are_idle(s);
+               LIST_EMPTY(&s->sets) && LIST_EMPTY(&s->calls) && turns_n_waiting(s->turns) == 0 &&
+               samplers_are_idle(s);
 }
 
 void service_touch(Service *s) {

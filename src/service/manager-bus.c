@@ -3,6 +3,7 @@
 
 #include "perf/attr.h"
 #include "service/bridges.h"
+#include "service/capacity.h"
 #include "service/counter.h"
 #include "service/event-call.h"
 #include "service/hold-tell.h"
@@ -97,7 +98,9 @@ static int handle_hold(sd_bus_message *m, Service *s, bool unattended, sd_bus_er
         Hold *h;
         int r;
 
-        r = hold_request_read(&s->pmus, m, unattended, &request, &why);
+        r = capacities_need(s);
+        if (r == 0)
+                r = hold_request_read(&s->pmus, m, unattended, &request, &why);
         if (r == 0)
                 r = quota_check(&s->quota, peer->uid, QUOTA_HOLDS, 1, &why);
         if (r == 0)

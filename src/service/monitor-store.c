@@ -35,6 +35,8 @@ void monitor_save(Monitor *monitor, YielderState state) {
 
         if (!monitor->item.store)
                 return;
+        if (monitor->item.lost)
+                store_keep(&monitor->item, &monitor->lease, 1, STORE_SOON);
         p = store_pack(monitor->service->store);
         pack_struct(p, monitor_fields, ELEMENTSOF(monitor_fields), monitor);
         pack_struct(p, registrant_fields, ELEMENTSOF(registrant_fields), &who);

@@ -6,88 +6,51 @@
 #include <string.h>
 
 #include "service/attaching.h"
+#include "service/call.h"
 #include "service/counter-store.h"
 #include "service/hold.h"
 #include "service/opening-request.h"
 #include "service/reply.h"
 
-struct Opening {
-        Service *service;
-        sd_bus_message *m;
-        Peer *peer;
+typedef struct Opening {
+        Call call;
         OpeningRequest request;
-        QuotaCharge call;
-        LIST_ENTRY(Opening) openings;
 
         Attaching attaching; /* the target of a process counter */
         bool opened;         /* the sets are there, with or without the target */
         CounterSet **sets;
         size_t n_sets;
-};
+} Opening;
 
-static Opening *opening_free(Opening *o) {
-        if (!o)
-                return NULL;
+static void opening_end(Call *call) {
+        Opening *o = container_of(call, Opening, call);
+
         attaching_done(&o->attaching);
         for (size_t i = 0; i < o->n_sets; i++)
                 counter_set_free(o->sets[i]);
         free(o->sets);
         opening_request_done(&o->request);
-        quota_release(&o->call);
-        LIST_REMOVE(o, openings);
-        peer_unref(o->peer);
-        sd_bus_message_unref(o->m);
+        call_done(call);
         free(o);
-        return NULL;
-}
-DEFINE_CLEANUP(Opening *, opening_free)
-
-static Opening *opening_find(Service *s, const sd_bus_message *m) {
-        Opening *o;
-
-        LIST_FOREACH (o, &s->openings, openings)
-                if (o->m == m)
-                        return o;
-        return NULL;
-}
-
-void openings_forget_peer(Service *s, Peer *peer) {
-        Opening *o, *next;
-
-        for (o = LIST_FIRST(&s->openings); o; o = next) {
-                next = LIST_NEXT(o, openings);
-                if (o->peer == peer)
-                        opening_free(o);
-        }
 }
 
 static int opening_new(Service *s, Peer *peer, sd_bus_message *m, Opening **ret, Refusal *why) {
-        _cleanup_(opening_freep) Opening *o = calloc(1, sizeof(Opening));
+        Opening *o = calloc(1, sizeof(Opening));
         int r;
 
         if (!o)
                 return -ENOMEM;
-        *o = (Opening){ .service = s,
-                        .m = sd_bus_message_ref(m),
-                        .peer = peer_ref(peer),
-                        .request = OPENING_REQUEST_NULL,
-                        .attaching = ATTACHING_NULL };
-        LIST_INSERT_HEAD(&s->openings, o, openings);
-        r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &o->call, why);
+        *o = (Opening){ .request = OPENING_REQUEST_NULL, .attaching = ATTACHING_NULL };
+        r = call_begin(&o->call, s, peer, m, opening_end, why);
         if (r == 0)
                 r = opening_request_read(s, m, peer, &o->request, why);
         if (r == 0)
                 r = quota_check(&s->quota, peer->uid, QUOTA_COUNTERS, o->request.n_events, why);
-        if (r != 0)
-                return r;
-        *ret = TAKE_PTR(o);
-        return 0;
-}
-
-/* Ends a call outside of its handler. */
-static void opening_fail(Opening *o, int r, const Refusal *why) {
-        reply_failure_later(o->m, r, why);
-        opening_free(o);
+        if (r == 0)
+                *ret = o;
+        else
+                opening_end(&o->call);
+        return r;
 }
 
 static bool opening_is_pinned(const Opening *o, const Group *g) {
@@ -98,14 +61,14 @@ static bool opening_is_pinned(const Opening *o, const Group *g) {
         /* What a holder opens inside of his hold keeps what he was promised; an inherited event
          * cannot. */
         return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
-               holds_grants(o->service, o->peer->uid, g->events[0].pmu);
+               holds_grants(o->call.service, o->call.peer->uid, g->events[0].pmu);
 }
 
 static int opening_new_set(Opening *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {
         const OpeningRequest *q = &o->request;
         CounterSetOptions options = {
-                .uid = o->peer->uid,
-                .peer = o->peer,
+                .uid = o->call.peer->uid,
+                .peer = o->call.peer,
                 .name = q->name,
                 .cpus = q->scope == GROUP_PROCESS ? NULL : &q->cpus,
                 .monitor = q->monitor,
@@ -130,11 +93,11 @@ static int opening_new_set(Opening *o, size_t first, size_t n, CounterSet **ret,
                         return -errno;
         }
         if (q->scope != GROUP_PROCESS) {
-                r = group_add_cpus(g, &q->cpus, &o->service->pmus.online);
+                r = group_add_cpus(g, &q->cpus, &o->call.service->pmus.online);
                 if (r < 0)
                         return r;
         }
-        return counter_set_new(o->service, TAKE_PTR(g), &options, ret, why);
+        return counter_set_new(o->call.service, TAKE_PTR(g), &options, ret, why);
 }
 
 /* What fails in the middle is undone when the call is freed. */
@@ -174,7 +137,7 @@ static int opening_make_counters(Opening *o, sd_bus_message *reply) {
 static int opening_finish(Opening *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
-        int r = groups ? sd_bus_message_new_method_return(o->m, &reply) : -ENOMEM;
+        int r = groups ? sd_bus_message_new_method_return(o->call.m, &reply) : -ENOMEM;
 
         if (r >= 0)
                 r = opening_make_counters(o, reply);
@@ -184,13 +147,12 @@ static int opening_finish(Opening *o) {
                 groups[i] = o->sets[i]->group;
         if (o->request.start)
                 groups_start(groups, o->n_sets);
-        for (size_t i = 0; i < o->n_sets; i++)
-                counter_set_save(o->sets[i]);
+        counter_sets_save(o->call.service, o->sets, o->n_sets);
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
         o->n_sets = o->attaching.n_sets = 0; /* they live on their own now */
-        opening_free(o);
+        opening_end(&o->call);
         return 0;
 }
 
@@ -204,18 +166,18 @@ static void opening_attached(void *userdata, int r, const Refusal *why) {
         Opening *o = userdata;
 
         if ((!o->opened && r == 0) || opening_asks_more(o, r))
-                r = turns_again(o->service->turns, o->m);
+                r = turns_again(o->call.service->turns, o->call.m);
         else if (r == 0)
                 r = opening_finish(o);
         if (r != 0)
-                opening_fail(o, r, why);
+                call_fail(&o->call, r, why);
 }
 
 static int opening_authorized(Opening *o, Refusal *why) {
-        Service *s = o->service;
+        Service *s = o->call.service;
         int r;
 
-        r = holds_admit_opening(s, o->peer->uid, o->request.events, o->request.n_events,
+        r = holds_admit_opening(s, o->call.peer->uid, o->request.events, o->request.n_events,
                                 o->request.scope == GROUP_PROCESS ? NULL : &o->request.cpus, why);
         if (r == 0 && !o->opened)
                 r = opening_new_sets(o, why);
@@ -237,14 +199,14 @@ static int opening_begin(Opening *o, Refusal *why) {
 
         if (!q->attach)
                 return 0;
-        *a = (Attaching){ .service = o->service,
-                          .peer = o->peer,
+        *a = (Attaching){ .service = o->call.service,
+                          .peer = o->call.peer,
                           .done = opening_attached,
                           .userdata = o,
                           .pidfd = -1,
                           .descendants = q->descendants };
-        r = attaching_hold(a, q->pid ? (pid_t) q->pid : o->peer->pid, q->pidfd, why);
-        if (r != 0 || o->peer->uid == 0)
+        r = attaching_hold(a, q->pid ? (pid_t) q->pid : o->call.peer->pid, q->pidfd, why);
+        if (r != 0 || o->call.peer->uid == 0)
                 return r;
         r = attaching_inspect(a);
         return r < 0 ? r : -EINPROGRESS;
@@ -254,7 +216,8 @@ static int opening_authorize(Opening *o, Refusal *why) {
         const char *untraceable = o->attaching.untraceable;
         unsigned actions = opening_request_actions(&o->request, *untraceable);
         Refusal denied;
-        int r = bouncer_check(o->service->bouncer, o->peer, o->m, actions, NULL, &denied);
+        int r = bouncer_check(o->call.service->bouncer, o->call.peer, o->call.m, actions, NULL,
+                              &denied);
 
         if (r <= 0)
                 return r;
@@ -264,7 +227,8 @@ static int opening_authorize(Opening *o, Refusal *why) {
 int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Service *s = userdata;
         Peer *peer = peers_sender(s->peers, m);
-        Opening *o = opening_find(s, m);
+        Call *under_way = call_find(peer, m);
+        Opening *o = under_way ? container_of(under_way, Opening, call) : NULL;
         Refusal why = REFUSAL_NULL;
         int r = 0;
 
@@ -280,11 +244,6 @@ int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = opening_authorized(o, &why);
         if (r == 0 || r == -EINPROGRESS)
                 return 1;
-        opening_free(o);
+        opening_end(&o->call);
         return reply_failure(r, &why, error);
-}
-
-void openings_done(Service *s) {
-        while (!LIST_EMPTY(&s->openings))
-                opening_free(LIST_FIRST(&s->openings));
 }

@@ -12,7 +12,3 @@
 
 /* The handler of Manager.OpenCounters. */
 int opening_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
-
-/* The peer has left: its calls under way are undone. */
-void openings_forget_peer(Service *s, Peer *peer);
-void openings_done(Service *s); /* undoes all */

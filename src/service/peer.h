@@ -25,6 +25,7 @@
 typedef struct Peer Peer;
 typedef struct Peers Peers;
 typedef struct PeerKept PeerKept;
+typedef struct Call Call;
 
 #define PEER_KEPT_MAX  128   /* messages of one sender: the bus lets it await 128 replies */
 #define PEERS_KEPT_MAX 16384 /* of all senders together */
@@ -40,7 +41,8 @@ struct Peer {
         pid_t pid;   /* 0 where the bus cannot tell: another pid namespace */
         gid_t *gids; /* primary and supplementary, as of when the connection was made */
         size_t n_gids;
-        bool gone; /* it has left the bus */
+        bool gone;               /* it has left the bus */
+        LIST_HEAD(, Call) calls; /* under way */
 
         /* peer.c's own */
         bool known; /* the credentials above are the bus's answer */

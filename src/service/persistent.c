@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/call.h"
 #include "service/opening-request.h"
 #include "service/reply.h"
 #include "service/trace-rule.h"
@@ -14,12 +15,8 @@
 #define INSPECT_ROUNDS 3 /* while the owner attaches others */
 
 /* One OpenPersistent call of somebody who is not the owner: every target is inspected. */
-struct PersistentCall {
-        Service *service;
-        sd_bus_message *m;
-        Peer *peer;
-        QuotaCharge call;
-        LIST_ENTRY(PersistentCall) calls;
+typedef struct PersistentCall {
+        Call call;
 
         uint64_t id;
         uint64_t attached; /* of the set, when the inspection began */
@@ -28,7 +25,7 @@ struct PersistentCall {
         HelperJob *job;
         bool other; /* needs count-other */
         unsigned rounds;
-};
+} PersistentCall;
 
 const char *persistent_id(const Counter *c, char buffer[static PERSISTENT_ID_SIZE]) {
         buffer[0] = '\0';
@@ -101,42 +98,12 @@ static void persistent_call_forget_targets(PersistentCall *c) {
         c->n_pidfds = c->n_inspected = 0;
 }
 
-static PersistentCall *persistent_call_free(PersistentCall *c) {
-        if (!c)
-                return NULL;
+static void persistent_call_end(Call *call) {
+        PersistentCall *c = container_of(call, PersistentCall, call);
+
         persistent_call_forget_targets(c);
-        quota_release(&c->call);
-        LIST_REMOVE(c, calls);
-        peer_unref(c->peer);
-        sd_bus_message_unref(c->m);
-        service_touch(c->service);
+        call_done(call);
         free(c);
-        return NULL;
-}
-DEFINE_CLEANUP(PersistentCall *, persistent_call_free)
-
-static PersistentCall *persistent_call_find(Service *s, const sd_bus_message *m) {
-        PersistentCall *c;
-
-        LIST_FOREACH (c, &s->persistent_calls, calls)
-                if (c->m == m)
-                        return c;
-        return NULL;
-}
-
-void persistent_calls_forget_peer(Service *s, Peer *peer) {
-        PersistentCall *c, *next;
-
-        for (c = LIST_FIRST(&s->persistent_calls); c; c = next) {
-                next = LIST_NEXT(c, calls);
-                if (c->peer == peer)
-                        persistent_call_free(c);
-        }
-}
-
-void persistent_calls_done(Service *s) {
-        while (!LIST_EMPTY(&s->persistent_calls))
-                persistent_call_free(LIST_FIRST(&s->persistent_calls));
 }
 
 static int persistent_call_next(PersistentCall *c);
@@ -149,23 +116,21 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
         c->n_inspected++;
         /* what has ended counts no more, and who cannot be looked at is not the peer's to trace */
         if (r == 0 && !facts->zombie)
-                c->other |= trace_rule_denies(c->peer, facts) != NULL;
+                c->other |= trace_rule_denies(c->call.peer, facts) != NULL;
         else if (r == REFUSAL_NOT_PERMITTED)
                 c->other = true;
         r = MIN(r, 0);
         if (r == 0)
                 r = persistent_call_next(c);
-        if (r < 0) {
-                reply_failure_later(c->m, r, NULL);
-                persistent_call_free(c);
-        }
+        if (r < 0)
+                call_fail(&c->call, r, NULL);
 }
 
 /* Has the next target looked at; after the last one the message goes back to its handler. */
 static int persistent_call_next(PersistentCall *c) {
         if (c->other || c->n_inspected == c->n_pidfds)
-                return turns_again(c->service->turns, c->m);
-        return helper_inspect(c->service->helper, c->pidfds[c->n_inspected],
+                return turns_again(c->call.service->turns, c->call.m);
+        return helper_inspect(c->call.service->helper, c->pidfds[c->n_inspected],
                               persistent_call_inspected, c, &c->job);
 }
 
@@ -192,18 +157,17 @@ static int persistent_call_inspect(PersistentCall *c, const CounterSet *set) {
 
 static int persistent_call_new(Service *s, Peer *peer, sd_bus_message *m, const Counter *counter,
                                PersistentCall **ret, Refusal *why) {
-        _cleanup_(persistent_call_freep) PersistentCall *c = calloc(1, sizeof(PersistentCall));
+        PersistentCall *c = calloc(1, sizeof(PersistentCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (PersistentCall){
-                .service = s, .m = sd_bus_message_ref(m), .peer = peer_ref(peer), .id = counter->id
-        };
-        LIST_INSERT_HEAD(&s->persistent_calls, c, calls);
-        r = quota_charge(&s->quota, peer->uid, QUOTA_CALLS, 1, &c->call, why);
+        c->id = counter->id;
+        r = call_begin(&c->call, s, peer, m, persistent_call_end, why);
         if (r == 0)
-                *ret = TAKE_PTR(c);
+                *ret = c;
+        else
+                persistent_call_end(&c->call);
         return r;
 }
 
@@ -238,7 +202,8 @@ static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Count
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Service *s = userdata;
         Peer *peer = peers_sender(s->peers, m);
-        PersistentCall *c = persistent_call_find(s, m);
+        Call *under_way = call_find(peer, m);
+        PersistentCall *c = under_way ? container_of(under_way, PersistentCall, call) : NULL;
         Refusal why = REFUSAL_NULL;
         Counter *counter = NULL;
         const char *id;
@@ -257,7 +222,8 @@ int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 r = -ESTALE;
         if (r == 0)
                 r = counter_set_add_user(counter->set, peer, c && c->other, &why);
-        persistent_call_free(c);
+        if (c)
+                persistent_call_end(&c->call);
         return r == 0 ? sd_bus_reply_method_return(m, "o", counter->path)
                       : reply_failure(r, &why, error);
 }

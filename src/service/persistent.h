@@ -14,10 +14,6 @@ int adopt_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
-/* The peer has left: its OpenPersistent calls under way are forgotten. */
-void persistent_calls_forget_peer(Service *s, Peer *peer);
-void persistent_calls_done(Service *s);
-
 /* "" for a counter that is not persistent. */
 #define PERSISTENT_ID_SIZE sizeof("18446744073709551615")
 const char *persistent_id(const Counter *c, char buffer[static PERSISTENT_ID_SIZE]);

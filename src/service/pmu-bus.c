@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "service/capacity.h"
 #include "service/options.h"
 #include "service/probe-call.h"
 #include "service/reply.h"
@@ -53,8 +54,8 @@ static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
-/* Counters and Probed are no constants: breakpoint slots can be taken by others while they are
- * counted, and are then counted again. */
+/* Counters and Probed are no constants: what could not be measured at one start of the service may
+ * be at the next. */
 static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -75,6 +76,9 @@ static int pmu_find(sd_bus *bus, const char *path, const char *interface, void *
         int r = sd_bus_path_decode(path, PMU_PATH, &name);
 
         if (r <= 0)
+                return r;
+        r = capacities_need(s);
+        if (r < 0)
                 return r;
         *ret_found = pmu_table_find(&s->pmus, name);
         return *ret_found != NULL;

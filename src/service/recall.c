@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "recall.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "service/hold.h"
@@ -40,20 +41,51 @@ int recall_pmus(Service *s) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return 1;
 }
 
-static void recall_load(Service *s, const char *bus) {
-        const StoreRecord *record = recall_record(s);
+static void recall_load_bus(Service *s, const StoreRecord *record, const char *bus) {
         const char *text = record ? unpack_string(&record->state, "bus") : NULL;
-        const char *online = record ? unpack_string(&record->state, "online") : NULL;
 
         s->recall.same_bus = text && strcmp(text, bus) == 0;
         if (record && !s->recall.same_bus)
                 log_plain(LOG_NOTICE, "The bus is another one than before: its clients have gone.");
-        /* not to know means that none has come */
-        if (!online || cpuset_parse(&s->recall.online, online, NULL) != 0)
-                cpuset_done(&s->recall.online);
+}
+
+/* Their clients find them gone. */
+static void recall_tell_unkept(const StoreRecord *record) {
+        uint64_t n = record ? unpack_u64(&record->state, "unkept", 0) : 0;
+
+        if (n > 0)
+                log_plain(LOG_WARNING,
+                          "Counters that were more than is kept over a restart (KeptDescriptors= "
+                          "in perfallocd.conf) have ended: %" PRIu64 ".",
+                          n);
+}
+
+/* Not to know means that none was away. */
+static int recall_load_cpus(Service *s, const StoreRecord *record) {
+        const char *list = record ? unpack_string(&record->state, "online") : NULL;
+        _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
+        _cleanup_(lives_done) Lives lives = LIVES_NULL;
+        size_t size = 0;
+        const void *ids = record ? unpack_bytes(&record->state, "lives", &size) : NULL;
+        int r;
+
+        if (!list || cpuset_parse(&online, list, NULL) != 0)
+                return 0;
+        r = lives_load(ids, ids ? size / sizeof(uint64_t) : 0, &lives);
+        if (r < 0)
+                return r;
+        CPU_FOREACH (cpu, &s->pmus.online) {
+                if (cpuset_has(&online, (unsigned) cpu) &&
+                    !lives_differ(&lives, &s->pmus.lives, (unsigned) cpu))
+                        continue;
+                r = cpuset_add(&s->recall.away, (unsigned) cpu);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static const char *recall_bus_name(Service *s, char text[static SD_ID128_STRING_MAX]) {
@@ -64,9 +96,15 @@ static const char *recall_bus_name(Service *s, char text[static SD_ID128_STRING_
 }
 
 int recall_bus(Service *s) {
+        const StoreRecord *record = recall_record(s);
         char text[SD_ID128_STRING_MAX];
+        int r;
 
-        recall_load(s, recall_bus_name(s, text));
+        recall_load_bus(s, record, recall_bus_name(s, text));
+        recall_tell_unkept(record);
+        r = recall_load_cpus(s, record);
+        if (r < 0)
+                return r;
         store_enter(s->store, &s->recall.item, STORE_HOST, RECALL_ID);
         recall_save(s);
         return 0;
@@ -83,6 +121,8 @@ void recall_save(Service *s) {
         pack_string(p, "bus", recall_bus_name(s, bus));
         if (cpuset_format(&s->pmus.online, &online) >= 0)
                 pack_string(p, "online", online);
+        pack_u64(p, "unkept", s->n_unkept);
+        pack_bytes(p, "lives", s->pmus.lives.ids, s->pmus.lives.n * sizeof(uint64_t));
         for (size_t i = 0; i < s->pmus.n_pmus; i++) {
                 const Pmu *pmu = &s->pmus.pmus[i];
                 size_t begin = pack_begin(p, "pmu");
@@ -103,13 +143,11 @@ int recall_peer(Service *s, const char *name, uid_t uid, pid_t pid, Peer **ret) 
 }
 
 void recall_cpus(Service *s) {
-        if (!cpuset_is_empty(&s->recall.online))
-                CPU_FOREACH (cpu, &s->pmus.online)
-                        if (!cpuset_has(&s->recall.online, (unsigned) cpu))
-                                holds_cpu_joined(s, (unsigned) cpu);
-        cpuset_done(&s->recall.online);
+        CPU_FOREACH (cpu, &s->recall.away)
+                holds_cpu_joined(s, (unsigned) cpu);
+        cpuset_done(&s->recall.away);
 }
 
 void recall_done(Service *s) {
-        cpuset_done(&s->recall.online);
+        cpuset_done(&s->recall.away);
 }

@@ -18,10 +18,11 @@ typedef struct Service Service;
 struct Recall {
         StoreItem item;
         bool same_bus;
-        CpuSet online; /* as the earlier run saw them last; empty: there was none */
+        CpuSet away; /* CPUs that are online and were not all the time since the earlier run */
 };
 
-/* The capacities that are known already; the others are to be measured. */
+/* The capacities that are known already; the others are to be measured. 1 when there was an earlier
+ * run, 0, or -ENOMEM. */
 int recall_pmus(Service *s);
 
 /* Once the bus is connected. */
@@ -35,7 +36,7 @@ int recall_peer(Service *s, const char *name, uid_t uid, pid_t pid, Peer **ret);
 /* All that is to go on is there again: tells holds of CPUs that have come online meanwhile. */
 void recall_cpus(Service *s);
 
-/* Which CPUs are online has changed. */
+/* Which CPUs are online has changed, or how many counters are not kept. */
 void recall_save(Service *s);
 
 void recall_done(Service *s);

@@ -9,27 +9,23 @@
 #include <time.h>
 
 #include "perf/hotplug.h"
-#include "perf/probe.h"
-#include "service/attach-call.h"
 #include "service/attaching.h"
 #include "service/bridges.h"
+#include "service/call.h"
+#include "service/capacity.h"
 #include "service/configured.h"
 #include "service/counter-store.h"
 #include "service/disconnect.h"
-#include "service/event-call.h"
 #include "service/hold-store.h"
 #include "service/hold.h"
 #include "service/leaving.h"
 #include "service/log.h"
 #include "service/manager-bus.h"
 #include "service/monitor.h"
-#include "service/opening.h"
-#include "service/persistent.h"
 #include "service/pmu-bus.h"
 #include "service/probe-call.h"
 #include "service/reader.h"
 #include "service/sampler.h"
-#include "service/users-call.h"
 
 #define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
 
@@ -66,14 +62,8 @@ static void peer_gone(void *userdata, Peer *peer) {
 
         turns_forget_peer(s->turns, peer);
         bouncer_forget_peer(s->bouncer, peer);
-        openings_forget_peer(s, peer);
-        attach_calls_forget_peer(s, peer);
-        persistent_calls_forget_peer(s, peer);
-        users_calls_forget_peer(s, peer);
-        event_calls_forget_peer(s, peer);
-        probe_calls_forget_peer(s, peer);
+        calls_forget_peer(peer);
         samplers_forget_peer(s, peer);
-        holds_forget_peer(s, peer);
         counters_forget_peer(s, peer);
         monitors_forget_peer(s, peer);
 }
@@ -91,31 +81,6 @@ static void yielder_acknowledged(void *userdata) {
 }
 
 /* ---- start and end ---- */
-
-static int service_measure_pmus(Service *s) {
-        int r = pmu_table_load(&s->pmus, "/sys");
-
-        if (r >= 0)
-                r = recall_pmus(s);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
-                Pmu *pmu = &s->pmus.pmus[i];
-                uint64_t capacity;
-
-                /* a PMU that could not be measured before may be free now */
-                r = pmu->measured ? 0 : probe_capacity(pmu, &s->pmus.online);
-                if (r < 0)
-                        return r;
-                capacity = !pmu->measured       ? CELL_UNKNOWN
-                           : pmu->counters == 0 ? CELL_UNLIMITED
-                                                : pmu->counters;
-                r = ledger_set_capacity(&s->ledger, pmu->index, capacity);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
 
 static int service_make_cover(Service *s) {
         size_t n_cpus = 0;
@@ -205,24 +170,33 @@ static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void
         return sd_event_exit(s->event, EXIT_SUCCESS);
 }
 
+/* Who was away and is back before anybody has looked has gone and come, too. */
+static void cpus_follow(Service *s, const CpuSet *before, const Lives *lives) {
+        CPU_FOREACH (cpu, &s->pmus.possible) {
+                bool was = cpuset_has(before, (unsigned) cpu);
+                bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
+                bool other = lives_differ(lives, &s->pmus.lives, (unsigned) cpu);
+
+                if (was && (!is || other))
+                        counters_cpu_changed(s, (unsigned) cpu, false);
+                if (is && (!was || other)) {
+                        counters_cpu_changed(s, (unsigned) cpu, true);
+                        holds_cpu_joined(s, (unsigned) cpu);
+                }
+        }
+}
+
 /* Some CPU came or went: which ones, the kernel's list says. */
 static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Service *s = userdata;
         _cleanup_(cpuset_done) CpuSet before = CPUSET_NULL;
+        _cleanup_(lives_done) Lives lives = LIVES_NULL;
 
         if (!hotplug_read(fd) || cpuset_copy(&before, &s->pmus.online) < 0 ||
+            lives_load(s->pmus.lives.ids, s->pmus.lives.n, &lives) < 0 ||
             pmu_table_refresh_online(&s->pmus) < 0)
                 return 0;
-        CPU_FOREACH (cpu, &s->pmus.possible) {
-                bool was = cpuset_has(&before, (unsigned) cpu);
-                bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
-
-                if (was == is)
-                        continue;
-                counters_cpu_changed(s, (unsigned) cpu, is);
-                if (is)
-                        holds_cpu_joined(s, (unsigned) cpu);
-        }
+        cpus_follow(s, &before, &lives);
         recall_save(s);
         return 0;
 }
@@ -315,14 +289,9 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
                 return -ENOMEM;
         }
         s->helper = helper;
-        LIST_INIT(&s->openings);
-        LIST_INIT(&s->attach_calls);
+        LIST_INIT(&s->calls);
         attachings_init(s);
-        LIST_INIT(&s->persistent_calls);
-        LIST_INIT(&s->users_calls);
-        LIST_INIT(&s->event_calls);
         handed_init(&s->handed);
-        LIST_INIT(&s->probe_calls);
         quota_init(&s->quota);
         ledger_init(&s->ledger);
         roster_init(&s->roster, &s->ledger, yielder_acknowledged, s);
@@ -342,11 +311,15 @@ int service_new(Helper *helper, const char *config_path, Service **ret) {
         if (r >= 0)
                 r = counters_init(s);
         if (r >= 0)
+                r = probing_new(s, &s->probing);
+        if (r >= 0)
                 r = samplers_init(s);
         if (r >= 0)
                 r = holds_init(s);
         if (r >= 0)
-                r = service_measure_pmus(s);
+                r = pmu_table_load(&s->pmus, "/sys");
+        if (r >= 0)
+                r = capacities_init(s);
         if (r >= 0)
                 r = service_make_cover(s);
         if (r >= 0)
@@ -382,6 +355,27 @@ static int service_restore(Service *s) {
         return 0;
 }
 
+/* A message that was put into the bus's queue again is handled at once: libsystemd would arm a
+ * timer for it and go to sleep. One a turn, for others are waiting as well. */
+static void service_process_queued(Service *s) {
+        uint64_t n = 0;
+        int code;
+
+        if (sd_event_get_exit_code(s->event, &code) == -ENODATA &&
+            sd_bus_get_n_queued_read(s->bus, &n) >= 0 && n > 0)
+                (void) sd_bus_process(s->bus, NULL); /* what is wrong with the bus the loop sees */
+}
+
+static int service_loop(Service *s) {
+        int r = 0, code;
+
+        while (r >= 0 && sd_event_get_state(s->event) != SD_EVENT_FINISHED) {
+                service_process_queued(s);
+                r = sd_event_run(s->event, UINT64_MAX);
+        }
+        return r < 0 ? r : sd_event_get_exit_code(s->event, &code) < 0 ? 0 : code;
+}
+
 int service_run(Service *s) {
         int r;
 
@@ -403,7 +397,7 @@ int service_run(Service *s) {
         recall_cpus(s);
         (void) sd_notify(false, "READY=1");
         service_touch(s);
-        r = sd_event_loop(s->event);
+        r = service_loop(s);
         (void) sd_bus_flush(s->bus);
         return r;
 }
@@ -413,12 +407,8 @@ Service *service_free(Service *s) {
                 return NULL;
         s->idle =
                 sd_event_source_disable_unref(s->idle); /* what goes now touches nothing any more */
-        openings_done(s);
-        attach_calls_done(s);
-        persistent_calls_done(s);
-        users_calls_done(s);
-        event_calls_done(s);
-        probe_calls_done(s);
+        calls_done(s);
+        probing_free(s->probing);
         samplers_done(s);
         holds_done(s);
         monitors_done(s);
@@ -434,6 +424,7 @@ Service *service_free(Service *s) {
         sd_event_source_disable_unref(s->announce);
         sd_event_source_disable_unref(s->retry);
         sd_event_source_disable_unref(s->hotplug);
+        sd_event_source_disable_unref(s->measure);
         sd_event_unref(s->event);
         roster_done(&s->roster);
         ledger_done(&s->ledger);

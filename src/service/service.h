@@ -28,15 +28,10 @@
 typedef struct Service Service;
 typedef struct Hold Hold;
 typedef struct Counter Counter;
-typedef struct Opening Opening;
 typedef struct Configured Configured;
-typedef struct ProbeCall ProbeCall;
 typedef struct Sampled Sampled;
+typedef struct Probing Probing;
 typedef struct Samplers Samplers;
-typedef struct AttachCall AttachCall;
-typedef struct PersistentCall PersistentCall;
-typedef struct UsersCall UsersCall;
-typedef struct EventCall EventCall;
 typedef struct Bridges Bridges;
 
 /* Objects are kept by their numbers (glibc's tsearch(3): a balanced tree). */
@@ -44,12 +39,9 @@ TAILQ_HEAD(HoldList, Hold);
 TAILQ_HEAD(CounterList, Counter);
 LIST_HEAD(ConfiguredList, Configured);
 LIST_HEAD(CounterSetList, CounterSet);
-LIST_HEAD(OpeningList, Opening);
-LIST_HEAD(ProbeCallList, ProbeCall);
-LIST_HEAD(AttachCallList, AttachCall);
-LIST_HEAD(PersistentCallList, PersistentCall);
-LIST_HEAD(UsersCallList, UsersCall);
-LIST_HEAD(EventCallList, EventCall);
+LIST_HEAD(CallList, Call);
+
+#define COUNTERS_RECENT 1024u
 
 /* Granted holds that have all counters of a cell, and those of them whose measurement found them
  * free. */
@@ -87,21 +79,21 @@ struct Service {
         size_t n_monitors;
         struct ConfiguredList configured; /* monitors of monitors.d */
         void *counters;                   /* tree of Counter by id */
+        Counter *recent[COUNTERS_RECENT]; /* made or found last, by id */
         struct CounterSetList sets;
-        struct OpeningList openings;        /* OpenCounters calls under way */
-        struct AttachCallList attach_calls; /* AttachProcess calls under way */
-        FairQueue seizes;                   /* in front of the helper, for those that stop trees */
+        FairQueue seizes; /* in front of the helper, for those that stop trees */
         bool pumping;
-        struct PersistentCallList persistent_calls; /* OpenPersistent calls under way */
-        struct UsersCallList users_calls;           /* ListUsers calls under way */
-        struct EventCallList event_calls;           /* OpenEvent calls under way */
-        Handed handed;                              /* which events were handed out */
-        struct ProbeCallList probe_calls;           /* Probe calls under way */
-        uint64_t probe_paid_usec;                   /* CLOCK_MONOTONIC, for their pace */
-        struct CounterList changed;                 /* State to be signalled when there is time */
+        struct CallList calls; /* under way */
+        Handed handed;         /* which events were handed out */
+        Probing *probing;
+        struct CounterList changed; /* State to be signalled when there is time */
         sd_event_source *announce;
         sd_event_source *retry; /* counters that could not be opened again */
-        bool counters_lost;     /* some are not kept: was said */
+        uint64_t n_limited;     /* descriptors of those that KeptDescriptors= is about */
+        size_t n_by_hold;       /* sets that are kept beyond that, for their user holds counters */
+        bool unkept_changed;    /* and is not written down */
+        uint64_t n_unkept;      /* counters that end with this process */
+        bool unkept_told;       /* that there are any */
 
         Samplers *samplers;
         Bridges *bridges;
@@ -113,6 +105,7 @@ struct Service {
         bool leaving;      /* the name is given back; exit when nothing more arrives */
         sd_event_source *idle;
         sd_event_source *hotplug;
+        sd_event_source *measure; /* until capacities are known */
 };
 
 /* Starts everything up to the bus name. helper was forked before (helper_fork()) and is taken over.

@@ -6,7 +6,8 @@
 
 /* The bytes and descriptors of one message. */
 typedef struct Parcel {
-        ShelfLabel label;
+        ShelfLabel labels[SHELF_FDS_MAX];
+        size_t n_labels;
         int fds[SHELF_FDS_MAX];
         size_t n_fds;
         bool truncated; /* there were more descriptors than we could have */
@@ -28,46 +29,90 @@ int shelf_new(uint64_t number, Shelf **ret) {
         return 0;
 }
 
-static void shelf_forget(ShelfMessage *m) {
+static void part_free(ShelfPart *part) {
+        ShelfMessage *m = part->message;
+
+        TAILQ_REMOVE(&m->parts, part, part);
+        m->n_parts--;
+        m->n_fds -= part->label.n_fds;
+        m->shelf->n_fds -= part->label.n_fds;
+        if (part->dead) {
+                m->n_dead--;
+                m->shelf->n_dead--;
+        }
+        free(part);
+}
+
+static void message_free(ShelfMessage *m) {
         Shelf *s = m->shelf;
 
+        while (!TAILQ_EMPTY(&m->parts))
+                part_free(TAILQ_FIRST(&m->parts));
         TAILQ_REMOVE(&s->messages, m, queue);
         s->n_messages--;
-        if (m->dead)
-                s->n_dead--;
         free(m);
+}
+
+/* One more at the end of the queue. */
+static int message_new(Shelf *s, ShelfMessage **ret) {
+        ShelfMessage *m = malloc(sizeof(ShelfMessage));
+
+        if (!m)
+                return -ENOMEM;
+        *m = (ShelfMessage){ .shelf = s };
+        TAILQ_INIT(&m->parts);
+        TAILQ_INSERT_TAIL(&s->messages, m, queue);
+        s->n_messages++;
+        *ret = m;
+        return 0;
+}
+
+static int message_add(ShelfMessage *m, const ShelfLabel *label, ShelfPart **ret) {
+        ShelfPart *part = malloc(sizeof(ShelfPart));
+
+        if (!part)
+                return -ENOMEM;
+        *part = (ShelfPart){ .message = m, .label = *label };
+        TAILQ_INSERT_TAIL(&m->parts, part, part);
+        m->n_parts++;
+        m->n_fds += label->n_fds;
+        m->shelf->n_fds += label->n_fds;
+        *ret = part;
+        return 0;
 }
 
 Shelf *shelf_free(Shelf *s) {
         if (!s)
                 return NULL;
         while (!TAILQ_EMPTY(&s->messages))
-                shelf_forget(TAILQ_FIRST(&s->messages));
+                message_free(TAILQ_FIRST(&s->messages));
         close_fd(s->in);
         close_fd(s->out);
         free(s);
         return NULL;
 }
 
-static int parcel_send(int in, const ShelfLabel *label, const int *fds) {
+static int parcel_send(int in, const ShelfLabel *labels, size_t n_labels, const int *fds,
+                       size_t n_fds) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(SHELF_FDS_MAX * sizeof(int))];
         } control;
-        struct iovec iov = { .iov_base = (void *) (uintptr_t) label, .iov_len = sizeof(*label) };
+        struct iovec iov = { .iov_base = (void *) (uintptr_t) labels,
+                             .iov_len = n_labels * sizeof(ShelfLabel) };
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
                 .msg_control = &control,
-                .msg_controllen = CMSG_SPACE(label->n_fds * sizeof(int)),
+                .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
         };
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
         memset(&control, 0, message.msg_controllen);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(label->n_fds * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, label->n_fds * sizeof(int));
+        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
         return sendmsg(in, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -93,7 +138,7 @@ static int parcel_peek(int out, Parcel *ret) {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(SHELF_FDS_MAX * sizeof(int))];
         } control;
-        struct iovec iov = { .iov_base = &ret->label, .iov_len = sizeof(ret->label) };
+        struct iovec iov = { .iov_base = ret->labels, .iov_len = sizeof(ret->labels) };
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
@@ -102,15 +147,16 @@ static int parcel_peek(int out, Parcel *ret) {
         };
         ssize_t n;
 
-        *ret = (Parcel){};
+        ret->n_labels = ret->n_fds = 0;
         n = recvmsg(out, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0)
                 return errno == EAGAIN ? 0 : -errno;
         if (n == 0)
                 return 0; /* the other end is closed, and that was all */
         parcel_take_fds(ret, &message);
-        if ((size_t) n < sizeof(ret->label))
-                memset(&ret->label, 0, sizeof(ret->label)); /* not ours */
+        if (n % sizeof(ShelfLabel) == 0 &&
+            !(message.msg_flags & MSG_TRUNC)) /* else it is not ours */
+                ret->n_labels = (size_t) n / sizeof(ShelfLabel);
         return 1;
 }
 
@@ -122,46 +168,84 @@ static int parcel_drop(int out) {
         return n < 0 ? -errno : n > 0;
 }
 
-int shelf_put(Shelf *s, const ShelfLabel *label, const int *fds, ShelfMessage **ret) {
-        ShelfMessage *m = malloc(sizeof(ShelfMessage));
+static size_t labels_n_fds(const ShelfLabel *labels, size_t n) {
+        size_t n_fds = 0;
+
+        for (size_t i = 0; i < n; i++)
+                n_fds += labels[i].n_fds;
+        return n_fds;
+}
+
+int shelf_put(Shelf *s, const ShelfLabel *labels, size_t n_labels, const int *fds,
+              ShelfPart **ret) {
+        ShelfMessage *m;
         int r;
 
-        if (!m)
-                return -ENOMEM;
-        r = parcel_send(s->in, label, fds);
-        if (r < 0) {
-                free(m);
+        r = message_new(s, &m);
+        if (r < 0)
                 return r;
-        }
-        *m = (ShelfMessage){ .shelf = s, .label = *label };
-        TAILQ_INSERT_TAIL(&s->messages, m, queue);
-        s->n_messages++;
-        *ret = m;
+        for (size_t i = 0; i < n_labels && r >= 0; i++)
+                r = message_add(m, &labels[i], &ret[i]);
+        if (r >= 0)
+                r = parcel_send(s->in, labels, n_labels, fds, labels_n_fds(labels, n_labels));
+        if (r < 0)
+                message_free(m);
+        return r;
+}
+
+void shelf_drop(ShelfPart *part) {
+        if (part->dead)
+                return;
+        part->dead = true;
+        part->message->n_dead++;
+        part->message->shelf->n_dead++;
+}
+
+/* What is dead goes out of the parcel, which is the message's. */
+static int parcel_thin(Parcel *p, const ShelfMessage *m) {
+        size_t n_labels = 0, n_fds = 0, from = 0;
+        const ShelfPart *part;
+
+        if (p->truncated)
+                return -EMFILE;
+        if (p->n_fds != m->n_fds)
+                return -EBADMSG;
+        TAILQ_FOREACH (part, &m->parts, part)
+                for (uint32_t i = 0; i < part->label.n_fds; i++, from++) {
+                        if (part->dead) {
+                                close_fd(p->fds[from]);
+                                continue;
+                        }
+                        if (i == 0)
+                                p->labels[n_labels++] = part->label;
+                        p->fds[n_fds++] = p->fds[from];
+                }
+        p->n_labels = n_labels;
+        p->n_fds = n_fds;
         return 0;
 }
 
-void shelf_drop(ShelfMessage *m) {
-        if (m->dead)
-                return;
-        m->dead = true;
-        m->shelf->n_dead++;
-}
-
-/* The first message becomes the last. */
+/* The first message becomes the last, without what is dead of it. */
 static int shelf_turn(Shelf *s, ShelfMessage *m) {
+        ShelfPart *part, *next;
         Parcel p;
         int r;
 
         r = parcel_peek(s->out, &p);
-        if (r > 0 && p.truncated)
-                r = -EMFILE;
-        if (r > 0)
-                r = parcel_send(s->in, &p.label, p.fds);
+        if (r >= 0)
+                r = r == 0 ? -EBADMSG : parcel_thin(&p, m);
+        if (r >= 0)
+                r = parcel_send(s->in, p.labels, p.n_labels, p.fds, p.n_fds);
         if (r >= 0)
                 r = parcel_drop(s->out);
         parcel_close(&p);
         if (r < 0)
                 return r;
+        for (part = TAILQ_FIRST(&m->parts); part; part = next) {
+                next = TAILQ_NEXT(part, part);
+                if (part->dead)
+                        part_free(part);
+        }
         TAILQ_REMOVE(&s->messages, m, queue);
         TAILQ_INSERT_TAIL(&s->messages, m, queue);
         return 0;
@@ -173,10 +257,10 @@ int shelf_sweep(Shelf *s) {
                 ShelfMessage *m = TAILQ_FIRST(&s->messages);
                 int r;
 
-                if (m->dead) {
+                if (m->n_dead == m->n_parts) {
                         r = parcel_drop(s->out);
                         if (r >= 0)
-                                shelf_forget(m);
+                                message_free(m);
                 } else
                         r = shelf_turn(s, m);
                 if (r < 0)
@@ -185,25 +269,40 @@ int shelf_sweep(Shelf *s) {
         return 0;
 }
 
+/* All of one message; its descriptors are f's, or closed. */
+static int parcel_read(Parcel *p, ShelfReader f, void *userdata) {
+        int *fds = p->fds, r = 0;
+
+        if (p->truncated || p->n_fds != labels_n_fds(p->labels, p->n_labels)) {
+                parcel_close(p);
+                return p->truncated ? -EMFILE : 0;
+        }
+        for (size_t i = 0; i < p->n_labels; i++) {
+                if (r >= 0)
+                        r = f(userdata, &p->labels[i], fds);
+                else
+                        for (uint32_t fd = 0; fd < p->labels[i].n_fds; fd++)
+                                close_fd(fds[fd]);
+                fds += p->labels[i].n_fds;
+        }
+        return r;
+}
+
 int shelf_read(int out, ShelfReader f, void *userdata) {
-        int offset = 0, r;
+        int offset = 0, truncated = 0, r;
         Parcel p;
 
         /* each look goes on where the one before ended */
         if (setsockopt(out, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof(offset)) < 0)
                 return -errno;
         while ((r = parcel_peek(out, &p)) > 0) {
-                if (p.truncated || p.n_fds != p.label.n_fds) {
-                        parcel_close(&p);
-                        if (p.truncated)
-                                return -EMFILE;
-                        continue;
-                }
-                r = f(userdata, &p.label, p.fds);
-                if (r < 0)
+                r = parcel_read(&p, f, userdata);
+                if (r == -EMFILE)
+                        truncated = r; /* there may be room for a smaller one */
+                else if (r < 0)
                         return r;
         }
-        return r;
+        return r < 0 ? r : truncated;
 }
 
 void shelf_drain(int out) {

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * Descriptors in the queue of a socket, one message for each object or part of one, each with a
- * label. While the socket is in systemd's descriptor store what is in its queue lives.
+ * Descriptors in the queue of a socket. A message has those of one object, of part of one, or of
+ * many that came together, each with a label. While the socket is in systemd's descriptor store
+ * what is in its queue lives.
  *
  * A message in the middle of a queue cannot be taken out. So a shelf is swept: each message in turn
- * is looked at without being taken (MSG_PEEK), sent once more to the end if it is to stay, and
- * dropped. Whoever is killed in between leaves one of them twice, never none.
+ * is looked at without being taken (MSG_PEEK), what is to stay of it is sent once more to the end,
+ * and it is dropped. Whoever is killed in between leaves something twice, never not at all.
  */
 
 #include <sys/queue.h>
@@ -17,26 +18,39 @@
 typedef struct Shelf Shelf;
 typedef struct ShelfLabel ShelfLabel;
 typedef struct ShelfMessage ShelfMessage;
+typedef struct ShelfPart ShelfPart;
 
 #define SHELF_MESSAGES_MAX 32u  /* what a sweep takes grows with it */
+#define SHELF_ROOM_FDS     512u /* likewise; the last message may exceed it */
 #define SHELF_FDS_MAX      253u /* in a message: SCM_MAX_FD of the kernel */
 
-/* What a message is; written down, so it only ever grows. */
+/* What one part of a message is. The bytes of a message are those of its labels, in the order of
+ * the descriptors: written down, so never change it. */
 struct ShelfLabel {
         uint32_t kind;
         uint32_t version;
         uint64_t id;
-        uint32_t first; /* which of the object's descriptors is the message's first */
-        uint32_t n_fds;
+        uint32_t first; /* which of the object's descriptors is the part's first */
+        uint32_t n_fds; /* at least one */
 };
 
-/* Part of whatever else is known of a message. */
+/* One object's part of a message. */
+struct ShelfPart {
+        ShelfMessage *message;
+        ShelfLabel label;
+        bool dead;                   /* to be dropped by the next sweep */
+        TAILQ_ENTRY(ShelfPart) part; /* the message's */
+        TAILQ_ENTRY(ShelfPart) item; /* the owner's */
+};
+
+TAILQ_HEAD(ShelfParts, ShelfPart);
+
 struct ShelfMessage {
         Shelf *shelf;
-        ShelfLabel label;
-        bool dead; /* to be dropped by the next sweep */
+        struct ShelfParts parts; /* in the order of the labels */
+        size_t n_parts, n_dead;
+        size_t n_fds;
         TAILQ_ENTRY(ShelfMessage) queue;
-        TAILQ_ENTRY(ShelfMessage) item; /* the owner's */
 };
 
 TAILQ_HEAD(ShelfMessages, ShelfMessage);
@@ -45,7 +59,9 @@ struct Shelf {
         int in, out; /* where messages are put, where they are read */
         uint64_t number;
         struct ShelfMessages messages; /* in the order of the queue */
-        size_t n_messages, n_dead;
+        size_t n_messages;
+        size_t n_dead; /* parts */
+        size_t n_fds;
         void *owner; /* the list that it is in */
         LIST_ENTRY(Shelf) shelves;
 };
@@ -55,20 +71,21 @@ Shelf *shelf_free(Shelf *s); /* with the messages; what another process has of t
 DEFINE_CLEANUP(Shelf *, shelf_free)
 
 static inline bool shelf_has_room(const Shelf *s) {
-        return s->n_messages < SHELF_MESSAGES_MAX;
+        return s->n_messages < SHELF_MESSAGES_MAX && s->n_fds < SHELF_ROOM_FDS;
 }
 
-/* Copies of label->n_fds descriptors. -EAGAIN: no room; -ETOOMANYREFS: more are under way than
- * RLIMIT_NOFILE. */
-int shelf_put(Shelf *s, const ShelfLabel *label, const int *fds, ShelfMessage **ret);
+/* Copies of the descriptors of all labels, SHELF_FDS_MAX at most, go into one message; ret gets a
+ * part for each label. -EAGAIN: no room; -ETOOMANYREFS: more are under way than RLIMIT_NOFILE. */
+int shelf_put(Shelf *s, const ShelfLabel *labels, size_t n_labels, const int *fds, ShelfPart **ret);
 
 /* It goes with the next sweep. */
-void shelf_drop(ShelfMessage *m);
+void shelf_drop(ShelfPart *part);
 
-/* Dead messages are dropped and freed. -EMFILE and the like: not all of them. */
+/* Dead parts are dropped and freed. -EMFILE and the like: not all of them. */
 int shelf_sweep(Shelf *s);
 
-/* The messages of an earlier process's shelf; they stay there. f gets the descriptors for keeps. */
+/* What is on an earlier process's shelf, part by part; it stays there. f gets the descriptors for
+ * keeps. */
 typedef int (*ShelfReader)(void *userdata, const ShelfLabel *label, int *fds);
 int shelf_read(int out, ShelfReader f, void *userdata);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store-past.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "perf/spare.h"
 #include "service/log.h"
 #include "service/statelog.h"
 
@@ -240,10 +242,67 @@ static void past_drop_incomplete(StorePast *p) {
         p->n_records = n;
 }
 
+/* What a run that never was complete has left, or the one before this one: copies that would count
+ * against what may be under way in messages (unix(7), ETOOMANYREFS). */
+static void past_drain(StorePast *p, uint32_t generation, bool others) {
+        for (Stored *s = p->stored; s < p->stored + p->n_stored; s++)
+                if (!s->foreign && s->is_shelf && (s->generation == generation) != others)
+                        shelf_drain(s->fd);
+}
+
+/* How many descriptors may still be had, without those that are not for what is kept. */
+static size_t past_room(void) {
+        _cleanup_close_ int next = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+        uint64_t max = spare_first();
+
+        return next >= 0 && (uint64_t) next < max ? max - (uint64_t) next : 0;
+}
+
+/* The records, of counters or of all else, for whose descriptors there is room. */
+static size_t past_fit_some(StorePast *p, bool counters, size_t *room) {
+        size_t n_out = 0;
+
+        for (StoreRecord *r = p->records; r < p->records + p->n_records; r++) {
+                if ((r->kind == STORE_COUNTERS) != counters)
+                        continue;
+                r->left_out = r->n_fds > *room;
+                if (r->left_out)
+                        n_out++;
+                else
+                        *room -= r->n_fds;
+        }
+        return n_out;
+}
+
+/* Where there may be fewer than before, the service is to have enough to go on with. Leases come
+ * first. */
+static bool past_fit(StorePast *p) {
+        size_t room = past_room(), n_out = 0, n = 0;
+
+        n_out += past_fit_some(p, false, &room);
+        n_out += past_fit_some(p, true, &room);
+        if (n_out == 0)
+                return true;
+        log_plain(LOG_ERR,
+                  "There are too few descriptors (LimitNOFILE= in perfallocd.service) for what was "
+                  "kept: %zu records of the service's state are left out.",
+                  n_out);
+        for (StoreRecord *r = p->records; r < p->records + p->n_records; r++)
+                if (r->left_out)
+                        record_done(r);
+                else
+                        p->records[n++] = *r;
+        p->n_records = n;
+        return false;
+}
+
 static int past_read_shelves(StorePast *p) {
         uint32_t generation = statelog_generation(p->log);
+        bool fits;
         int r;
 
+        past_drain(p, generation, true);
+        fits = past_fit(p);
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++) {
                 if (s->foreign || !s->is_shelf || s->generation != generation)
                         continue;
@@ -255,6 +314,8 @@ static int past_read_shelves(StorePast *p) {
                                   strerror(-r));
         }
         past_drop_incomplete(p);
+        if (!fits) /* not even once: what is kept anew has to have room */
+                past_drain(p, generation, false);
         return 0;
 }
 

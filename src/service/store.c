@@ -7,50 +7,40 @@
 #include <systemd/sd-daemon.h>
 
 #include "service/log.h"
+#include "service/shelves.h"
 #include "service/statelog.h"
 #include "service/store-past.h"
 
-#define SHELVES_MAX        3072u /* of all; the unit's FileDescriptorStoreMax= is higher */
-#define SHELVES_SPARE      1u    /* empty ones, of each urgency */
-#define SWEEP_USEC         (2 * USEC_PER_MSEC)
-#define BARRIER_USEC       (5 * USEC_PER_SEC)
-#define _STORE_URGENCY_MAX 2
+#define BUNDLE_FDS   128u /* of what goes alone again a sweep sends the rest anew */
+#define BARRIER_USEC (5 * USEC_PER_SEC)
 
-LIST_HEAD(ShelfList, Shelf);
 LIST_HEAD(StoreItemList, StoreItem);
+
+/* What is to go into one message. */
+typedef struct Bundle {
+        bool open; /* between store_gather() and store_ship() */
+        size_t n_labels;
+        ShelfLabel labels[BUNDLE_FDS];
+        StoreItem *items[BUNDLE_FDS]; /* whose they are */
+        size_t n_fds;
+        int fds[BUNDLE_FDS];
+} Bundle;
 
 struct Store {
         bool works;
-        uint32_t generation;
         StateLog *log;
-        struct ShelfList shelves[_STORE_URGENCY_MAX];
-        uint64_t next_shelf;
-        size_t n_shelves;
+        Shelves shelves;
         size_t n_fds;
-        bool dirty[_STORE_URGENCY_MAX]; /* some message is dead */
-        sd_event_source *sweep;
+        uint32_t version; /* of what was kept last: no two of a number are under way */
         struct StoreItemList items;
         StorePast *past; /* until store_commit() */
         Pack pack;
+        Bundle bundle;
         bool told; /* that something could not be kept */
 };
 
-/* ---- systemd's side ---- */
-
-static int store_hand_in(const char *name, int fd) {
-        char text[128];
-        int r;
-
-        (void) snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
-        r = sd_pid_notify_with_fds(0, false, text, &fd, 1);
-        return r < 0 ? r : r == 0 ? -ENOTCONN : 0;
-}
-
-static void store_name_shelf(const Store *s, uint64_t number, char name[static STORE_NAME_MAX]) {
-        (void) snprintf(name, STORE_NAME_MAX, STORE_SHELF_NAME, s->generation, number);
-}
-
-static void store_degraded(Store *s, int error, const char *what) {
+static void store_degraded(void *userdata, int error, const char *what) {
+        Store *s = userdata;
         char text[256];
 
         if (s->told)
@@ -62,163 +52,131 @@ static void store_degraded(Store *s, int error, const char *what) {
         log_event(LOG_WARNING, LOG_ID_DEGRADED, text, NULL);
 }
 
-/* ---- shelves ---- */
-
-static int store_new_shelf(Store *s, StoreUrgency urgency, Shelf **ret) {
-        _cleanup_(shelf_freep) Shelf *shelf = NULL;
-        char name[STORE_NAME_MAX];
-        int r;
-
-        if (s->n_shelves >= SHELVES_MAX)
-                return -ENOSPC;
-        r = shelf_new(s->next_shelf, &shelf);
-        if (r < 0)
-                return r;
-        store_name_shelf(s, shelf->number, name);
-        r = store_hand_in(name, shelf->out);
-        if (r < 0)
-                return r;
-        s->next_shelf++;
-        s->n_shelves++;
-        shelf->owner = &s->shelves[urgency];
-        LIST_INSERT_HEAD(&s->shelves[urgency], shelf, shelves);
-        *ret = TAKE_PTR(shelf);
-        return 0;
-}
-
-static void store_remove_shelf(Store *s, Shelf *shelf) {
-        char name[STORE_NAME_MAX];
-
-        store_name_shelf(s, shelf->number, name);
-        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
-        LIST_REMOVE(shelf, shelves);
-        s->n_shelves--;
-        shelf_free(shelf);
-}
-
-static int store_put(Store *s, StoreUrgency urgency, const ShelfLabel *label, const int *fds,
-                     ShelfMessage **ret) {
-        Shelf *shelf;
-        int r;
-
-        LIST_FOREACH (shelf, &s->shelves[urgency], shelves)
-                if (shelf_has_room(shelf)) {
-                        r = shelf_put(shelf, label, fds, ret);
-                        if (r != -EAGAIN)
-                                return r;
-                }
-        r = store_new_shelf(s, urgency, &shelf);
-        return r < 0 ? r : shelf_put(shelf, label, fds, ret);
-}
-
-static StoreUrgency shelf_urgency(const Store *s, const Shelf *shelf) {
-        return shelf->owner == &s->shelves[STORE_SCARCE] ? STORE_SCARCE : STORE_SOON;
-}
-
-static void store_drop_message(Store *s, StoreItem *item, ShelfMessage *m) {
-        StoreUrgency urgency = shelf_urgency(s, m->shelf);
-
-        TAILQ_REMOVE(&item->messages, m, item);
-        s->n_fds -= m->label.n_fds;
-        shelf_drop(m);
-        if (!s->dirty[urgency])
-                (void) sd_event_source_set_time_relative(s->sweep, SWEEP_USEC);
-        s->dirty[urgency] = true;
-        (void) sd_event_source_set_enabled(s->sweep, SD_EVENT_ONESHOT);
-}
-
-static void store_sweep(Store *s, StoreUrgency urgency) {
-        size_t n_empty = 0;
-        Shelf *shelf, *next;
-
-        if (!s->dirty[urgency])
-                return;
-        s->dirty[urgency] = false;
-        for (shelf = LIST_FIRST(&s->shelves[urgency]); shelf; shelf = next) {
-                int r = shelf_sweep(shelf);
-
-                next = LIST_NEXT(shelf, shelves);
-                if (r < 0) {
-                        store_degraded(s, r, "Descriptors could not be dropped");
-                        s->dirty[urgency] = true;
-                }
-                if (shelf->n_messages == 0 && ++n_empty > SHELVES_SPARE)
-                        store_remove_shelf(s, shelf);
-        }
-}
-
-static int store_sweep_all(sd_event_source *source, uint64_t usec, void *userdata) {
-        Store *s = userdata;
-
-        for (int urgency = 0; urgency < _STORE_URGENCY_MAX; urgency++)
-                store_sweep(s, urgency);
-        if (!s->dirty[STORE_SOON] && !s->dirty[STORE_SCARCE])
-                return 0;
-        (void) sd_event_source_set_time_relative(source, USEC_PER_SEC);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+static void store_drop_part(Store *s, StoreItem *item, ShelfPart *part) {
+        TAILQ_REMOVE(&item->parts, part, item);
+        s->n_fds -= part->label.n_fds;
+        shelves_drop(part);
 }
 
 void store_settle(Store *s) {
-        store_sweep(s, STORE_SCARCE);
+        shelves_sweep(&s->shelves, SHELF_SCARCE);
 }
 
 /* ---- items ---- */
 
 void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id) {
         *item = (StoreItem){ .store = s, .kind = kind, .id = id };
-        TAILQ_INIT(&item->messages);
+        TAILQ_INIT(&item->parts);
         LIST_INSERT_HEAD(&s->items, item, items);
 }
 
-/* Messages of this version, or those of all others. */
-static void item_drop_messages(StoreItem *item, uint32_t version, bool others) {
-        ShelfMessage *m, *next;
+/* What is kept of this version, or of all others. */
+static void item_drop_parts(StoreItem *item, uint32_t version, bool others) {
+        ShelfPart *part, *next;
 
-        for (m = TAILQ_FIRST(&item->messages); m; m = next) {
-                next = TAILQ_NEXT(m, item);
-                if ((m->label.version == version) != others)
-                        store_drop_message(item->store, item, m);
+        for (part = TAILQ_FIRST(&item->parts); part; part = next) {
+                next = TAILQ_NEXT(part, item);
+                if ((part->label.version == version) != others)
+                        store_drop_part(item->store, item, part);
         }
 }
 
 static void item_lose(StoreItem *item, int error, const char *what) {
         Store *s = item->store;
 
-        store_degraded(s, error, what);
+        /* beside what the earlier run has kept there may not be room for all: tried again later */
+        if (!s->past)
+                store_degraded(s, error, what);
         statelog_forget(s->log, item->record);
         item->record = 0;
-        item_drop_messages(item, UINT32_MAX, true);
+        item_drop_parts(item, UINT32_MAX, true);
         item->lost = true;
+}
+
+static void item_add_part(StoreItem *item, ShelfPart *part) {
+        TAILQ_INSERT_TAIL(&item->parts, part, item);
+        item->store->n_fds += part->label.n_fds;
+}
+
+static void item_put(StoreItem *item, ShelfKind kind, const ShelfLabel *label, const int *fds) {
+        ShelfPart *part;
+        int r = shelves_put(&item->store->shelves, kind, label, 1, fds, &part);
+
+        if (r >= 0)
+                item_add_part(item, part);
+        else
+                item_lose(item, r, "Descriptors could not be kept");
+}
+
+static void bundle_send(Store *s) {
+        Bundle *b = &s->bundle;
+        ShelfPart *parts[BUNDLE_FDS];
+        size_t first = 0;
+        int r = -ENODATA;
+
+        if (b->n_labels > 1)
+                r = shelves_put(&s->shelves, SHELF_BUNDLES, b->labels, b->n_labels, b->fds, parts);
+        for (size_t i = 0; i < b->n_labels; first += b->labels[i++].n_fds)
+                if (r >= 0)
+                        item_add_part(b->items[i], parts[i]);
+                else /* alone; or there is not room for all, but maybe for some */
+                        item_put(b->items[i], SHELF_SOON, &b->labels[i], b->fds + first);
+        b->n_labels = b->n_fds = 0;
+}
+
+static void bundle_add(Store *s, StoreItem *item, const ShelfLabel *label, const int *fds) {
+        Bundle *b = &s->bundle;
+
+        if (b->n_fds + label->n_fds > BUNDLE_FDS)
+                bundle_send(s);
+        b->labels[b->n_labels] = *label;
+        b->items[b->n_labels++] = item;
+        memcpy(b->fds + b->n_fds, fds, label->n_fds * sizeof(int));
+        b->n_fds += label->n_fds;
+}
+
+static void item_keep(StoreItem *item, const ShelfLabel *label, const int *fds,
+                      StoreUrgency urgency) {
+        Store *s = item->store;
+
+        /* what is urgent goes alone: nobody else's have to be sent anew then */
+        if (s->bundle.open && urgency == STORE_SOON && label->n_fds <= BUNDLE_FDS)
+                bundle_add(s, item, label, fds);
+        else
+                item_put(item, urgency == STORE_SCARCE ? SHELF_SCARCE : SHELF_SOON, label, fds);
 }
 
 void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency) {
         Store *s = item->store;
-        uint32_t version = item->version + 1;
+        uint32_t version;
 
         if (!s->works)
                 return;
+        version = ++s->version;
         /* of two that were not saved the first is nothing to anybody */
         if (item->record == 0)
-                item_drop_messages(item, UINT32_MAX, true);
-        for (size_t i = 0; i < n_fds; i += SHELF_FDS_MAX) {
-                ShelfLabel label = { .kind = item->kind,
-                                     .version = version,
-                                     .id = item->id,
-                                     .first = (uint32_t) i,
-                                     .n_fds = (uint32_t) MIN(n_fds - i, SHELF_FDS_MAX) };
-                ShelfMessage *m;
-                int r = store_put(s, urgency, &label, fds + i, &m);
-
-                if (r < 0) {
-                        item_lose(item, r, "Descriptors could not be kept");
-                        return;
-                }
-                TAILQ_INSERT_TAIL(&item->messages, m, item);
-                s->n_fds += label.n_fds;
-        }
+                item_drop_parts(item, UINT32_MAX, true);
         item->version = version;
         item->n_fds = n_fds;
         item->lost = false;
+        for (size_t i = 0; i < n_fds && !item->lost; i += SHELF_FDS_MAX) {
+                const ShelfLabel label = { .kind = item->kind,
+                                           .version = version,
+                                           .id = item->id,
+                                           .first = (uint32_t) i,
+                                           .n_fds = (uint32_t) MIN(n_fds - i, SHELF_FDS_MAX) };
+
+                item_keep(item, &label, fds + i, urgency);
+        }
+}
+
+void store_gather(Store *s) {
+        s->bundle.open = true;
+}
+
+void store_ship(Store *s) {
+        bundle_send(s);
+        s->bundle.open = false;
 }
 
 /* Most of the log is out of date: what counts is copied. */
@@ -249,15 +207,23 @@ void store_save(StoreItem *item, const Pack *state) {
         uint64_t before = item->record;
         int r;
 
+        /* what has no descriptors has nothing to be kept first */
+        if (item->n_fds == 0)
+                item->lost = false;
         if (!s->works || item->lost)
                 return;
         r = state->failed ? -ENOMEM : statelog_append(s->log, &entry, state->data, &item->record);
+        if (r < 0 && item->kind == STORE_HOST && before != 0) {
+                /* without it nobody's clients are known again: one that is older is better */
+                store_degraded(s, r, "State could not be written down");
+                return;
+        }
         if (r < 0) {
                 item_lose(item, r, "State could not be written down");
                 return;
         }
         statelog_forget(s->log, before);
-        item_drop_messages(item, item->version, true);
+        item_drop_parts(item, item->version, true);
         if (statelog_is_stale(s->log))
                 store_compact(s);
 }
@@ -267,9 +233,10 @@ void store_leave(StoreItem *item) {
 
         if (!s)
                 return;
+        bundle_send(s); /* it may be in there */
         if (s->works) {
                 statelog_forget(s->log, item->record);
-                item_drop_messages(item, UINT32_MAX, true);
+                item_drop_parts(item, UINT32_MAX, true);
         }
         LIST_REMOVE(item, items);
         *item = (StoreItem){};
@@ -285,7 +252,7 @@ bool store_works(const Store *s) {
 }
 
 size_t store_n_descriptors(const Store *s) {
-        return s->n_fds;
+        return s->n_fds + s->bundle.n_fds;
 }
 
 /* ---- start and end ---- */
@@ -295,21 +262,17 @@ StoreRecord *store_next(Store *s, StoreKind kind, size_t *place) {
 }
 
 static int store_begin(Store *s) {
+        uint32_t generation = store_past_generation(s->past) + 1;
         char name[STORE_NAME_MAX];
-        int r, urgency;
+        int r;
 
-        s->generation = store_past_generation(s->past) + 1;
-        r = statelog_new(s->generation, &s->log);
+        r = statelog_new(generation, &s->log);
         if (r < 0)
                 return r;
-        (void) snprintf(name, sizeof(name), STORE_STATE_NAME, s->generation);
-        r = store_hand_in(name, s->log->fd);
-        /* the spare ones, so that nobody waits for his to be made */
-        for (urgency = 0; r >= 0 && urgency < _STORE_URGENCY_MAX; urgency++) {
-                Shelf *shelf;
-
-                r = store_new_shelf(s, (StoreUrgency) urgency, &shelf);
-        }
+        (void) snprintf(name, sizeof(name), STORE_STATE_NAME, generation);
+        r = shelves_hand_in(name, s->log->fd);
+        if (r >= 0)
+                r = shelves_begin(&s->shelves, generation);
         return r;
 }
 
@@ -320,13 +283,7 @@ int store_new(sd_event *event, Store **ret) {
         if (!s)
                 return -ENOMEM;
         LIST_INIT(&s->items);
-        for (int urgency = 0; urgency < _STORE_URGENCY_MAX; urgency++)
-                LIST_INIT(&s->shelves[urgency]);
-        r = sd_event_add_time(event, &s->sweep, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, store_sweep_all,
-                              s);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(s->sweep, SD_EVENT_OFF);
+        r = shelves_init(&s->shelves, event, store_degraded, s);
         if (r < 0)
                 return r;
         r = store_past_read(&s->past);
@@ -352,15 +309,7 @@ void store_commit(Store *s) {
 Store *store_free(Store *s) {
         if (!s)
                 return NULL;
-        for (int urgency = 0; urgency < _STORE_URGENCY_MAX; urgency++) {
-                Shelf *shelf;
-
-                while ((shelf = LIST_FIRST(&s->shelves[urgency]))) {
-                        LIST_REMOVE(shelf, shelves);
-                        shelf_free(shelf);
-                }
-        }
-        sd_event_source_disable_unref(s->sweep);
+        shelves_done(&s->shelves);
         statelog_free(s->log);
         store_past_free(s->past);
         pack_done(&s->pack);

@@ -51,13 +51,12 @@ struct StoreItem {
         uint64_t id;
 
         /* store.c's own */
-        uint32_t version;     /* of the descriptors kept last */
-        size_t n_fds;         /* likewise */
-        uint64_t record_copy; /* where it will be */
-        uint64_t record;      /* where its record is in the log; 0: nowhere */
-        struct ShelfMessages
-                messages; /* of this version, and until it is saved of the one before */
-        bool lost;        /* could not be kept: not before store_keep() can */
+        uint32_t version;        /* of the descriptors kept last */
+        size_t n_fds;            /* likewise */
+        uint64_t record_copy;    /* where it will be */
+        uint64_t record;         /* where its record is in the log; 0: nowhere */
+        struct ShelfParts parts; /* of this version, and until it is saved of the one before */
+        bool lost;               /* could not be kept: not before store_keep() can */
         LIST_ENTRY(StoreItem) items;
 };
 
@@ -70,6 +69,7 @@ struct StoreRecord {
         int *fds; /* whoever takes one puts -1 in its place */
         uint32_t version;
         uint64_t place; /* in the log, which tells the later from the earlier */
+        bool left_out;
 };
 
 /* How the descriptors of an object go when they are not kept any more. */
@@ -94,6 +94,11 @@ void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id);
 
 /* These descriptors instead of those before. Those stay good until store_save(), and go then. */
 void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency);
+
+/* What is kept in between goes together, for much less than one after the other costs, and must not
+ * be saved before store_ship(). */
+void store_gather(Store *s);
+void store_ship(Store *s);
 
 /* From now on this is what is known of it. */
 void store_save(StoreItem *item, const Pack *state);

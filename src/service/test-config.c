@@ -89,7 +89,8 @@ static void test_every_setting_is_read(Place *p, gconstpointer unused) {
         g_autofree char *log = NULL;
         Config c;
 
-        g_string_append(text, "HoldMaxSec=1h 30min\nWaitMaxSec = 7\nIdleExitSec=infinity\n");
+        g_string_append(text, "HoldMaxSec=1h 30min\nWaitMaxSec = 7\nIdleExitSec=infinity\n"
+                              "KeptDescriptors=9\n");
         for (int good = 0; good < _QUOTA_GOOD_MAX; good++)
                 if (quota_setting(good))
                         g_string_append_printf(text, "%s=%d\n", quota_setting(good), 10 + good);
@@ -98,6 +99,7 @@ static void test_every_setting_is_read(Place *p, gconstpointer unused) {
         g_assert_cmpuint(c.hold_max_usec, ==, 5400 * USEC_PER_SEC);
         g_assert_cmpuint(c.wait_max_usec, ==, 7 * USEC_PER_SEC);
         g_assert_cmpuint(c.idle_exit_usec, ==, UINT64_MAX);
+        g_assert_cmpuint(c.kept_descriptors, ==, 9);
         for (int good = 0; good < _QUOTA_GOOD_MAX; good++)
                 if (quota_setting(good))
                         g_assert_cmpuint(c.limits[good], ==, 10 + good);
@@ -189,6 +191,8 @@ static void test_wrong_values_have_no_effect(Place *p, gconstpointer unused) {
                 "HoldMaxSec=99999999999999999999",
                 "=5",
                 "HoldsPerUser",
+                "KeptDescriptors=infinity",
+                "KeptDescriptors=-1",
                 "(null)=5",
         };
 

@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* A pipe tells who still has its read end: nobody, when the write end hangs up. */
 typedef struct Pipe {
@@ -26,16 +27,16 @@ static bool pipe_is_alive(const Pipe *p) {
         return !(poll_fd.revents & POLLERR);
 }
 
-static ShelfMessage *put(Shelf *s, uint64_t id, uint32_t version, const int *fds, unsigned n) {
+static ShelfPart *put(Shelf *s, uint64_t id, uint32_t version, const int *fds, unsigned n) {
         ShelfLabel label = { .kind = 1, .id = id, .version = version, .n_fds = n };
-        ShelfMessage *m;
+        ShelfPart *part;
 
-        g_assert_cmpint(shelf_put(s, &label, fds, &m), ==, 0);
-        return m;
+        g_assert_cmpint(shelf_put(s, &label, 1, fds, &part), ==, 0);
+        return part;
 }
 
 /* A pipe whose read end is on the shelf alone. */
-static Pipe put_pipe(Shelf *s, uint64_t id, ShelfMessage **ret) {
+static Pipe put_pipe(Shelf *s, uint64_t id, ShelfPart **ret) {
         Pipe p = pipe_new();
 
         *ret = put(s, id, 1, &p.read, 1);
@@ -73,7 +74,7 @@ static int find(void *userdata, const ShelfLabel *label, int *fds) {
 
 static void what_is_put_lives(void) {
         _cleanup_(shelf_freep) Shelf *s = NULL;
-        ShelfMessage *m;
+        ShelfPart *m;
         Pipe p;
 
         g_assert_cmpint(shelf_new(1, &s), ==, 0);
@@ -85,7 +86,7 @@ static void what_is_put_lives(void) {
 static void sweep_drops_the_dead_alone(void) {
         unsigned before = count_fds();
         Shelf *s;
-        ShelfMessage *m[SHELF_MESSAGES_MAX];
+        ShelfPart *m[SHELF_MESSAGES_MAX];
         Pipe p[SHELF_MESSAGES_MAX];
 
         g_assert_cmpint(shelf_new(1, &s), ==, 0);
@@ -112,7 +113,7 @@ static void sweep_drops_the_dead_alone(void) {
 static void all_the_descriptors_of_a_message_stay_together(void) {
         _cleanup_(shelf_freep) Shelf *s = NULL;
         int fds[SHELF_FDS_MAX];
-        ShelfMessage *dead;
+        ShelfPart *dead;
         Found found = {};
         Pipe p = pipe_new();
 
@@ -157,7 +158,7 @@ static void reading_takes_nothing_away(void) {
 
 static void dropped_twice_is_dropped_once(void) {
         _cleanup_(shelf_freep) Shelf *s = NULL;
-        ShelfMessage *m[4];
+        ShelfPart *m[4];
         Found found = {};
         Pipe p[4];
 
@@ -176,6 +177,142 @@ static void dropped_twice_is_dropped_once(void) {
                 close_fd(p[i].write);
 }
 
+/* ---- messages of many ---- */
+
+#define SHARERS 40u
+
+/* Pipe i has i % 3 + 1 descriptors in the message, all of its read end, whose last one that is. */
+static void put_together(Shelf *s, Pipe pipes[static SHARERS], ShelfPart *parts[static SHARERS]) {
+        ShelfLabel labels[SHARERS];
+        int fds[SHELF_FDS_MAX];
+        size_t n_fds = 0;
+
+        for (unsigned i = 0; i < SHARERS; i++) {
+                pipes[i] = pipe_new();
+                labels[i] = (ShelfLabel){ .kind = 1, .id = i, .version = 1, .n_fds = i % 3 + 1 };
+                for (unsigned k = 0; k < labels[i].n_fds; k++)
+                        fds[n_fds++] = pipes[i].read;
+        }
+        g_assert_cmpint(shelf_put(s, labels, SHARERS, fds, parts), ==, 0);
+        for (unsigned i = 0; i < SHARERS; i++)
+                pipes[i].read = close_fd(pipes[i].read);
+}
+
+static void close_writers(Pipe pipes[static SHARERS]) {
+        for (unsigned i = 0; i < SHARERS; i++)
+                close_fd(pipes[i].write);
+}
+
+static void many_share_a_message(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        ShelfPart *parts[SHARERS];
+        Pipe pipes[SHARERS];
+        Found found = {};
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        put_together(s, pipes, parts);
+        g_assert_cmpuint(s->n_messages, ==, 1);
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, SHARERS);
+        for (unsigned i = 0; i < SHARERS; i++) {
+                g_assert_cmpuint(found.ids[i], ==, i);
+                g_assert_cmpuint(parts[i]->label.id, ==, i);
+                g_assert_true(pipe_is_alive(&pipes[i]));
+        }
+        close_writers(pipes);
+}
+
+/* Each descriptor stays with its label, whoever has gone from before it. */
+static int find_pipe(void *userdata, const ShelfLabel *label, int *fds) {
+        Pipe *pipes = userdata;
+
+        for (unsigned i = 0; i < label->n_fds; i++) {
+                char byte;
+
+                g_assert_cmpint(write(pipes[label->id].write, "x", 1), ==, 1);
+                g_assert_cmpint(read(fds[i], &byte, 1), ==, 1);
+                close_fd(fds[i]);
+        }
+        return 0;
+}
+
+/* Where a sweep looks is at the beginning again, which whoever reads another's shelf has no use
+ * for.
+ */
+static void look_through(Shelf *s, ShelfReader f, void *userdata) {
+        int nowhere = -1;
+
+        g_assert_cmpint(shelf_read(s->out, f, userdata), ==, 0);
+        g_assert_cmpint(setsockopt(s->out, SOL_SOCKET, SO_PEEK_OFF, &nowhere, sizeof(nowhere)), ==,
+                        0);
+}
+
+static void who_leaves_a_shared_message_leaves_alone(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        unsigned before = count_fds();
+        ShelfPart *parts[SHARERS];
+        Pipe pipes[SHARERS];
+        Found found = {};
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        put_together(s, pipes, parts);
+        for (unsigned round = 0; round < 3; round++) { /* 0, 3, ...; 1, 4, ...; the rest */
+                for (unsigned i = round; i < SHARERS; i += 3)
+                        shelf_drop(parts[i]);
+                g_assert_cmpint(shelf_sweep(s), ==, 0);
+                for (unsigned i = 0; i < SHARERS; i++)
+                        g_assert_cmpint(pipe_is_alive(&pipes[i]), ==, i % 3 > round);
+                g_assert_cmpuint(s->n_messages, ==, round < 2);
+                look_through(s, find_pipe, pipes);
+        }
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, 0);
+        g_assert_cmpuint(s->n_fds, ==, 0);
+        close_writers(pipes);
+        s = shelf_free(s);
+        g_assert_cmpuint(count_fds(), ==, before);
+}
+
+/* As where the process is killed in a sweep, after it has sent and before it has dropped. */
+static void killed_in_a_sweep_nothing_is_missing(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        ShelfPart *parts[SHARERS], *again[1];
+        Pipe pipes[SHARERS];
+        Found found = {};
+        int fd;
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        put_together(s, pipes, parts);
+        fd = pipes[0].write; /* any */
+        g_assert_cmpint(shelf_put(s, &parts[5]->label, 1, (int[]){ fd, fd, fd }, again), ==, 0);
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, SHARERS + 1);
+        g_assert_cmpuint(found.ids[5], ==, 5);
+        g_assert_cmpuint(found.ids[SHARERS], ==, 5);
+        close_writers(pipes);
+}
+
+/* What somebody else has put there: bytes that are no labels, labels that do not fit. */
+static void what_makes_no_sense_is_passed_over(void) {
+        _cleanup_(shelf_freep) Shelf *s = NULL;
+        static const ShelfLabel wrong[2] = { { .n_fds = UINT32_MAX }, { .n_fds = 2 } };
+        unsigned before;
+        Found found = {};
+        Pipe p = pipe_new();
+
+        g_assert_cmpint(shelf_new(1, &s), ==, 0);
+        before = count_fds();
+        g_assert_cmpint(send(s->in, "rubbish", 7, 0), ==, 7);
+        g_assert_cmpint(send(s->in, wrong, sizeof(wrong), 0), ==, sizeof(wrong));
+        (void) put(s, 3, 1, &p.read, 1);
+        g_assert_cmpint(shelf_read(s->out, find, &found), ==, 0);
+        g_assert_cmpuint(found.n, ==, 1);
+        g_assert_cmpuint(found.ids[0], ==, 3);
+        g_assert_cmpuint(count_fds(), ==, before);
+        close_fd(p.read);
+        close_fd(p.write);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/shelf/what-is-put-lives", what_is_put_lives);
@@ -184,5 +321,12 @@ int main(int argc, char *argv[]) {
                         all_the_descriptors_of_a_message_stay_together);
         g_test_add_func("/shelf/reading-takes-nothing-away", reading_takes_nothing_away);
         g_test_add_func("/shelf/dropped-twice-is-dropped-once", dropped_twice_is_dropped_once);
+        g_test_add_func("/shelf/many-share-a-message", many_share_a_message);
+        g_test_add_func("/shelf/who-leaves-a-shared-message-leaves-alone",
+                        who_leaves_a_shared_message_leaves_alone);
+        g_test_add_func("/shelf/killed-in-a-sweep-nothing-is-missing",
+                        killed_in_a_sweep_nothing_is_missing);
+        g_test_add_func("/shelf/what-makes-no-sense-is-passed-over",
+                        what_makes_no_sense_is_passed_over);
         return g_test_run();
 }

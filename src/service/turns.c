@@ -138,6 +138,11 @@ static int compare_messages(const void *a, const void *b) {
         return ((uintptr_t) a > (uintptr_t) b) - ((uintptr_t) a < (uintptr_t) b);
 }
 
+/* Whether it has come before, and waits for its turn in the queue of the bus. */
+static bool turn_comes_again(const Turns *t, const sd_bus_message *m) {
+        return t->due && tfind(m, &t->due, compare_messages);
+}
+
 static bool turn_is_due(Turns *t, sd_bus_message *m) {
         return t->due && tdelete(m, &t->due, compare_messages);
 }
@@ -327,16 +332,18 @@ static int turns_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         Refusal why = REFUSAL_NULL;
         TurnUser *u;
         Peer *peer;
+        bool again;
         int r;
 
         turn_end(t);
         if (!sd_bus_message_is_method_call(m, NULL, NULL))
                 return 0;
         peer = peers_sender(t->service->peers, m);
+        again = turn_is_due(t, m) || bouncer_knows(t->service->bouncer, m);
         u = user_get(t, peer->uid);
-        if (!u)
-                return -ENOMEM;
-        if (turn_is_due(t, m) || bouncer_knows(t->service->bouncer, m) || user_may_go_ahead(t, u)) {
+        if (!u) /* what comes again is waited for by what it has begun */
+                return again ? 0 : -ENOMEM;
+        if (again || user_may_go_ahead(t, u)) {
                 turn_begin(t, u);
                 return 0;
         }
@@ -356,7 +363,7 @@ static int turns_guard_filter(sd_bus_message *m, void *userdata, sd_bus_error *e
         uint64_t weight;
         int r;
 
-        if (!sd_bus_message_is_method_call(m, NULL, NULL))
+        if (!sd_bus_message_is_method_call(m, NULL, NULL) || turn_comes_again(t, m))
                 return 0;
         r = message_weigh(m, CALL_WEIGHT_MAX, &weight);
         if (r < 0 || weight <= CALL_WEIGHT_MAX)

@@ -8,7 +8,3 @@
 #include "service/service.h"
 
 int users_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
-
-/* The peer has left: its calls are forgotten. */
-void users_calls_forget_peer(Service *s, Peer *peer);
-void users_calls_done(Service *s);

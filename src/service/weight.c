@@ -8,6 +8,7 @@
 
 /* Arrays of these come as one piece. */
 static const char trivial[] = "ynqiuxtd";
+static const char texts[] = "sog";
 
 static int weigh_basic(sd_bus_message *m, char type, uint64_t *weight) {
         union {
@@ -18,7 +19,7 @@ static int weigh_basic(sd_bus_message *m, char type, uint64_t *weight) {
 
         if (r >= 0)
                 *weight += type == 'h'                   ? DESCRIPTOR_WEIGHT
-                           : strchr("sog", type) != NULL ? strlen(value.text) + sizeof(uint64_t)
+                           : strchr(texts, type) != NULL ? strlen(value.text) + sizeof(uint64_t)
                                                          : sizeof(uint64_t);
         return r;
 }
@@ -30,6 +31,19 @@ static int weigh_array(sd_bus_message *m, char type, uint64_t *weight) {
 
         *weight += r >= 0 ? size : 0;
         return r;
+}
+
+/* Of a thousand paths or names, one after the other is as fast as libsystemd lets us. */
+static int weigh_texts(sd_bus_message *m, char type, const char *contents, uint64_t max,
+                       uint64_t *weight) {
+        const char *text;
+        int r = sd_bus_message_enter_container(m, type, contents);
+
+        while (r >= 0 && *weight <= max && (r = sd_bus_message_read_basic(m, *contents, &text)) > 0)
+                *weight += strlen(text) + sizeof(uint64_t);
+        if (r < 0 || *weight > max) /* nobody reads on */
+                return r;
+        return sd_bus_message_exit_container(m);
 }
 
 static int weigh(sd_bus_message *m, uint64_t max, unsigned depth, uint64_t *weight);
@@ -56,6 +70,8 @@ static int weigh(sd_bus_message *m, uint64_t max, unsigned depth, uint64_t *weig
         while (*weight <= max && (r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
                 if (type == 'a' && strlen(contents) == 1 && strchr(trivial, *contents))
                         r = weigh_array(m, *contents, weight);
+                else if (type == 'a' && strlen(contents) == 1 && strchr(texts, *contents))
+                        r = weigh_texts(m, type, contents, max, weight);
                 else if (strchr("aver", type))
                         r = weigh_container(m, type, contents, max, depth, weight);
                 else
