@@ -4,13 +4,16 @@
  * Opening and reading, by a user, who runs this in tests/rig/fast (tests/bench/fast.sh). Rows:
  *
  *   open-counters   ours: OpenCounters of 1,000 events in one call; theirs: that many bare
- * openings, of events that count from the start on a process that sleeps, as the caller does
- *   read-counters   ours: ReadCounters of those; theirs: bare reads, and an empty call
- *   event-first     ours: the first OpenEvent of a connection; theirs: the first PerfEventOpen of
- * one to sysprofd event-later     the second and so on
+ * openings, of events that count from the start on a process that sleeps, as the caller does, on
+ * the CPU of the opener open-far        theirs: the same from another CPU, as the service may be
+ * on; to begin to count is an interrupt each then, in the service as well read-counters   ours:
+ * ReadCounters of those; theirs: bare reads, and an empty call event-first     ours: the first
+ * OpenEvent of a connection; theirs: the first PerfEventOpen of one to sysprofd event-later     the
+ * second and so on
  */
 
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,14 +27,38 @@
 
 /* ---- counters ---- */
 
-static void bare_trial(sd_bus *bus, pid_t pid) {
-        static int fds[N_COUNTERS];
-        uint64_t start = clock_nsec(CLOCK_MONOTONIC), data[3];
-        double usec;
+static void stay_on(unsigned cpu) {
+        cpu_set_t only;
 
+        CPU_ZERO(&only);
+        CPU_SET(cpu, &only);
+        check_errno(sched_setaffinity(0, sizeof(only), &only), "sched_setaffinity");
+}
+
+static void bare_open(const char *row, unsigned cpu, pid_t pid, int *fds) {
+        cpu_set_t all;
+        uint64_t start;
+
+        check_errno(sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
+        stay_on(cpu);
+        start = clock_nsec(CLOCK_MONOTONIC);
         for (size_t i = 0; i < N_COUNTERS; i++)
                 fds[i] = event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, pid, -1);
-        sample("open-counters", THEIRS, usec_since(start));
+        sample(row, THEIRS, usec_since(start));
+        check_errno(sched_setaffinity(0, sizeof(all), &all), "sched_setaffinity");
+}
+
+static void bare_trial(sd_bus *bus, pid_t pid) {
+        unsigned last = (unsigned) sysconf(_SC_NPROCESSORS_ONLN) - 1;
+        static int fds[N_COUNTERS];
+        uint64_t start, data[3];
+        double usec;
+
+        if (last > 0) {
+                bare_open("open-far", last, pid, fds);
+                events_close(fds, N_COUNTERS);
+        }
+        bare_open("open-counters", 0, pid, fds);
         start = clock_nsec(CLOCK_MONOTONIC);
         for (size_t i = 0; i < N_COUNTERS; i++)
                 check_errno((int) read(fds[i], data, sizeof(data)), "read");
@@ -61,6 +88,7 @@ static void counters_measure(void) {
 
         check_errno(child, "fork");
         if (child == 0) {
+                stay_on(0);
                 (void) pause();
                 _exit(EXIT_FAILURE);
         }
@@ -121,6 +149,8 @@ static void events_trial(void (*open)(sd_bus *bus, const char *row)) {
 
 int main(int argc, char *argv[]) {
         counters_measure();
+        /* The first event of all tasks has the kernel patch itself for 10 ms, whoever opens it. */
+        (void) event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0, 0, -1);
         for (unsigned i = trials(100); i > 0; i--) {
                 events_trial(our_event);
                 if (argc > 1 && strcmp(argv[1], "sysprofd") == 0)

@@ -82,7 +82,7 @@ run() {
 
 # pcp_begin ROW...: says of each that it cannot be measured where PCP cannot be had.
 pcp_begin() {
-        if pcp_unpack && pcp_configure && pcp_start >&2; then
+        if pcp_unpack && pcp_run >&2; then
                 return
         fi
         printf '%s\tskip\tPCP cannot be had (it is unpacked from its Debian package)\n' "$@"
@@ -131,7 +131,7 @@ race() {
         wait_until monitors_are 0
         if pcp_begin race; then
                 run race "$bench/bench-start" race race theirs "$pcp_pid" 80 \
-                        env PCP_CONF=$pcp/pcp.conf LD_LIBRARY_PATH="$pcp_libraries" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock \
+                        env PCP_CONF="$pcp_conf" LD_LIBRARY_PATH="$pcp_libraries" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock \
                         "$bench/bench-start" stamp
                 pcp_stop
         fi

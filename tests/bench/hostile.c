@@ -2,8 +2,8 @@
 
 /*
  * What one hostile user costs the others: how long a hold of carol's takes, from the call to the
- * answer of Wait, while alice does nothing, then each of her worst things, then all of them at
- * once. Run in tests/rig/fast:
+ * answer of Wait, while alice does nothing, then each of her worst things, then all that has
+ * limits at once, then all. Run in tests/rig/fast:
  *
  *         tests/rig/fast --build build build/tests/bench/bench-hostile [ROUNDS [LOAD...]]
  *
@@ -16,6 +16,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,16 +29,17 @@
 
 #include "core/util.h"
 
-#define ROUNDS      200
-#define HOLDS       1023
-#define WAITS       1000
-#define WAITS_EACH  120 /* the bus lets one connection await 128 replies */
-#define COUNTERS    4000
-#define SAMPLERS    60
-#define FIRST_CPU   "pmus", "as", 1, "breakpoint", "cpus", "s", "0"
-#define SECOND_CPU  "pmus", "as", 1, "breakpoint", "cpus", "s", "1"
-#define DESTINATION PERFALLOC_BUS_NAME, PERFALLOC_OBJECT_PATH
-#define MANAGER     DESTINATION, PERFALLOC_MANAGER_INTERFACE
+#define ROUNDS          200
+#define CONNECTIONS_MAX 8
+#define HOLDS           1023
+#define WAITS           1000
+#define WAITS_EACH      120 /* the bus lets one connection await 128 replies */
+#define COUNTERS        4000
+#define SAMPLERS        60
+#define FIRST_CPU       "pmus", "as", 1, "breakpoint", "cpus", "s", "0"
+#define SECOND_CPU      "pmus", "as", 1, "breakpoint", "cpus", "s", "1"
+#define DESTINATION     PERFALLOC_BUS_NAME, PERFALLOC_OBJECT_PATH
+#define MANAGER         DESTINATION, PERFALLOC_MANAGER_INTERFACE
 
 static void check(int r, const char *what) {
         if (r >= 0)
@@ -123,6 +125,16 @@ static void flood_send(Flood *f) {
         f->in_flight++;
 }
 
+/* Until one of them has something to do: what she costs is to be her calls, not a CPU of hers. */
+static void floods_wait(Flood *floods, unsigned n) {
+        struct pollfd fds[CONNECTIONS_MAX];
+
+        for (unsigned i = 0; i < n; i++)
+                fds[i] = (struct pollfd){ .fd = sd_bus_get_fd(floods[i].bus),
+                                          .events = (short) sd_bus_get_events(floods[i].bus) };
+        (void) poll(fds, n, 1);
+}
+
 /* Keeps that many calls in flight on each of the connections, for ever. */
 static void flood(unsigned n_connections, unsigned window,
                   sd_bus_message *(*next)(sd_bus *bus, void *userdata), void *userdata) {
@@ -131,15 +143,15 @@ static void flood(unsigned n_connections, unsigned window,
         check(floods ? 0 : -ENOMEM, "flood");
         for (unsigned i = 0; i < n_connections; i++)
                 floods[i] = (Flood){ bus_open(), next, userdata, 0 };
-        for (;;)
+        for (;;) {
                 for (unsigned i = 0; i < n_connections; i++) {
                         while (floods[i].in_flight < window)
                                 flood_send(&floods[i]);
                         while (sd_bus_process(floods[i].bus, NULL) > 0)
                                 ;
-                        if (n_connections == 1)
-                                (void) sd_bus_wait(floods[i].bus, 1000);
                 }
+                floods_wait(floods, n_connections);
+        }
 }
 
 static void ready(int fd) {
@@ -270,6 +282,17 @@ static void play_probes(int fd) {
 static sd_bus_message *next_objects(sd_bus *bus, void *userdata) {
         return method_new(bus, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
                           "GetManagedObjects", NULL);
+}
+
+/* Beside the samplers' own. */
+static void play_counters(int fd) {
+        sd_bus *bus = bus_open();
+
+        for (unsigned i = 0; i + 200 <= COUNTERS; i += 100)
+                counters_open(bus, 100, NULL);
+        ready(fd);
+        for (;;)
+                pause();
 }
 
 static void play_objects(int fd) {
@@ -489,26 +512,32 @@ static Times measure(unsigned rounds) {
         return t;
 }
 
-/* alone: not among "all", for it needs the same limits as another, or is not about us. */
+typedef enum Kind {
+        GREED,    /* as much as goes */
+        AT_LIMIT, /* what has a limit for each user, and is at it */
+        ALONE,    /* not beside others: it needs the same limits as another, or is not about us */
+} Kind;
+
 static const struct {
         const char *name;
         void (*play)(int fd);
-        bool alone;
+        Kind kind;
 } loads[] = {
-        { "elsewhere", play_elsewhere, true },
-        { "holds", play_holds },
-        { "checks", play_checks },
+        { "elsewhere", play_elsewhere, ALONE },
+        { "holds", play_holds, AT_LIMIT },
+        { "checks", play_checks, AT_LIMIT },
         { "opens", play_opens },
-        { "samplers", play_samplers },
+        { "samplers", play_samplers, AT_LIMIT },
+        { "counters", play_counters, AT_LIMIT },
         { "lists", play_lists },
         { "probes", play_probes },
-        { "objects", play_objects, true },
+        { "objects", play_objects, ALONE },
         { "rubbish", play_rubbish },
         { "events", play_events },
         { "flood", play_flood },
-        { "huge", play_huge, true },
-        { "unread", play_unread, true },
-        { "signals", play_signals, true },
+        { "huge", play_huge, ALONE },
+        { "unread", play_unread, ALONE },
+        { "signals", play_signals, ALONE },
 };
 
 /* Until what she had is gone. */
@@ -556,10 +585,25 @@ static bool wanted(char *names[], const char *name) {
         return false;
 }
 
+/* All of those kinds at once. */
+static void measure_together(const char *name, Kind first, Kind last, unsigned rounds, Times idle) {
+        pid_t pids[ELEMENTSOF(loads)] = {};
+
+        for (size_t i = 0; i < ELEMENTSOF(loads); i++)
+                if (loads[i].kind >= first && loads[i].kind <= last)
+                        pids[i] = spawn(loads[i].play);
+        row(name, measure(rounds), idle);
+        for (size_t i = 0; i < ELEMENTSOF(loads); i++)
+                if (pids[i] > 0) {
+                        (void) kill(pids[i], SIGKILL);
+                        (void) waitpid(pids[i], NULL, 0);
+                }
+        settle();
+}
+
 int main(int argc, char *argv[]) {
         unsigned rounds = argc > 1 ? MAX((unsigned) atoi(argv[1]), 5u) : ROUNDS;
         char *none[] = { NULL }, **names = argc > 2 ? argv + 2 : none; /* none: all loads */
-        pid_t pids[ELEMENTSOF(loads)];
         Times idle = measure(rounds);
 
         printf("%-12s %8s %8s %8s   of the unloaded median (us)\n", "load", "median", "p95",
@@ -576,15 +620,9 @@ int main(int argc, char *argv[]) {
                 (void) waitpid(pid, NULL, 0);
                 settle();
         }
-        if (!wanted(names, "all"))
-                return EXIT_SUCCESS;
-        for (size_t i = 0; i < ELEMENTSOF(loads); i++)
-                pids[i] = loads[i].alone ? 0 : spawn(loads[i].play);
-        row("all", measure(rounds), idle);
-        for (size_t i = 0; i < ELEMENTSOF(loads); i++)
-                if (pids[i] > 0) {
-                        (void) kill(pids[i], SIGKILL);
-                        (void) waitpid(pids[i], NULL, 0);
-                }
+        if (wanted(names, "limits"))
+                measure_together("limits", AT_LIMIT, AT_LIMIT, rounds, idle);
+        if (wanted(names, "all"))
+                measure_together("all", GREED, AT_LIMIT, rounds, idle);
         return EXIT_SUCCESS;
 }

@@ -81,7 +81,7 @@ rest() {
                 printf '%s\tskip\tthe service does not have the 64 monitors\n' rest-wakeups rest-memory
                 return
         fi
-        if pcp_unpack && pcp_configure && pcp_start >&2; then
+        if pcp_unpack && pcp_run >&2; then
                 pcp_pids=("$pcp_pid")
         else
                 printf 'rest-wakeups\tnote\tPCP cannot be had\n'
