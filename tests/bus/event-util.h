@@ -69,6 +69,19 @@ _unused_ static int raw_open(Client *c, Raw raw, const char *types, ...) {
         return fd;
 }
 
+/* Does not wait for the answer, which client_receive() gets. */
+_unused_ static uint64_t raw_send(Client *c, Raw raw, const char *types, ...) {
+        g_autoptr(sd_bus_message) m = NULL;
+        uint64_t cookie;
+        va_list ap;
+
+        va_start(ap, types);
+        m = raw_message(c, raw, types, ap);
+        va_end(ap);
+        g_assert_cmpint(sd_bus_send(c->bus, m, &cookie), >=, 0);
+        return cookie;
+}
+
 /* The refusal has the words, and is fit to be read. */
 _unused_ static void raw_refused(Client *c, const char *error, const char *words, Raw raw,
                                  const char *types, ...) {
@@ -91,4 +104,19 @@ _unused_ static uint64_t raw_value(int fd) {
 
         g_assert_cmpint(read(fd, &value, sizeof(value)), ==, sizeof(value));
         return value;
+}
+
+/* All processes are in the first cgroup; -1: there is none. */
+_unused_ static int cgroup_open(void) {
+        static const char *const paths[] = { "/sys/fs/cgroup/perf_event", "/sys/fs/cgroup/unified",
+                                             "/sys/fs/cgroup" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+                int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+                if (fd >= 0 && faccessat(fd, "cgroup.procs", F_OK, 0) == 0)
+                        return fd;
+                close_fd(fd);
+        }
+        return -1;
 }

@@ -6,9 +6,11 @@ set -u
 
 # shellcheck source=tests/tap.sh
 . "$PERFALLOC_SOURCE/tests/tap.sh"
+# shellcheck source=tests/hold.sh
+. "$PERFALLOC_SOURCE/tests/hold.sh"
+# shellcheck source=tests/pcp.sh
+. "$PERFALLOC_SOURCE/tests/pcp.sh"
 
-pcp=/run/pcp
-perflock=$pcp/var/lib/pcp/pmdas/perfevent/perflock
 conf=/etc/perfalloc/perfallocd.conf
 
 manager() {
@@ -17,20 +19,6 @@ manager() {
 
 features_are() {
         [[ $(busctl get-property org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager Features) == "$1" ]]
-}
-
-# hold_take USER [OPTIONS...]: prints the hold's path below /org/perfalloc1.
-hold_take() {
-        local hold
-
-        hold=$(as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
-                HoldUnattended 'sta{sv}' test 0 "${@:2}") || return
-        hold=${hold#o \"}
-        echo "${hold%\"}"
-}
-
-hold_call() {
-        busctl --timeout=infinity call org.perfalloc1 "$1" org.perfalloc1.Hold "$2"
 }
 
 # configure LINE...: [Bridges], read again.
@@ -63,47 +51,6 @@ END
 }
 
 # ---- PCP ----
-
-# Debian's package wants a systemd to be installed, so it is unpacked instead, once for a build directory.
-pcp_unpack() {
-        local cache=$PERFALLOC_BUILD/tests/pcp
-
-        if [[ ! -d $cache ]]; then
-                mkdir -p "$cache.new/debs" && (
-                        cd "$cache.new/debs" && apt-get download pcp pcp-conf libpcp3 libpcp-pmda3 &&
-                                for deb in *.deb; do dpkg -x "$deb" .. || exit; done
-                ) >/dev/null 2>&1 && mv "$cache.new" "$cache" || return
-        fi
-        rm -rf $pcp
-        mkdir -p $pcp && cp -a "$cache"/{etc,usr,var} $pcp/
-}
-
-# Where everything is below $pcp, with two software events that its monitor counts on every CPU.
-pcp_configure() {
-        local directory=${perflock%/*}
-
-        sed -e "s#=/\(etc\|usr\|var\|run\)#=$pcp/\1#" -e 's/^PCP_\(USER\|GROUP\)=.*/PCP_\1=root/' \
-                $pcp/etc/pcp.conf >/etc/pcp.conf || return
-        rm -f "$directory"/*
-        cp $pcp/usr/lib/pcp/pmdas/perfevent/pmdaperfevent "$directory/"
-        printf '[perf]\nPERF_COUNT_SW_CPU_CLOCK\nPERF_COUNT_SW_TASK_CLOCK\n' | tee "$directory/perfevent.conf" \
-                >$pcp/etc/pcp/perfevent/perfevent.conf
-        printf 'root { perfevent }\nperfevent {\nversion 127:0:0\nactive 127:0:1\nhwcounters 127:*:*\nderived 127:*:*\n}\n' \
-                >$pcp/pmns
-}
-
-pcp_libraries() {
-        dirname "$(find $pcp/usr/lib -name libpcp.so.3)"
-}
-
-pcp_start() {
-        mkfifo $pcp/commands
-        (cd "${perflock%/*}" && PCP_CONF=/etc/pcp.conf LD_LIBRARY_PATH=$(pcp_libraries) \
-                exec $pcp/usr/bin/dbpmda -n $pcp/pmns -ie -q 5) <$pcp/commands >$pcp/said 2>&1 &
-        dbpmda=$!
-        exec 5>$pcp/commands
-        echo "open pipe ./pmdaperfevent -d 127 -l $pcp/log" >&5
-}
 
 # Of the events that pmdaperfevent has: how many count. What it says after they were off is 0 once more.
 pcp_active() {
@@ -159,7 +106,7 @@ holds_of() {
 
 # old_perfalloc USER: PCP's own, unmodified, in place of this shell.
 old_perfalloc() {
-        LD_LIBRARY_PATH=$(pcp_libraries) exec as "$1" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock
+        LD_LIBRARY_PATH="$pcp_libraries" exec as "$1" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock
 }
 
 # Ended by a signal, which it handles or not.
@@ -230,7 +177,7 @@ nothing_wakes_it() {
 }
 
 if pcp_unpack; then
-        pcp_configure
+        pcp_configure /etc/pcp.conf
         configure
         check 'a PCP whose monitor never ran is not waited for' features_are 'as 0'
         pcp_start

@@ -5,6 +5,7 @@
 
 #include "event-util.h"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -111,18 +112,6 @@ static void test_no_counter_left(void) {
 
 /* ---- in the middle ---- */
 
-static uint64_t raw_send(Client *c, Raw raw, const char *types, ...) {
-        g_autoptr(sd_bus_message) m = NULL;
-        uint64_t cookie;
-        va_list ap;
-
-        va_start(ap, types);
-        m = raw_message(c, raw, types, ap);
-        va_end(ap);
-        g_assert_cmpint(sd_bus_send(c->bus, m, &cookie), >=, 0);
-        return cookie;
-}
-
 /* The call of that client has been looked at, and waits for polkit: the helper looks at one after
  * another, and of a zombie there is nothing to ask. */
 static void await_inspection(Client *c) {
@@ -138,15 +127,16 @@ static void await_inspection(Client *c) {
         (void) waitpid(pid, NULL, 0);
 }
 
-static void test_target_changes(void) {
+static void assert_change_is_seen(int (*play)(int fd, const void *data)) {
         g_autoptr(Client) dave = client_new("dave");
-        g_autoptr(Actor) target = target_new("dave");
+        g_autoptr(Actor) target = actor_new("dave", play, NULL);
         g_autoptr(sd_bus_message) reply = NULL;
         PerfAttr attr = breakpoint_attr(0);
         const Raw raw = { .attr = &attr, .pid = target->pid, .cpu = -1 };
         const sd_bus_error *error;
         uint64_t cookie;
 
+        g_assert_cmpint(actor_hear(target), ==, 'r');
         rig("polkit-signal STOP", NULL);
         cookie = raw_send(dave, raw, "a{sv}", 0);
         await_inspection(dave);
@@ -159,6 +149,29 @@ static void test_target_changes(void) {
         g_assert_nonnull(strstr(error->message, "changed"));
         target_do(target, 'd');
         close_fd(raw_open(dave, raw, "a{sv}", 0));
+}
+
+static void test_target_changes(void) {
+        assert_change_is_seen(play_target);
+}
+
+static void *thread_idle(void *arg) {
+        for (;;)
+                (void) pause();
+        return arg;
+}
+
+/* The same, with threads: those are looked at before polkit is asked, too. */
+static int play_crowd(int fd, const void *data) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, thread_idle, NULL) != 0)
+                return 1;
+        return play_target(fd, data);
+}
+
+static void test_crowd_changes(void) {
+        assert_change_is_seen(play_crowd);
 }
 
 static void test_target_ends(void) {
@@ -202,6 +215,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/event-errors/the-kernels-have-names-and-words", test_kernels_errors);
         g_test_add_func("/event-errors/no-counter-is-left", test_no_counter_left);
         g_test_add_func("/event-errors/a-target-that-changes-is-not-counted", test_target_changes);
+        g_test_add_func("/event-errors/a-crowd-that-changes-is-not-counted", test_crowd_changes);
         g_test_add_func("/event-errors/a-target-that-ends-is-not-counted", test_target_ends);
         g_test_add_func("/event-errors/a-client-that-leaves-gets-nothing", test_client_leaves);
         return g_test_run();

@@ -2,24 +2,7 @@
 
 /* Who does not give way is found, named, and never talked away. */
 
-#include "bus-util.h"
-
-/* A process of somebody else that has the first breakpoint of every CPU to itself. */
-static int play_foreigner(int fd, const void *data) {
-        for (unsigned cpu = 0; cpu < n_cpus(); cpu++)
-                if (breakpoint_open(-1, (int) cpu) < 0)
-                        return 1;
-        act_say(fd, 'o');
-        (void) act_hear(fd);
-        return 0;
-}
-
-static Actor *foreigner_new(void) {
-        Actor *a = actor_new("root", play_foreigner, NULL);
-
-        g_assert_cmpint(actor_hear(a), ==, 'o');
-        return a;
-}
+#include "foreigner.h"
 
 static void test_obstructed(void) {
         g_autoptr(Client) alice = client_new("alice");
@@ -35,6 +18,22 @@ static void test_obstructed(void) {
         g_assert_true(hold_names(alice, path, foreigner->pid));
         /* for as long as it can be read */
         client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
+}
+
+/* He is not left out of what the service finds there is, though it was never measured without him.
+ */
+static void test_before_the_service(void) {
+        g_autofree char *path = NULL;
+        g_autoptr(Actor) foreigner = NULL;
+        g_autoptr(Client) alice = NULL;
+        _cleanup_close_ int lease = -1;
+
+        rig("service-stop", NULL);
+        foreigner = foreigner_new();
+        alice = client_new("alice");
+        path = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
+        g_assert_true(hold_names(alice, path, foreigner->pid));
 }
 
 static void test_monitors_resume(void) {
@@ -216,6 +215,8 @@ static void test_exclusive_beside_ones_own(void) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/obstacle/a-foreign-process-obstructs-and-is-named", test_obstructed);
+        g_test_add_func("/obstacle/who-was-there-before-the-service-is-found",
+                        test_before_the_service);
         g_test_add_func("/obstacle/monitors-go-on-when-the-hold-is-obstructed",
                         test_monitors_resume);
         g_test_add_func("/obstacle/best-effort-is-granted-and-not-confirmed", test_best_effort);

@@ -217,21 +217,6 @@ static void test_cpu(void) {
         g_assert_cmpuint(sum, ==, WRITES);
 }
 
-/* All processes are in the first cgroup. */
-static int cgroup_open(void) {
-        static const char *const paths[] = { "/sys/fs/cgroup/perf_event", "/sys/fs/cgroup/unified",
-                                             "/sys/fs/cgroup" };
-
-        for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
-                int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-                if (fd >= 0 && faccessat(fd, "cgroup.procs", F_OK, 0) == 0)
-                        return fd;
-                close_fd(fd);
-        }
-        return -1;
-}
-
 static void test_cgroup(void) {
         g_autoptr(Client) alice = client_new("alice"), dave = client_new("dave");
         PerfAttr attr = software_attr(PERF_COUNT_SW_CPU_CLOCK);

@@ -5,24 +5,8 @@ set -u
 
 # shellcheck source=tests/tap.sh
 . "$PERFALLOC_SOURCE/tests/tap.sh"
-
-dir=/run/rig/home/alice
-cd $dir || exit
-
-# run STATUS COMMAND...: what it says is in $dir/said.
-run() {
-        local wanted=$1 status=0
-        shift
-
-        "$@" >$dir/said 2>&1 || status=$?
-        cat $dir/said
-        echo "exit status $status, wanted $wanted"
-        [[ $status -eq $wanted ]]
-}
-
-said() {
-        grep -qF -- "$1" $dir/said
-}
+# shellcheck source=tests/bus/command.sh
+. "$PERFALLOC_SOURCE/tests/bus/command.sh"
 
 # held N: so many holds have not ended.
 held() {
@@ -54,16 +38,6 @@ start() {
         rm -f $dir/ready $dir/said
         as alice "$@" >$dir/said 2>&1 &
         pid=$!
-}
-
-# ended STATUS: what was started ends so.
-ended() {
-        local status=0
-
-        wait $pid || status=$?
-        cat $dir/said
-        echo "exit status $status, wanted $1"
-        [[ $status -eq $1 ]]
 }
 
 status_of_command() {

@@ -2,22 +2,9 @@
 
 /* Counters that outlive their connection, and their readers. */
 
-#include "bus-util.h"
+#include "writer.h"
 
 #define STOPPED "a{sv}", 2, "attach", "b", false, "start", "b", false
-
-static int play_writer(int fd, const void *data) {
-        while (act_hear(fd)) {
-                watched_write(0, 100);
-                act_say(fd, 'w');
-        }
-        return 0;
-}
-
-static void writer_write(Actor *a) {
-        actor_tell(a, 'w');
-        g_assert_cmpint(actor_hear(a), ==, 'w');
-}
 
 /* A counter of this process, which counts. */
 static char *counter_of(Client *c, pid_t pid) {
@@ -73,7 +60,7 @@ static void gone(const char *counter) {
 
 static void test_outlives_its_connection(void) {
         g_autoptr(Client) alice = client_new("alice"), again = NULL;
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid), *other = NULL, *id = NULL,
                         *found = NULL;
         Client *first = alice;
@@ -228,7 +215,7 @@ static void test_a_reader_keeps_what_was_adopted(void) {
 static void test_others_are_authorized_as_if_they_opened(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
                           carol = client_new("carol");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid), *id = persist(alice, counter),
                         *found = NULL;
 
@@ -248,8 +235,7 @@ static void test_others_are_authorized_as_if_they_opened(void) {
 static void test_readers_by_the_trace_rule(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
                           dave = client_new("dave");
-        g_autoptr(Actor) writer = actor_new("bob", play_writer, NULL),
-                         other = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("bob"), other = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid), *id = persist(alice, counter),
                         *found = open_persistent(bob, id);
         g_autoptr(sd_bus_message) readings = NULL, reply = NULL;
@@ -286,7 +272,7 @@ static void test_readers_by_the_trace_rule(void) {
 
 static void test_readers_of_trees_need_count_other(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
-        g_autoptr(Actor) writer = actor_new("bob", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("bob");
         g_autofree char *event = watched_event(0);
         g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pid", "u",
                                                 (uint32_t) writer->pid, "descendants", "b", true);
@@ -376,7 +362,7 @@ static void test_bad_ids(void) {
 /* A thousand clients that leave while they are being authorized. */
 static void test_a_reader_that_leaves_in_the_middle(void) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid), *id = persist(alice, counter);
         unsigned descriptors = service_descriptors();
 

@@ -66,12 +66,14 @@ static bool program_is(Program *p, const char *state) {
         return client_reads(p->client, p->path, MONITOR, "State", state);
 }
 
+static char *hold_of(Client *c, uint64_t yield_usec) {
+        return hold_take_unattended(c, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t", yield_usec);
+}
+
 static void test_grant_waits_for_answer(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold =
-                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                     (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *hold = hold_of(holder, 10 * USEC_PER_SEC);
         g_autofree char *asked = program_hear(&p, "Yield");
 
         g_assert_cmpstr(asked, ==, hold);
@@ -89,9 +91,7 @@ static void test_all_are_asked_at_once(void) {
         g_auto(Program) one = program_new("one", 0);
         g_auto(Program) two = program_new("two", 1);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold =
-                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                     (uint64_t) 10 * USEC_PER_SEC);
+        g_autofree char *hold = hold_of(holder, 10 * USEC_PER_SEC);
         g_autofree char *asked_one = program_hear(&one, "Yield");
         g_autofree char *asked_two = program_hear(&two, "Yield");
 
@@ -105,9 +105,7 @@ static void test_all_are_asked_at_once(void) {
 static void test_silent_one_is_an_obstacle(void) {
         g_auto(Program) p = program_new("silent", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold =
-                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                     (uint64_t) 50 * USEC_PER_MSEC);
+        g_autofree char *hold = hold_of(holder, 50 * USEC_PER_MSEC);
 
         g_free(program_hear(&p, "Yield"));
         client_refused(holder, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", "");
@@ -130,9 +128,7 @@ static void test_silent_one_does_not_stop_best_effort(void) {
 static void test_death_while_asked_is_no_obstacle(void) {
         g_auto(Program) p = program_new("mortal", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *hold =
-                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                     (uint64_t) 60 * USEC_PER_SEC);
+        g_autofree char *hold = hold_of(holder, 60 * USEC_PER_SEC);
 
         g_free(program_hear(&p, "Yield"));
         g_clear_pointer(&p.client, client_free);
@@ -152,9 +148,7 @@ static void test_closed_lease_ends_it(void) {
 static void test_late_answer_changes_nothing(void) {
         g_auto(Program) p = program_new("late", 0);
         g_autoptr(Client) holder = client_new("root");
-        g_autofree char *first =
-                hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                     (uint64_t) 60 * USEC_PER_SEC);
+        g_autofree char *first = hold_of(holder, 60 * USEC_PER_SEC);
         g_autofree char *asked_first = program_hear(&p, "Yield"), *asked_second = NULL;
         g_autofree char *second = NULL;
 
@@ -163,8 +157,7 @@ static void test_late_answer_changes_nothing(void) {
         program_answer(&p, asked_first);
         g_assert_true(program_is(&p, "counting"));
 
-        second = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
-                                      (uint64_t) 60 * USEC_PER_SEC);
+        second = hold_of(holder, 60 * USEC_PER_SEC);
         asked_second = program_hear(&p, "Yield");
         program_answer(&p, asked_first);
         g_assert_true(hold_is(holder, second, "yielding"));

@@ -5,6 +5,8 @@
 
 #include "event-util.h"
 
+#include <sys/mman.h>
+
 #define BOTH "pmus", "as", 2, "breakpoint", "software"
 
 /* A way to restart. */
@@ -120,6 +122,57 @@ static void test_groups_go_on(const char *restart) {
         watched_write(1, 2);
         exact(alice, b, 24);
         counter_do(alice, b, "Close");
+}
+
+#define TOGETHER 150u /* more than go into one message of the store */
+
+/* Each is stopped after one more page was touched: no two have counted the same. */
+static void open_together(Client *c, char *paths[static TOGETHER],
+                          uint64_t values[static TOGETHER]) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters"), reply = NULL;
+        const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        volatile char *memory = mmap(NULL, TOGETHER * page, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        const char *path;
+
+        g_assert_true(memory != MAP_FAILED);
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
+        for (size_t i = 0; i < TOGETHER; i++)
+                g_assert_cmpint(sd_bus_message_append(m, "s", "page-faults:u"), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 0), >=, 0);
+        reply = client_call_message(c, m);
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "o"), >, 0);
+        for (size_t i = 0; i < TOGETHER; i++) {
+                g_assert_cmpint(sd_bus_message_read(reply, "o", &path), >, 0);
+                memory[i * page] = 1;
+                counter_do(c, path, "Stop");
+                paths[i] = g_strdup(path);
+                values[i] = counter_value(c, path);
+                g_assert_true(i == 0 || values[i] > values[i - 1]);
+        }
+        g_assert_cmpint(munmap((void *) (uintptr_t) memory, TOGETHER * page), ==, 0);
+}
+
+/* What shares a message of the store can be closed one by one, and each keeps what is its own. */
+static void test_those_opened_together_go_on(const char *restart) {
+        g_autoptr(Client) alice = client_new("alice");
+        uint64_t values[TOGETHER];
+        char *paths[TOGETHER];
+
+        open_together(alice, paths, values);
+        for (size_t step = 0; step < 4; step++) {
+                rig(restart, NULL);
+                for (size_t i = 0; i < TOGETHER; i++)
+                        if (i % 3 < step)
+                                g_assert_false(client_finds(alice, paths[i], COUNTER));
+                        else
+                                g_assert_cmpuint(counter_value(alice, paths[i]), ==, values[i]);
+                for (size_t i = step; i < TOGETHER && step < 3; i += 3)
+                        counter_do(alice, paths[i], "Close");
+        }
+        for (size_t i = 0; i < TOGETHER; i++)
+                g_free(paths[i]);
 }
 
 static void test_target_that_ended_meanwhile(const char *restart) {
@@ -373,42 +426,163 @@ static void test_restored_monitors_yield(const char *restart) {
         monitors_close(&m, root);
 }
 
-/* ---- CPUs ---- */
+/* ---- how much is kept ---- */
 
-#define CPU_SWITCH "/sys/devices/system/cpu/cpu1/online"
+/* One descriptor. */
+#define ON_ONE "scope", "s", "cpu", "cpus", "s", "0"
 
-static bool cpu_switch(bool online) {
-        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
-        bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-
-        close_fd(fd);
-        return done;
+static char *small_open(Client *c) {
+        return counter_open(c, "page-faults", "a{sv}", 2, ON_ONE);
 }
 
-/* Its events look as before, and never count again. */
-static void test_cpu_that_was_away_meanwhile(const char *restart) {
-        g_autoptr(Client) root = client_new("root");
-        g_autofree char *counter = NULL;
-        g_auto(Measured) before = {}, after = {};
+/* How often the service has said that. */
+static unsigned said(const char *words) {
+        g_autofree char *log = NULL;
+        unsigned n = 0;
 
-        if (n_cpus() < 2 || !cpu_switch(true)) {
-                g_test_skip("no CPU can be switched off here");
-                return;
+        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
+        for (const char *p = log; (p = strstr(p, words)); p++)
+                n++;
+        return n;
+}
+
+static void test_up_to_the_limit_they_are_kept(const char *restart) {
+        g_autoptr(Client) alice = NULL;
+        g_autofree char *persistent = NULL, *monitor = NULL, *later = NULL;
+        char *counters[4];
+        unsigned n_told;
+
+        rig_configure("[Limits]\nKeptDescriptors=2\n");
+        alice = client_new("alice");
+        for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
+                counters[i] = small_open(alice);
+        persistent = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "persistent", "b", 1);
+        monitor = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "role", "s", "monitor");
+        n_told = said("have ended: 2.");
+        for (int round = 0; round < 3; round++) {
+                rig(restart, NULL);
+                for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
+                        g_assert_true(client_finds(alice, counters[i], COUNTER) == (i < 2));
+                g_assert_true(client_finds(alice, persistent, COUNTER));
+                g_assert_true(client_finds(alice, monitor, COUNTER));
+                g_assert_cmpuint(said("have ended: 2."), ==, n_told + 1);
         }
-        counter =
-                counter_open(root, "cpu-clock", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "1");
-        stop_seeing(restart);
-        if (!cpu_switch(false) || !cpu_switch(true))
-                g_test_skip("no CPU can be switched off here");
+        counter_do(alice, counters[0], "Close");
+        later = small_open(alice);
         rig(restart, NULL);
-        before = counter_read(root, counter);
-        await(counter_value(root, counter) > before.value);
-        after = counter_read(root, counter);
-        g_assert_cmpuint(after.enabled, >, before.enabled);
-        counter_do(root, counter, "Close");
+        g_assert_true(client_finds(alice, counters[1], COUNTER));
+        g_assert_true(client_finds(alice, later, COUNTER));
+        g_assert_cmpuint(said("have ended: 2."), ==, n_told + 1);
+        for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
+                g_free(counters[i]);
+        counter_do(alice, persistent, "Close");
+        client_free(alice);
+        alice = NULL;
+        rig_configure("");
+}
+
+/* From the grant to the end. */
+static void test_those_of_holders_are_kept(const char *restart) {
+        g_autoptr(Client) alice = NULL, root = NULL;
+        g_autofree char *counter = NULL, *other = NULL, *hold = NULL;
+        unsigned n_told;
+        int lease;
+
+        rig_configure("[Limits]\nKeptDescriptors=0\n");
+        alice = client_new("alice");
+        root = client_new("root");
+        counter = small_open(alice);
+        other = small_open(root);
+        hold = hold_take(alice, &lease, "a{sv}", 1, "pmus", "as", 1, "software");
+        (void) hold_wait(alice, hold);
+        for (int round = 0; round < 2; round++) {
+                rig(restart, NULL);
+                g_assert_true(hold_is(alice, hold, "granted"));
+                g_assert_true(client_finds(alice, counter, COUNTER));
+                g_assert_false(client_finds(root, other, COUNTER));
+        }
+        n_told = said("have ended: 1.");
+        close_fd(lease);
+        await(hold_is(alice, hold, "ended"));
+        g_assert_true(client_finds(alice, counter, COUNTER));
+        rig(restart, NULL);
+        g_assert_false(client_finds(alice, counter, COUNTER));
+        g_assert_cmpuint(said("have ended: 1."), ==, n_told + 1);
+        client_free(alice);
+        client_free(root);
+        alice = root = NULL;
+        rig_configure("");
 }
 
 /* ---- many ---- */
+
+#define FEW_DESCRIPTORS "300"
+#define TOO_FEW         "150" /* for those that are there by then */
+
+/* Until the service may have no more. */
+static unsigned fill(Client *c) {
+        unsigned n = 0;
+
+        for (;; n++) {
+                g_autoptr(sd_bus_message) answer = client_receive(
+                        c, client_send(c, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults", 3,
+                                       ON_ONE, "persistent", "b", 1));
+                const sd_bus_error *error = sd_bus_message_get_error(answer);
+
+                if (!error)
+                        continue;
+                g_assert_cmpstr(error->name, ==, PERFALLOC_ERROR_TOO_MANY_DESCRIPTORS);
+                return n;
+        }
+}
+
+/* What is kept is under way in messages, and counts against what the user may have (unix(7),
+ * ETOOMANYREFS): in a restart it is twice so, which does not fit here. */
+static void test_with_few_descriptors_all_go_on(const char *restart) {
+        g_autoptr(Client) root = NULL;
+        unsigned n;
+
+        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
+        root = client_new("root");
+        n = fill(root);
+        g_assert_cmpuint(2 * n, >, 300);
+        for (int round = 0; round < 3; round++) {
+                rig(restart, NULL);
+                g_assert_cmpuint(client_count(root, "counter"), ==, n);
+        }
+        rig("service-stop && service-start", NULL);
+}
+
+/* When there are fewer than before some end. Leases do not, and others are served. */
+static void test_with_too_few_descriptors_some_end(const char *restart) {
+        g_autoptr(Client) root = NULL, alice = NULL;
+        g_autofree char *hold = NULL;
+        unsigned n, n_left, n_told = said("are left out");
+        int lease;
+
+        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
+        root = client_new("root");
+        alice = client_new("alice");
+        n = fill(root);
+        hold = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        (void) hold_wait(alice, hold);
+        rig("sed -zi s/NOFILE=" FEW_DESCRIPTORS "/NOFILE=" TOO_FEW
+            "/ $PERFALLOC_RIG_DIR/state/service.environment",
+            NULL);
+        for (int round = 0; round < 3; round++) {
+                rig(restart, NULL);
+                g_assert_true(hold_is(alice, hold, "granted"));
+                if (round == 0)
+                        n_left = client_count(root, "counter");
+                g_assert_cmpuint(client_count(root, "counter"), ==, n_left);
+        }
+        g_assert_cmpuint(n_left, >, 0);
+        g_assert_cmpuint(n_left, <, n);
+        g_assert_cmpuint(said("are left out"), ==, n_told + 1);
+        close_fd(lease);
+        await(hold_is(alice, hold, "ended"));
+        rig("service-stop && service-start", NULL);
+}
 
 static void test_nothing_piles_up(const char *restart) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
@@ -459,6 +633,7 @@ int main(int argc, char *argv[]) {
                 { "values-go-on", test_values_go_on },
                 { "start-stop-and-reset-hold", test_start_stop_and_reset_hold },
                 { "groups-go-on", test_groups_go_on },
+                { "those-opened-together-go-on", test_those_opened_together_go_on },
                 { "target-that-ended-meanwhile", test_target_that_ended_meanwhile },
                 { "processes-are-attached-and-detached", test_processes_are_attached_and_detached },
                 { "client-that-left-meanwhile-is-noticed",
@@ -471,7 +646,10 @@ int main(int argc, char *argv[]) {
                 { "hold-that-ended-meanwhile-has-them-resume",
                   test_hold_that_ended_meanwhile_has_them_resume },
                 { "restored-monitors-yield", test_restored_monitors_yield },
-                { "cpu-that-was-away-meanwhile", test_cpu_that_was_away_meanwhile },
+                { "up-to-the-limit-they-are-kept", test_up_to_the_limit_they_are_kept },
+                { "those-of-holders-are-kept", test_those_of_holders_are_kept },
+                { "with-few-descriptors-all-go-on", test_with_few_descriptors_all_go_on },
+                { "with-too-few-descriptors-some-end", test_with_too_few_descriptors_some_end },
                 { "nothing-piles-up", test_nothing_piles_up },
         };
 

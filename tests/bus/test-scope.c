@@ -2,24 +2,11 @@
 
 /* What counters may be opened over: cgroups, and what the options say of the whole. */
 
-#include "bus-util.h"
+#include "writer.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-
-static int play_writer(int fd, const void *data) {
-        while (act_hear(fd)) {
-                watched_write(0, 100);
-                act_say(fd, 'w');
-        }
-        return 0;
-}
-
-static void writer_write(Actor *a) {
-        actor_tell(a, 'w');
-        g_assert_cmpint(actor_hear(a), ==, 'w');
-}
 
 /* ---- cgroups ---- */
 
@@ -87,8 +74,8 @@ static void test_cgroup_counts_who_is_in_it(void) {
 
         if (!cgroup_make(&g))
                 return;
-        inside = actor_new("bob", play_writer, NULL);
-        outside = actor_new("bob", play_writer, NULL);
+        inside = writer_new("bob");
+        outside = writer_new("bob");
         cgroup_enter(&g, inside->pid);
         counter =
                 counter_open(alice, event, "a{sv}", 2, "scope", "s", "cgroup", "cgroup", "h", g.fd);
@@ -155,7 +142,7 @@ static void test_cgroup_is_a_cgroup(void) {
 
 static void test_pinned_counts(void) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *event = watched_event(0);
         g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pinned", "b", true,
                                                 "pid", "u", (uint32_t) writer->pid);

@@ -4,9 +4,8 @@
  * nothing more; alice has count-other. fs.suid_dumpable is the machine's and is left alone here:
  * see src/service/test-trace-rule.c. */
 
-#include "bus-util.h"
+#include "event-util.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -51,9 +50,15 @@ static int play_capable(int fd, const void *data) {
         return r < 0 ? 1 : play_ordinary(fd, data);
 }
 
+/* data: it has given up what it may do there. */
 static int play_user_namespace(int fd, const void *data) {
+        cap_t none = cap_init();
+
         if (unshare(CLONE_NEWUSER) < 0)
                 act_say(fd, 'x');
+        if (data && cap_set_proc(none) < 0)
+                return 1;
+        (void) cap_free(none);
         (void) prctl(PR_SET_DUMPABLE, 1);
         return play_ordinary(fd, data);
 }
@@ -126,6 +131,8 @@ static void spin_install(const char *user, mode_t mode) {
 /* ---- counting it ---- */
 
 static void assert_denied(Client *c, pid_t pid) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
+        const Raw raw = { .attr = &attr, .pid = pid, .cpu = -1 };
         g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b",
                                                 false, "start", "b", false);
 
@@ -136,10 +143,14 @@ static void assert_denied(Client *c, pid_t pid) {
                        "asa{sv}", 1, "page-faults:u", 1, "pid", "u", (uint32_t) pid);
         g_assert_nonnull(strstr(c->refusal, "may not trace"));
         g_assert_nonnull(strstr(c->refusal, "org.perfalloc1.count-other"));
+        raw_refused(c, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, "may not trace", raw,
+                    "a{sv}", 0);
+        g_assert_nonnull(strstr(c->refusal, "org.perfalloc1.count-other"));
         counter_do(c, counter, "Close");
 }
 
 static void assert_allowed(Client *c, pid_t pid) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
         g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b",
                                                 false, "start", "b", false);
         g_autofree char *other =
@@ -147,6 +158,7 @@ static void assert_allowed(Client *c, pid_t pid) {
 
         sd_bus_message_unref(
                 client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) pid, 0));
+        close_fd(raw_open(c, (Raw){ .attr = &attr, .pid = pid, .cpu = -1 }, "a{sv}", 0));
         counter_do(c, counter, "Close");
         counter_do(c, other, "Close");
 }
@@ -225,6 +237,20 @@ static void test_another_user_namespace(void) {
                 g_test_skip("this machine lets ordinary users have no user namespaces");
         else
                 assert_other(target->pid);
+}
+
+/* Nothing that anybody may read of it tells that it is in one. */
+static void test_another_user_namespace_unseen(void) {
+        g_autoptr(Actor) target = actor_new("bob", play_user_namespace, "powerless");
+        g_autoptr(Client) root = client_new("root");
+        unsigned descriptors = service_descriptors();
+
+        if (actor_hear(target) == 'x') {
+                g_test_skip("this machine lets ordinary users have no user namespaces");
+                return;
+        }
+        assert_other(target->pid);
+        await(service_descriptors() == descriptors);
 }
 
 static void test_another_pid_namespace(void) {
@@ -385,6 +411,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/trace/mixed-groups", test_mixed_groups);
         g_test_add_func("/trace/more-capabilities", test_more_capabilities);
         g_test_add_func("/trace/another-user-namespace", test_another_user_namespace);
+        g_test_add_func("/trace/another-user-namespace-unseen", test_another_user_namespace_unseen);
         g_test_add_func("/trace/another-pid-namespace", test_another_pid_namespace);
         g_test_add_func("/trace/a-descendant", test_a_descendant);
         g_test_add_func("/trace/becomes/setuid", test_becomes_setuid);

@@ -6,22 +6,11 @@ set -u
 
 # shellcheck source=tests/tap.sh
 . "$PERFALLOC_SOURCE/tests/tap.sh"
+# shellcheck source=tests/hold.sh
+. "$PERFALLOC_SOURCE/tests/hold.sh"
 
 unit=perfalloc-nmi-watchdog.service
 watchdog=/run/nmi_watchdog
-
-hold_take() {
-        local hold
-
-        hold=$(as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager \
-                HoldUnattended 'sta{sv}' test 0 "${@:2}") || return
-        hold=${hold#o \"}
-        echo "${hold%\"}"
-}
-
-hold_call() {
-        busctl --timeout=infinity call org.perfalloc1 "$1" org.perfalloc1.Hold "$2"
-}
 
 sysctl_is() {
         [[ $(<$watchdog) == "$1" ]]

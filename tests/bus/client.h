@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A connection with the credentials of some user; a test may have any number. What does not go as
+ * it should ends the test program, with the words of whoever refused.
+ */
+
+/* before GLib, which has MIN and MAX of its own */
+#include "core/util.h"
+
+#include <glib.h>
+#include <perfalloc/dbus.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+
+#include "await.h"
+
+#define MANAGER PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE
+
+struct passwd;
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(sd_bus_error, sd_bus_error_free)
+
+typedef struct Client Client;
+
+struct Client {
+        sd_bus *bus;
+        char *name;    /* on the bus */
+        GQueue *inbox; /* messages that came while another one was awaited */
+        char *refusal; /* words of the last client_refused() */
+};
+
+Client *client_new(const char *user);
+void client_free(Client *c);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Client, client_free)
+
+/* A user of the rig. */
+const struct passwd *user_find(const char *user);
+uid_t user_id(const char *user);
+
+/* Calls a method of the service and returns the reply, however long it takes. */
+sd_bus_message *client_call(Client *c, const char *path, const char *interface, const char *member,
+                            const char *types, ...);
+
+/* Calls what has to be refused with this error; its words are in c->refusal afterwards. */
+void client_refused(Client *c, const char *error, const char *path, const char *interface,
+                    const char *member, const char *types, ...);
+
+/* The same for a message that the caller has built. */
+sd_bus_message *client_call_message(Client *c, sd_bus_message *m);
+void client_refused_message(Client *c, const char *error, sd_bus_message *m);
+sd_bus_message *client_message(Client *c, const char *path, const char *interface,
+                               const char *member);
+
+/* Sends a call and does not wait; client_receive() gets the answer, error or not. */
+uint64_t client_send(Client *c, const char *path, const char *interface, const char *member,
+                     const char *types, ...);
+sd_bus_message *client_receive(Client *c, uint64_t cookie);
+
+/* Whether the answer is there already. */
+bool client_has_answer(Client *c, uint64_t cookie);
+
+/* The next message of any kind; NULL when none came within the time. */
+sd_bus_message *client_next(Client *c, uint64_t usec);
+
+/* Signals of the service come to the client's inbox from now on. */
+void client_watch(Client *c);
+
+char *client_get(Client *c, const char *path, const char *interface, const char *property);
+uint64_t client_get_number(Client *c, const char *path, const char *interface, const char *property,
+                           char type);
+/* The reply, inside of the variant. */
+sd_bus_message *client_get_variant(Client *c, const char *path, const char *interface,
+                                   const char *property, const char *type);
+bool client_reads(Client *c, const char *path, const char *interface, const char *property,
+                  const char *value);
+bool client_finds(Client *c, const char *path, const char *interface);
+
+/* Reads, at the message's position, a{sv} or a{sa{sv}} and returns the value of a property that is
+ * a string; NULL: it is not there. */
+char *properties_read(sd_bus_message *m, const char *property);
+char *object_read(sd_bus_message *m, const char *interface, const char *property);
+
+/* All objects of the service, one after the other, each at its a{sa{sv}}, which has to be read or
+ * skipped: path is NULL at first. False: there are no more. */
+sd_bus_message *client_objects(Client *c);
+bool objects_next(sd_bus_message *m, const char **path);
+
+/* How many objects of the kind ("hold", "counter") there are. */
+unsigned client_count(Client *c, const char *kind);
+
+/* Ends the test when r is an error. */
+void bus_check(int r, const char *what);

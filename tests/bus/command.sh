@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# A command that is tested, in alice's home. To be sourced in the rig.
+
+dir=/run/rig/home/alice
+cd $dir || exit
+
+# run STATUS COMMAND...: what it says is in $dir/said.
+run() {
+        local wanted=$1 status=0
+        shift
+
+        "$@" >$dir/said 2>&1 </dev/null || status=$?
+        cat $dir/said
+        echo "exit status $status, wanted $wanted"
+        [[ $status -eq $wanted ]]
+}
+
+said() {
+        grep -qF -- "$1" $dir/said
+}
+
+# ended STATUS: what was started ends so.
+ended() {
+        local status=0
+
+        wait $pid || status=$?
+        cat $dir/said
+        echo "exit status $status, wanted $1"
+        [[ $status -eq $1 ]]
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What is tried. Each list ends with one that has no name.
+ */
+
+#include "fault-scene.h"
+
+extern const Operation hold_operations[];
+extern const Operation counter_operations[];
+extern const Operation other_operations[];
+
+/* For each other, and for what is tried otherwise. */
+void prepare_target(Scene *s);
+void prepare_counter(Scene *s);
+void run_hold(Scene *s);
+void run_open_cpu(Scene *s);
+void run_open_pidfd(Scene *s);
+void run_sampler(Scene *s);
+void run_ticks(Scene *s);

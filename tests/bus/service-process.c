@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service-process.h"
+
+#include "bus-util.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+pid_t service_pid(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autoptr(sd_bus_message) reply = NULL;
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        uint32_t pid;
+
+        if (sd_bus_call_method(root->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                               "org.freedesktop.DBus", "GetConnectionUnixProcessID", &error, &reply,
+                               "s", PERFALLOC_BUS_NAME) < 0)
+                g_error("the service does not run: %s", error.message);
+        g_assert_cmpint(sd_bus_message_read_basic(reply, 'u', &pid), >, 0);
+        return (pid_t) pid;
+}
+
+pid_t service_helper(void) {
+        int pid = (int) service_pid();
+        g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid);
+        g_autofree char *text = NULL;
+
+        if (!g_file_get_contents(path, &text, NULL, NULL) || atoi(text) <= 0)
+                g_error("the service has no helper");
+        return atoi(text);
+}
+
+/* How many of its descriptors are of that kind, or with NULL of any. */
+static unsigned descriptors_of(const char *kind) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service_pid());
+        const struct dirent *entry;
+        DIR *dir = opendir(path);
+        unsigned n = 0;
+
+        if (!dir)
+                g_error("%s: %s", path, g_strerror(errno));
+        while ((entry = readdir(dir))) {
+                char target[64] = "";
+
+                if (entry->d_name[0] != '.' &&
+                    (!kind ||
+                     readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1) > 0))
+                        n += !kind || strcmp(target, kind) == 0;
+        }
+        (void) closedir(dir);
+        return n;
+}
+
+unsigned service_events(void) {
+        return descriptors_of("anon_inode:[perf_event]");
+}
+
+/* An event loop makes its timers when it first needs one of a clock, and keeps them. */
+unsigned service_descriptors(void) {
+        return descriptors_of(NULL) - descriptors_of("anon_inode:[timerfd]");
+}
+
+uint64_t service_memory(void) {
+        int pid = (int) service_pid();
+        g_autofree char *rollup = g_strdup_printf("/proc/%d/smaps_rollup", pid), *sizes = NULL;
+        g_autofree char *maps = g_strdup_printf("/proc/%d/maps", pid), *mapped = NULL;
+        const char *line;
+        uint64_t kib = 0;
+
+        if (!g_file_get_contents(maps, &mapped, NULL, NULL) ||
+            !g_file_get_contents(rollup, &sizes, NULL, NULL))
+                g_error("cannot read %s", rollup);
+        line = strstr(sizes, "\nPrivate_Dirty:");
+        if (strstr(mapped, "/libasan") || !line ||
+            sscanf(line, "\nPrivate_Dirty: %" G_GUINT64_FORMAT, &kib) != 1)
+                return 0;
+        return kib * 1024;
+}
+
+int service_number(const char *name) {
+        g_autofree char *file = g_strconcat("service.", name, NULL), *text = NULL;
+        g_autofree char *path =
+                g_build_filename(g_getenv("PERFALLOC_RIG_DIR"), "state", file, NULL);
+
+        return g_file_get_contents(path, &text, NULL, NULL) ? atoi(text) : 0;
+}

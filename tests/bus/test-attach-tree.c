@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* AttachProcess of a process with its descendants, who are born and die meanwhile. */
+
+#include "attach-util.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+/* ---- descendants ---- */
+
+static void test_living_descendants_count(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        g_autofree char *counter = unattached_open(alice);
+
+        attach_tree(alice, counter, parent->pid);
+        assert_targets(alice, counter, 1, parent->pid);
+        counter_do(alice, counter, "Start");
+        writer_write(parent);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+        detach(alice, counter, parent->pid);
+        writer_write(parent);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+}
+
+static void test_living_descendants_count_at_opening(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        g_autofree char *event = watched_event(0);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 2, "pid", "u",
+                                                (uint32_t) parent->pid, "descendants", "b", true);
+        g_autofree char *alone =
+                counter_open(alice, event, "a{sv}", 1, "pid", "u", (uint32_t) parent->pid);
+
+        writer_write(parent);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+        g_assert_cmpuint(counter_value(alice, alone), ==, 100);
+}
+
+static void test_descendants_by_default_as_at_opening(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        g_autofree char *event = watched_event(0);
+        g_autofree char *counter = counter_open(alice, event, "a{sv}", 3, "attach", "b", false,
+                                                "start", "b", false, "descendants", "b", true);
+
+        attach(alice, counter, parent->pid);
+        counter_do(alice, counter, "Start");
+        writer_write(parent);
+        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+}
+
+/* A storm of births: forkers whose children are born and end all the time, and some of whose
+ * children stay. From `go` on everybody who lives, and everybody who is born, writes once, and adds
+ * that to what they count themselves. */
+
+#define STORM_FORKERS 6
+#define STORM_STAYING 6
+
+typedef struct Storm {
+        _Atomic bool go;
+        _Atomic uint64_t n_born, n_written;
+} Storm;
+
+static void storm_write(Storm *storm) {
+        watched_write(0, 1);
+        storm->n_written++;
+}
+
+static pid_t storm_child(Storm *storm, bool stays) {
+        pid_t pid = fork();
+
+        if (pid != 0)
+                return pid;
+        storm->n_born++;
+        while (stays && !storm->go) { /* of their children nobody can be attached himself */
+                waitpid(storm_child(storm, false), NULL, 0);
+                g_usleep(500);
+        }
+        if (storm->go)
+                storm_write(storm);
+        _exit(0);
+}
+
+static void *storm_thread(void *userdata) {
+        Storm *storm = userdata;
+
+        storm->n_born++;
+        if (storm->go)
+                storm_write(storm);
+        return NULL;
+}
+
+/* Who is born before go and sees it afterwards must be counted just as well: so all that is asked
+ * is made before it is looked at. */
+static void storm_rage(Storm *storm) {
+        for (int n = 0; !storm->go; n++) {
+                bool stays = n < STORM_STAYING;
+                pid_t child = storm_child(storm, stays);
+                pthread_t thread;
+
+                if (pthread_create(&thread, NULL, storm_thread, storm) == 0)
+                        pthread_join(thread, NULL);
+                if (!stays)
+                        waitpid(child, NULL, 0);
+        }
+        storm_write(storm);
+        for (int n = 0; n < 3; n++)
+                waitpid(storm_child(storm, false), NULL, 0);
+        while (wait(NULL) > 0)
+                ;
+        _exit(0);
+}
+
+static int play_storm(int fd, const void *data) {
+        Storm *storm = *(Storm *const *) data;
+
+        for (int i = 0; i < STORM_FORKERS; i++)
+                if (fork() == 0)
+                        storm_rage(storm);
+        while (wait(NULL) > 0)
+                ;
+        act_say(fd, 'd');
+        (void) act_hear(fd);
+        return 0;
+}
+
+/* On a machine that is busy with other things, too, a storm may not stand in time: then nothing was
+ * done. */
+static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool descendants) {
+        uint64_t cookie = client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                      (uint32_t) pid, 1, "descendants", "b", descendants);
+        g_autoptr(sd_bus_message) reply = client_receive(c, cookie);
+
+        if (!sd_bus_message_is_method_error(reply, NULL))
+                return true;
+        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==, PERFALLOC_ERROR_BUSY);
+        assert_targets(c, counter, 0);
+        return false;
+}
+
+/* Whoever was there when it was attached, or was born since, is counted, and once: n_written is at
+ * least n_least. */
+static void storm_count(const char *user, int (*play)(int fd, const void *data), uint64_t n_before,
+                        bool descendants, uint64_t n_least) {
+        g_autoptr(Client) client = client_new(user);
+        Storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        for (int round = 0; round < 10; round++) {
+                g_autofree char *counter = unattached_open(client);
+                g_autoptr(Actor) actor = NULL;
+
+                *storm = (Storm){};
+                actor = actor_new(user, play, &storm);
+                await(storm->n_born > n_before);
+                await(attach_in_time(client, counter, actor->pid, descendants));
+                counter_do(client, counter, "Start");
+                storm->go = true;
+                g_assert_cmpint(actor_hear(actor), ==, 'd');
+                g_assert_cmpuint(storm->n_written, >=, n_least);
+                g_assert_cmpuint(counter_value(client, counter), ==, storm->n_written);
+                g_assert_cmpint(actor_join(actor), ==, 0);
+                counter_do(client, counter, "Close");
+        }
+        munmap(storm, sizeof(*storm));
+}
+
+static void test_a_storm_of_forks_is_counted_once(void) {
+        /* by somebody who may count his own alone, so that everybody in it is looked at */
+        storm_count("bob", play_storm, 5 * STORM_FORKERS * STORM_STAYING, true, STORM_FORKERS * 4);
+}
+
+/* Threads that start threads, all in one process. */
+static void *storm_breeder(void *userdata) {
+        Storm *storm = userdata;
+
+        while (!storm->go) {
+                pthread_t thread;
+
+                if (pthread_create(&thread, NULL, storm_thread, storm) == 0)
+                        pthread_join(thread, NULL);
+        }
+        storm_write(storm);
+        return NULL;
+}
+
+static int play_thread_storm(int fd, const void *data) {
+        Storm *storm = *(Storm *const *) data;
+        pthread_t threads[STORM_FORKERS];
+
+        for (int i = 0; i < STORM_FORKERS; i++)
+                if (pthread_create(&threads[i], NULL, storm_breeder, storm) != 0)
+                        return 1;
+        for (int i = 0; i < STORM_FORKERS; i++)
+                pthread_join(threads[i], NULL);
+        act_say(fd, 'd');
+        (void) act_hear(fd);
+        return 0;
+}
+
+static void test_a_storm_of_threads_is_counted_once(void) {
+        storm_count("alice", play_thread_storm, 100, false, STORM_FORKERS);
+}
+
+/* ---- in the middle ---- */
+
+static void test_a_target_that_dies_in_the_middle(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        unsigned descriptors = service_descriptors();
+
+        for (int i = 0; i < 100; i++) {
+                g_autofree char *counter = unattached_open(bob);
+                pid_t child;
+                g_autoptr(Actor) parent = parent_new("bob", &child);
+                uint64_t cookie =
+                        client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
+                g_autoptr(sd_bus_message) reply = NULL;
+
+                g_usleep((gulong) i * 10);
+                kill(i % 3 == 0 ? child : parent->pid, SIGKILL);
+                reply = client_receive(bob, cookie);
+                if (sd_bus_message_is_method_error(reply, NULL))
+                        g_test_message("%d: %s", i, sd_bus_message_get_error(reply)->message);
+                if (sd_bus_message_is_method_error(reply, NULL))
+                        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
+                                        PERFALLOC_ERROR_NO_SUCH_PROCESS);
+                kill(child, SIGKILL);
+                counter_do(bob, counter, "Close");
+        }
+        await(service_descriptors() <= descriptors);
+}
+
+static void test_a_counter_that_is_closed_in_the_middle(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        unsigned descriptors = service_descriptors();
+
+        for (int i = 0; i < 100; i++) {
+                g_autofree char *counter = unattached_open(alice);
+                uint64_t cookie =
+                        client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
+                g_autoptr(sd_bus_message) reply = NULL;
+
+                g_usleep((gulong) i * 10);
+                counter_do(alice, counter, "Close");
+                reply = client_receive(alice, cookie);
+                if (sd_bus_message_is_method_error(reply, NULL))
+                        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
+                                        SD_BUS_ERROR_UNKNOWN_OBJECT);
+                g_assert_false(client_has_answer(alice, cookie)); /* another one */
+        }
+        await(service_descriptors() <= descriptors);
+        writer_write(parent); /* nobody keeps it stopped */
+}
+
+static void test_a_client_that_leaves_in_the_middle(void) {
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        unsigned descriptors = service_descriptors();
+
+        for (int i = 0; i < 50; i++) {
+                g_autoptr(Client) alice = client_new("alice");
+                g_autofree char *counter = unattached_open(alice);
+
+                (void) client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                   (uint32_t) parent->pid, 1, "descendants", "b", true);
+                g_usleep((gulong) i * 20);
+        }
+        await(service_descriptors() <= descriptors);
+        writer_write(parent);
+}
+
+/* The service stops one tree for several at a time: they are not in each other's way. */
+static void test_several_attach_the_same_tree(void) {
+        Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("bob", &child);
+
+        for (int i = 0; i < 30; i++) {
+                char *counters[6];
+                uint64_t cookies[6];
+
+                for (size_t k = 0; k < 6; k++) {
+                        counters[k] = counter_open(clients[k % 3], "page-faults:u", UNATTACHED);
+                        cookies[k] = client_send(clients[k % 3], counters[k], COUNTER,
+                                                 "AttachProcess", "ua{sv}", (uint32_t) parent->pid,
+                                                 1, "descendants", "b", true);
+                }
+                for (size_t k = 0; k < 6; k++) {
+                        g_autoptr(sd_bus_message) reply =
+                                client_receive(clients[k % 3], cookies[k]);
+
+                        if (sd_bus_message_is_method_error(reply, NULL))
+                                g_error("%s", sd_bus_message_get_error(reply)->message);
+                        counter_do(clients[k % 3], counters[k], "Close");
+                        g_free(counters[k]);
+                }
+        }
+        for (size_t k = 0; k < G_N_ELEMENTS(clients); k++)
+                client_free(g_steal_pointer(&clients[k]));
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+
+        g_test_add_func("/attach/tree/living-descendants-count", test_living_descendants_count);
+        g_test_add_func("/attach/tree/living-descendants-count-at-opening",
+                        test_living_descendants_count_at_opening);
+        g_test_add_func("/attach/tree/by-default-as-at-opening",
+                        test_descendants_by_default_as_at_opening);
+        g_test_add_func("/attach/tree/a-storm-of-forks-is-counted-once",
+                        test_a_storm_of_forks_is_counted_once);
+        g_test_add_func("/attach/tree/a-storm-of-threads-is-counted-once",
+                        test_a_storm_of_threads_is_counted_once);
+        g_test_add_func("/attach/middle/target-dies", test_a_target_that_dies_in_the_middle);
+        g_test_add_func("/attach/middle/counter-is-closed",
+                        test_a_counter_that_is_closed_in_the_middle);
+        g_test_add_func("/attach/middle/client-leaves", test_a_client_that_leaves_in_the_middle);
+        g_test_add_func("/attach/several-attach-the-same-tree", test_several_attach_the_same_tree);
+        return g_test_run();
+}

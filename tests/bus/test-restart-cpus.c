@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * CPUs that go offline and come back while the service is away, for counters in every state: what
+ * they have counted stays, and they go on. A CPU is really switched off.
+ */
+
+#include "event-util.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define CPU         1 /* which can be switched off on most machines */
+#define CPU_SWITCH  "/sys/devices/system/cpu/cpu1/online"
+#define ON_CPU      "scope", "s", "cpu", "cpus", "s", "1"
+#define SLOTS       4
+#define CONFIGURED  "/etc/perfalloc/monitors.d/cpu.conf"
+#define BOTH_PMUS   "pmus", "as", 2, "breakpoint", "software"
+#define KILLED      "service-kill --again"
+#define RESTARTED   "service-restart"
+#define VALUE       10
+#define VALUE_AFTER 15
+
+/* What happens to the CPU, and to the service. */
+typedef struct Trip {
+        const char *restart;
+        bool off_before, on_after; /* both not: it goes and comes while the service is away */
+} Trip;
+
+typedef void (*Test)(const Trip *trip);
+
+static bool cpu_switch(bool online) {
+        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
+        bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+
+        close_fd(fd);
+        return done;
+}
+
+static void cpu_must(bool online) {
+        if (!cpu_switch(online))
+                g_error("CPU %u cannot be switched %s: %s", CPU, online ? "on" : "off",
+                        strerror(errno));
+}
+
+/* Others need it, however this ends. */
+static void end_early(int signal) {
+        (void) cpu_switch(true);
+        (void) raise(signal);
+}
+
+/* What happens from here on the service does not see before it is killed. To be asked to end it has
+ * to run. */
+static void go(const Trip *trip) {
+        if (trip->off_before)
+                cpu_must(false);
+        if (strcmp(trip->restart, KILLED) == 0)
+                rig("service-signal STOP", NULL);
+        if (!trip->off_before)
+                cpu_must(false);
+        if (!trip->on_after)
+                cpu_must(true);
+        rig(trip->restart, NULL);
+}
+
+static void come_back(const Trip *trip) {
+        if (trip->on_after)
+                cpu_must(true);
+}
+
+/* Writes to watched[0] on the CPU. */
+static void cpu_write(unsigned n) {
+        cpu_set_t all, one;
+
+        CPU_ZERO(&one);
+        CPU_SET(CPU, &one);
+        g_assert_cmpint(sched_getaffinity(0, sizeof(all), &all), ==, 0);
+        g_assert_cmpint(sched_setaffinity(0, sizeof(one), &one), ==, 0);
+        watched_write(0, n);
+        g_assert_cmpint(sched_setaffinity(0, sizeof(all), &all), ==, 0);
+}
+
+/* How many of the CPU's breakpoints nobody has. */
+static unsigned slots_free(void) {
+        int fds[SLOTS];
+        unsigned n = 0;
+
+        while (n < SLOTS && (fds[n] = breakpoint_open(-1, CPU)) >= 0)
+                n++;
+        for (unsigned i = 0; i < n; i++)
+                close_fd(fds[i]);
+        return n;
+}
+
+static void exact(Client *c, const char *counter, uint64_t value) {
+        g_auto(Measured) m = counter_read(c, counter);
+
+        g_assert_cmpuint(m.value, ==, value);
+        g_assert_cmpstr(m.quality, ==, "exact");
+}
+
+/* It is there again, goes on, and then it ends. */
+static void goes_on(Client *c, const char *counter) {
+        await(slots_free() == SLOTS - 1);
+        (void) counter_value(c, counter); /* what opens it starts it before it answers */
+        cpu_write(VALUE_AFTER - VALUE);
+        exact(c, counter, VALUE_AFTER);
+}
+
+static void test_counting(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *event = watched_event(0),
+                        *counter = counter_open(root, event, "a{sv}", 2, ON_CPU);
+
+        cpu_write(VALUE);
+        go(trip);
+        g_assert_cmpuint(counter_value(root, counter), ==, VALUE);
+        come_back(trip);
+        goes_on(root, counter);
+        counter_do(root, counter, "Close");
+}
+
+static void test_stopped(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *event = watched_event(0),
+                        *counter = counter_open(root, event, "a{sv}", 2, ON_CPU);
+
+        cpu_write(VALUE);
+        counter_do(root, counter, "Stop");
+        go(trip);
+        g_assert_true(counter_is(root, counter, "stopped"));
+        g_assert_cmpuint(counter_value(root, counter), ==, VALUE);
+        come_back(trip);
+        await(slots_free() == SLOTS - 1);
+        counter_do(root, counter, "Start");
+        goes_on(root, counter);
+        counter_do(root, counter, "Close");
+}
+
+static void test_cgroup(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *event = watched_event(0), *counter = NULL;
+        _cleanup_close_ int cgroup = cgroup_open();
+
+        if (cgroup < 0)
+                return g_test_skip("no cgroup file system here");
+        counter = counter_open(root, event, "a{sv}", 3, "scope", "s", "cgroup", "cgroup", "h",
+                               cgroup, "cpus", "s", "1");
+        cpu_write(VALUE);
+        go(trip);
+        g_assert_cmpuint(counter_value(root, counter), ==, VALUE);
+        come_back(trip);
+        goes_on(root, counter);
+        counter_do(root, counter, "Close");
+}
+
+/* One that closes and one that is disabled to give way. */
+static void test_yielded(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        g_autofree char *event = watched_event(0),
+                        *closing = counter_open(root, event, "a{sv}", 3, ON_CPU, "role", "s",
+                                                "monitor"),
+                        *disabled = counter_open(root, "cpu-clock", "a{sv}", 3, ON_CPU, "role", "s",
+                                                 "monitor"),
+                        *hold = NULL;
+        uint64_t clock;
+        int lease;
+
+        cpu_write(VALUE);
+        hold = hold_take(alice, &lease, "a{sv}", 1, BOTH_PMUS);
+        g_assert_true(hold_wait(alice, hold));
+        clock = counter_value(root, disabled);
+        go(trip);
+        come_back(trip);
+        g_assert_true(counter_is(root, closing, "yielded"));
+        g_assert_true(counter_is(root, disabled, "yielded"));
+        g_assert_cmpuint(counter_value(root, closing), ==, VALUE);
+        g_assert_cmpuint(counter_value(root, disabled), ==, clock);
+        g_assert_cmpuint(slots_free(), ==, SLOTS);
+        close_fd(lease);
+        await(counter_is(root, closing, "counting"));
+        await(counter_is(root, disabled, "counting"));
+        goes_on(root, closing);
+        await(counter_value(root, disabled) > clock);
+        counter_do(root, closing, "Close");
+        counter_do(root, disabled, "Close");
+}
+
+/* ---- monitors of monitors.d ---- */
+
+/* The counter of that name, NULL when there is none. */
+static char *counter_named(Client *c, const char *name) {
+        g_autoptr(sd_bus_message) reply =
+                client_call(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
+                            "GetManagedObjects", NULL);
+        char *found = NULL;
+        const char *path;
+
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "{oa{sa{sv}}}"), >, 0);
+        while (sd_bus_message_enter_container(reply, 'e', "oa{sa{sv}}") > 0) {
+                g_autofree char *is = NULL;
+
+                g_assert_cmpint(sd_bus_message_read_basic(reply, 'o', &path), >, 0);
+                is = object_read(reply, COUNTER, "Name");
+                if (!found && g_strcmp0(is, name) == 0)
+                        found = g_strdup(path);
+                g_assert_cmpint(sd_bus_message_exit_container(reply), >=, 0);
+        }
+        return found;
+}
+
+static bool finds_named(Client *c, const char *name) {
+        g_autofree char *path = counter_named(c, name);
+
+        return path != NULL;
+}
+
+static void test_configured(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *event = watched_event(0), *before = NULL, *after = NULL,
+                        *text = g_strdup_printf("[Monitor]\nEvents=%s\nCpus=%u\n", event, CPU);
+
+        g_assert_true(g_file_set_contents(CONFIGURED, text, -1, NULL));
+        g_assert_cmpint(chmod(CONFIGURED, 0644), ==, 0);
+        rig("service-signal HUP", NULL);
+        await(finds_named(root, "cpu"));
+        before = counter_named(root, "cpu");
+        cpu_write(VALUE);
+        go(trip);
+        after = counter_named(root, "cpu");
+        g_assert_cmpstr(after, ==, before);
+        g_assert_cmpuint(counter_value(root, after), ==, VALUE);
+        come_back(trip);
+        goes_on(root, after);
+        g_assert_cmpint(unlink(CONFIGURED), ==, 0);
+        rig("service-signal HUP", NULL);
+        await(!finds_named(root, "cpu"));
+}
+
+/* ---- */
+
+static void test_run(const void *data) {
+        static const Trip trips[] = {
+                { .restart = KILLED },
+                { .restart = KILLED, .on_after = true },
+                { .restart = KILLED, .off_before = true },
+                { .restart = RESTARTED },
+                { .restart = RESTARTED, .on_after = true },
+                { .restart = RESTARTED, .off_before = true },
+        };
+        const Test *test = data;
+
+        if (n_cpus() < 2 || !cpu_switch(true))
+                return g_test_skip("no CPU can be switched off here");
+        for (size_t i = 0; i < G_N_ELEMENTS(trips); i++) {
+                if (!cpu_switch(false) || !cpu_switch(true))
+                        return g_test_skip("no CPU can be switched off here");
+                (*test)(&trips[i]);
+        }
+}
+
+int main(int argc, char *argv[]) {
+        const struct sigaction end = { .sa_handler = end_early, .sa_flags = SA_RESETHAND };
+        static const struct {
+                const char *path;
+                Test test;
+        } tests[] = {
+                { "counting", test_counting },     { "stopped", test_stopped },
+                { "cgroup", test_cgroup },         { "yielded", test_yielded },
+                { "configured", test_configured },
+        };
+
+        g_test_init(&argc, &argv, NULL);
+        (void) sigaction(SIGABRT, &end, NULL);
+        (void) sigaction(SIGTERM, &end, NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
+                g_autofree char *path = g_strconcat("/restart-cpus/", tests[i].path, NULL);
+
+                g_test_add_data_func(path, &tests[i].test, test_run);
+        }
+        return g_test_run();
+}

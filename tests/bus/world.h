@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Clients that do at random what clients do, and what they know of it: what was promised is what
+ * the answers said. A call that a kill of the service has cut off may have been done or not, so
+ * either is right then: what it was about is unsure until it has been looked at again.
+ */
+
+#include "bus-util.h"
+
+#define MONITOR   PERFALLOC_MONITOR_INTERFACE
+#define N_CLIENTS 4
+
+typedef struct Held {
+        char *path;
+        int lease; /* -1: unattended */
+        bool all;  /* CPUs, and exclusive: those stand in one queue */
+        bool granted, unsure;
+        uint64_t uid, pid, requested, granted_at;
+} Held;
+
+typedef struct Counted {
+        char *path;
+        Client *client; /* NULL: it has left, and the counter stays */
+        uint64_t uid;
+        bool monitor, persistent, unsure;
+        uint64_t value, enabled;
+} Counted;
+
+typedef struct Stream {
+        char *path;
+        Client *client;
+        int fd;
+        bool any;
+        uint64_t tick, value;
+} Stream;
+
+typedef struct Registered {
+        char *path;
+        Client *client;
+        int lease;
+} Registered;
+
+typedef struct World {
+        Client *root; /* looks at everything */
+        Client *clients[N_CLIENTS];
+        GPtrArray *holds, *counters, *streams, *monitors;
+        bool lost; /* some call was cut off: there may be objects that nobody knows */
+        guint n_lost, n_done, n_refused;
+} World;
+
+typedef enum Outcome {
+        DONE,
+        REFUSED,
+        LOST,
+} Outcome;
+
+World world_new(void);
+void world_end(World *w); /* everybody gives back all that he has, and leaves; others come */
+void world_done(World *w);
+
+void world_join(World *w, size_t i); /* client i comes, again */
+
+/* One of the clients does something. */
+void world_act(World *w);
+
+/* Nobody has lost anything, and there is nothing that nobody has made, or whose owner has gone. */
+void world_check(World *w);
+void world_check_nothing_is_left(World *w); /* the latter alone */
+
+/* For the acts and the checks: calls that may be cut off; what else is not right ends the test. */
+Outcome world_send(World *w, Client *c, sd_bus_message *m, sd_bus_message **ret);
+Outcome world_call(World *w, Client *c, const char *path, const char *interface, const char *member,
+                   sd_bus_message **ret, const char *types, ...);
+
+/* Until it is answered, however often the service is killed meanwhile. */
+sd_bus_message *world_ask(World *w, Client *c, const char *path, const char *interface,
+                          const char *member);
+
+/* Answers whoever is asked to yield. */
+void world_answer_yields(World *w);
+
+/* Reads it; what it has counted never falls. */
+void counted_look(World *w, Counted *c);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "writer.h"
+
+static int play_writer(int fd, const void *data) {
+        while (act_hear(fd)) {
+                watched_write(0, 100);
+                act_say(fd, 'w');
+        }
+        return 0;
+}
+
+void writer_write(Actor *a) {
+        actor_tell(a, 'w');
+        g_assert_cmpint(actor_hear(a), ==, 'w');
+}
+
+Actor *writer_new(const char *user) {
+        Actor *a = actor_new(user, play_writer, NULL);
+
+        writer_write(a); /* it is up */
+        return a;
+}
