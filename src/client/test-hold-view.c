@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hold-view.h"
+#include "client/hold-view.h"
 
 #include <glib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "lockfile.h"
+#include "client/lockfile.h"
 
 #include <fcntl.h>
 #include <glib.h>

@@ -14,7 +14,7 @@
 
 #include <linux/perf_event.h>
 
-#include "refusal.h"
+#include "core/refusal.h"
 
 typedef union Attr Attr;
 typedef struct AttrNumber AttrNumber;
@@ -25,7 +25,7 @@ typedef struct AttrNeeds AttrNeeds;
 #define ATTR_SIZE_KNOWN 144u  /* with config4 (Linux 6.19); our header may know less */
 #define ATTR_SIZE_MAX   4096u /* the kernel reads no more than a page */
 
-/* One that was read (perf/attr.h): zero from where the client's ended. */
+/* One that was read (perf/event/attr.h): zero from where the client's ended. */
 union Attr {
         struct perf_event_attr known;
         unsigned char bytes[ATTR_SIZE_KNOWN];

@@ -7,7 +7,7 @@
  * The kernel's own limit (CONFIG_NR_CPUS) is 8192; numbers from CPUSET_CPUS_MAX on are refused.
  */
 
-#include "refusal.h"
+#include "core/refusal.h"
 
 typedef struct CpuSet CpuSet;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ledger.h"
 
-static CellWalk ledger_walk(const Ledger *l, const LedgerHold *h) {
-        return (CellWalk){ .table = &l->cells, .scope = &h->scope };
+static SlotWalk ledger_walk(const Ledger *l, const LedgerHold *h) {
+        return (SlotWalk){ .table = &l->slots, .scope = &h->scope };
 }
 
 void ledger_init(Ledger *l) {
@@ -13,39 +13,39 @@ void ledger_init(Ledger *l) {
 void ledger_done(Ledger *l) {
         while (!TAILQ_EMPTY(&l->holds))
                 ledger_remove(l, TAILQ_FIRST(&l->holds));
-        cell_table_done(&l->cells);
+        slot_table_done(&l->slots);
 }
 
-/* Looks at the head of a cell's queue after something in the cell has changed. */
-static void ledger_settle_cell(Ledger *l, Cell *cell) {
-        CellEntry *head = TAILQ_FIRST(&cell->waiting);
+/* Looks at the head of a slot's queue after something in the slot has changed. */
+static void ledger_settle_cell(Ledger *l, Slot *slot) {
+        SlotEntry *head = TAILQ_FIRST(&slot->waiting);
         LedgerHold *h;
 
-        if (!head || head->ready == cell_fits(cell, head->hold))
+        if (!head || head->ready == slot_fits(slot, head->hold))
                 return;
         h = head->hold;
-        if (h->n_ready == h->n_cells)
+        if (h->n_ready == h->n_slots)
                 ready_remove(&l->ready, &h->ready);
         head->ready = !head->ready;
         h->n_ready += head->ready ? 1 : -1;
-        if (h->n_ready == h->n_cells)
+        if (h->n_ready == h->n_slots)
                 ready_insert(&l->ready, &h->ready);
 }
 
 static void ledger_settle(Ledger *l, const LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
 
-        CELL_FOREACH(cell, w)
-        ledger_settle_cell(l, cell);
+        SLOT_FOREACH(slot, w)
+        ledger_settle_cell(l, slot);
 }
 
 int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters) {
         LedgerHold *h;
-        int r = cell_table_reserve_pmu(&l->cells, pmu);
+        int r = slot_table_reserve_pmu(&l->slots, pmu);
 
         if (r < 0)
                 return r;
-        cell_table_capacity(&l->cells, pmu, counters);
+        slot_table_capacity(&l->slots, pmu, counters);
         TAILQ_FOREACH (h, &l->holds, list)
                 if (h->state == LEDGER_WAITING && scope_find(&h->scope, pmu))
                         ledger_settle(l, h);
@@ -53,45 +53,45 @@ int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters) {
 }
 
 static void hold_enter(Ledger *l, LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
 
-        CELL_FOREACH(cell, w)
-        cell_enter(cell, h);
+        SLOT_FOREACH(slot, w)
+        slot_enter(slot, h);
         h->state = LEDGER_ACTIVE;
         l->n_active++;
         l->n_partial += !ledger_hold_is_full(h);
 }
 
 static void hold_leave(Ledger *l, LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
 
-        CELL_FOREACH(cell, w) {
-                cell_leave(cell, h);
+        SLOT_FOREACH(slot, w) {
+                slot_leave(slot, h);
                 if (h->extra)
-                        cell->extra -= h->extra[w.part];
+                        slot->extra -= h->extra[w.part];
         }
         l->n_active--;
         l->n_partial -= !ledger_hold_is_full(h);
 }
 
 static void hold_queue(Ledger *l, LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
-        CellEntry *e = h->entries;
+        SlotWalk w = ledger_walk(l, h);
+        SlotEntry *e = h->entries;
 
-        CELL_FOREACH(cell, w) {
+        SLOT_FOREACH(slot, w) {
                 e->hold = h;
-                cell_queue(cell, e++);
-                ledger_settle_cell(l, cell);
+                slot_queue(slot, e++);
+                ledger_settle_cell(l, slot);
         }
         h->state = LEDGER_WAITING;
         l->n_waiting++;
 }
 
 static void hold_unqueue(Ledger *l, LedgerHold *h) {
-        if (h->n_ready == h->n_cells)
+        if (h->n_ready == h->n_slots)
                 ready_remove(&l->ready, &h->ready);
-        for (size_t i = 0; i < h->n_cells; i++)
-                cell_unqueue(&h->entries[i]);
+        for (size_t i = 0; i < h->n_slots; i++)
+                slot_unqueue(&h->entries[i]);
         free(TAKE_PTR(h->entries));
         h->n_ready = 0;
         l->n_waiting--;
@@ -99,14 +99,14 @@ static void hold_unqueue(Ledger *l, LedgerHold *h) {
 
 /* 0 when it can be active at once, LEDGER_E_WAITS or LEDGER_E_TOO_MANY. */
 static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_cells) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
         size_t n = 0;
         int r = 0;
 
-        CELL_FOREACH(cell, w) {
-                if (cell_has_too_few(cell, h))
+        SLOT_FOREACH(slot, w) {
+                if (slot_has_too_few(slot, h))
                         return LEDGER_E_TOO_MANY;
-                if (!TAILQ_EMPTY(&cell->waiting) || !cell_fits(cell, h))
+                if (!TAILQ_EMPTY(&slot->waiting) || !slot_fits(slot, h))
                         r = LEDGER_E_WAITS;
                 n++;
         }
@@ -115,29 +115,29 @@ static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_cells)
 }
 
 int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
-        _cleanup_free_ CellEntry *entries = NULL;
+        _cleanup_free_ SlotEntry *entries = NULL;
         _cleanup_free_ unsigned *extra = NULL;
-        size_t n_cells;
+        size_t n_slots;
         int k, r;
 
-        r = cell_table_reserve(&l->cells, &h->scope);
+        r = slot_table_reserve(&l->slots, &h->scope);
         if (r < 0)
                 return r;
-        k = hold_check(l, h, &n_cells);
+        k = hold_check(l, h, &n_slots);
         if (k == LEDGER_E_TOO_MANY)
                 return k;
         if (k == LEDGER_E_WAITS && !may_wait)
                 return LEDGER_E_WOULD_WAIT;
 
-        if (k == LEDGER_E_WAITS && !(entries = calloc(n_cells, sizeof(*entries))))
+        if (k == LEDGER_E_WAITS && !(entries = calloc(n_slots, sizeof(*entries))))
                 return -ENOMEM;
-        if (n_cells > 0 && !ledger_hold_is_full(h) &&
+        if (n_slots > 0 && !ledger_hold_is_full(h) &&
             !(extra = calloc(h->scope.n_parts, sizeof(*extra))))
                 return -ENOMEM;
 
         h->entries = TAKE_PTR(entries);
         h->extra = TAKE_PTR(extra);
-        h->n_cells = n_cells;
+        h->n_slots = n_slots;
         h->n_ready = 0;
         h->seq = h->ready.seq = l->next_seq++;
         TAILQ_INSERT_TAIL(&l->holds, h, list);
@@ -178,23 +178,23 @@ size_t ledger_position(const LedgerHold *h) {
 
         if (h->state != LEDGER_WAITING)
                 return 0;
-        for (size_t i = 0; i < h->n_cells; i++)
-                worst = MAX(worst, cell_position(&h->entries[i]));
+        for (size_t i = 0; i < h->n_slots; i++)
+                worst = MAX(worst, slot_position(&h->entries[i]));
         return worst;
 }
 
 bool ledger_is_first(const Ledger *l, const LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
         size_t itself = h->state == LEDGER_ACTIVE;
 
-        CELL_FOREACH(cell, w)
-        if (cell->n_active > itself)
+        SLOT_FOREACH(slot, w)
+        if (slot->n_active > itself)
                 return false;
         return true;
 }
 
 static bool hold_blocks(const Ledger *l, const LedgerHold *blocker, const LedgerHold *h) {
-        CellWalk w = ledger_walk(l, h);
+        SlotWalk w = ledger_walk(l, h);
 
         if (!scope_overlaps(&blocker->scope, &h->scope))
                 return false;
@@ -202,8 +202,8 @@ static bool hold_blocks(const Ledger *l, const LedgerHold *blocker, const Ledger
                 return true;
         if (ledger_hold_is_full(blocker) || ledger_hold_is_full(h))
                 return false;
-        CELL_FOREACH(cell, w)
-        if (!cell_fits(cell, h) &&
+        SLOT_FOREACH(slot, w)
+        if (!slot_fits(slot, h) &&
             scope_has(&blocker->scope, h->scope.parts[w.part].pmu, w.cpu - 1))
                 return true;
         return false;
@@ -229,23 +229,23 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
 }
 
 void ledger_set_extra(Ledger *l, LedgerHold *h, size_t part, unsigned extra) {
-        CellWalk w = { .table = &l->cells, .scope = &h->scope, .part = part };
+        SlotWalk w = { .table = &l->slots, .scope = &h->scope, .part = part };
 
         if (h->state != LEDGER_ACTIVE || !h->extra || part >= h->scope.n_parts)
                 return;
-        for (Cell *cell; (cell = cell_walk_next(&w)) && w.part == part;) {
-                cell->extra += extra;
-                cell->extra -= h->extra[part];
+        for (Slot *slot; (slot = slot_walk_next(&w)) && w.part == part;) {
+                slot->extra += extra;
+                slot->extra -= h->extra[part];
         }
         h->extra[part] = extra;
 }
 
-bool ledger_demands(const Ledger *l, const Scope *scope, CellDemand demand) {
+bool ledger_demands(const Ledger *l, const Scope *scope, SlotDemand demand) {
         for (size_t i = 0; i < scope->n_parts; i++) {
                 const ScopePart *part = &scope->parts[i];
 
                 for (size_t word = 0; word < part->cpus.n_words; word++) {
-                        const CellChunk *chunk = cell_table_chunk(&l->cells, part->pmu, word);
+                        const SlotChunk *chunk = slot_table_chunk(&l->slots, part->pmu, word);
 
                         if (chunk && (chunk->demand[demand] & part->cpus.words[word]))
                                 return true;

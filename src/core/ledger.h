@@ -6,21 +6,21 @@
  * clock.
  *
  * An exclusive hold overlaps no other active one, its own user's neither. Shared holds live side by
- * side; of those that ask for a number of counters, the sum on each cell stays within the PMU's
+ * side; of those that ask for a number of counters, the sum on each slot stays within the PMU's
  * capacity where that is known. Whoever overlaps with an earlier waiting hold waits too, so nobody
  * is overtaken and nobody starves.
  *
- * Each waiting hold has an entry in the queue of each of its cells, and knows on how many of them
+ * Each waiting hold has an entry in the queue of each of its slots, and knows on how many of them
  * it is at the head and fits; when that is all of them it is ready. So admitting and removing a
- * hold costs the same, cell by cell, however many others there are; finding the first of those that
+ * hold costs the same, slot by slot, however many others there are; finding the first of those that
  * are ready costs a logarithm.
  *
  * To build a ledger up again: admit the holds that were active, then those that waited, each in the
  * order of seq.
  */
 
-#include "cell.h"
-#include "ready.h"
+#include "core/ready.h"
+#include "core/slot.h"
 
 typedef struct Ledger Ledger;
 
@@ -43,21 +43,21 @@ TAILQ_HEAD(LedgerHolds, LedgerHold);
 struct LedgerHold {
         Scope scope;
         bool exclusive;
-        unsigned counters; /* on each cell; 0: all of them */
+        unsigned counters; /* on each slot; 0: all of them */
 
         LedgerState state;
         uint64_t seq;                 /* order of arrival, from 1 */
         TAILQ_ENTRY(LedgerHold) list; /* ledger->holds */
         unsigned *extra;              /* by part of the scope; NULL for one that has all counters */
 
-        CellEntry *entries; /* while it waits, one for each cell */
-        size_t n_cells;
+        SlotEntry *entries; /* while it waits, one for each slot */
+        size_t n_slots;
         size_t n_ready; /* of the entries */
         ReadyNode ready;
 };
 
 struct Ledger {
-        CellTable cells;
+        SlotTable slots;
         struct LedgerHolds holds; /* waiting and active, in the order of seq */
         size_t n_active;
         size_t n_waiting;
@@ -69,7 +69,7 @@ struct Ledger {
 void ledger_init(Ledger *l); /* must not be moved afterwards */
 void ledger_done(Ledger *l); /* takes out who is still in it */
 
-/* How many counters each cell of a PMU has, CELL_UNKNOWN (at first) or CELL_UNLIMITED. Holds that
+/* How many counters each slot of a PMU has, SLOT_UNKNOWN (at first) or SLOT_UNLIMITED. Holds that
  * are active stay so; a waiting one that asks for more than there are now is admitted when nobody
  * else is promised any. Call ledger_next() afterwards. -ENOMEM: nothing changed. */
 int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters);
@@ -85,7 +85,7 @@ void ledger_remove(Ledger *l, LedgerHold *h);
 /* Makes the first of the waiting holds that can be admitted active; NULL when there is none. */
 LedgerHold *ledger_next(Ledger *l);
 
-/* The hold's place in the queue, in the worst of its cells: from 1; 0 when it does not wait. */
+/* The hold's place in the queue, in the worst of its slots: from 1; 0 when it does not wait. */
 size_t ledger_position(const LedgerHold *h);
 
 /* Whether no other active hold overlaps. */
@@ -102,10 +102,10 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
  * hold that has all counters. */
 void ledger_set_extra(Ledger *l, LedgerHold *h, size_t part, unsigned extra);
 
-/* Whether active holds have this demand on any cell of the scope. */
-bool ledger_demands(const Ledger *l, const Scope *scope, CellDemand demand);
+/* Whether active holds have this demand on any slot of the scope. */
+bool ledger_demands(const Ledger *l, const Scope *scope, SlotDemand demand);
 
-/* Whether a hold is promised all counters of its cells. */
+/* Whether a hold is promised all counters of its slots. */
 static inline bool ledger_hold_is_full(const LedgerHold *h) {
         return h->exclusive || h->counters == 0;
 }

@@ -9,7 +9,7 @@
  * host's order, for nothing leaves it.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Pack Pack;
 typedef struct Unpack Unpack;

@@ -4,12 +4,12 @@
 /*
  * Decides which monitors have to yield for the holds that are active in a ledger.
  *
- * A cell that a hold has in full is given up by all. Where only a number of counters is promised,
+ * A slot that a hold has in full is given up by all. Where only a number of counters is promised,
  * monitors stay as long as they fit into what is left, the highest priority first, of the same
  * priority the oldest.
  */
 
-#include "ledger.h"
+#include "core/ledger.h"
 
 typedef struct PlanMonitor PlanMonitor;
 
@@ -25,14 +25,14 @@ struct PlanMonitor {
         const Scope *scope; /* NULL: none */
         uint32_t priority;
         PlanClass klass;
-        unsigned use; /* counters that it takes on each cell, at least 1 */
+        unsigned use; /* counters that it takes on each slot, at least 1 */
         uint64_t seq; /* lower is older */
         bool must;    /* out: it has to yield */
 };
 
 /* Sets must of all monitors, which are sorted: highest priority first, then lowest seq. Monitors
  * whose class lets them stay count first, whatever their priority, for the promise is about what is
- * left. On cells whose capacity is unknown all of class always yield.
+ * left. On slots whose capacity is unknown all of class always yield.
  *
- * The scratch is in the cells: 0, it cannot fail. */
+ * The scratch is in the slots: 0, it cannot fail. */
 int plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n);

@@ -26,7 +26,8 @@ typedef enum QuotaGood {
         QUOTA_CALLS,  /* calls that wait for an answer of ours */
         QUOTA_QUEUED, /* calls that wait for their turn to be handled */
         QUOTA_QUEUED_BYTES,
-        QUOTA_SIGNAL_BYTES, /* of samplers, a second: is not charged, see service/allowance.h */
+        QUOTA_SIGNAL_BYTES, /* of samplers, a second: is not charged, see service/util/rate-limit.h
+                             */
         QUOTA_ENDED_HOLDS,  /* that can still be read; no setting */
         _QUOTA_GOOD_MAX,
 } QuotaGood;

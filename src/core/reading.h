@@ -5,7 +5,7 @@
  * What a counter has counted, and how far that may be believed.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Reading Reading;
 

@@ -8,7 +8,7 @@
  * removing one hold, which may make many others ready, needs no memory.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Ready Ready;
 typedef struct ReadyNode ReadyNode;

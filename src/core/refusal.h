@@ -10,7 +10,7 @@
  * Refusal.text. At the D-Bus edge each refusal is exactly one D-Bus error.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Refusal Refusal;
 

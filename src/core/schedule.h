@@ -6,7 +6,7 @@
  * memory.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Schedule Schedule;
 typedef struct ScheduleEntry ScheduleEntry;

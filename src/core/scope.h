@@ -3,12 +3,12 @@
 
 /*
  * What a hold or a monitor covers: for each of some PMUs a set of CPUs. One PMU on one CPU is a
- * cell.
+ * slot.
  *
  * "All CPUs" is the set of all possible ones, so that a CPU that comes online later is covered too.
  */
 
-#include "cpuset.h"
+#include "core/cpuset.h"
 
 typedef struct Scope Scope;
 typedef struct ScopePart ScopePart;
@@ -27,10 +27,10 @@ struct Scope {
 
 void scope_done(Scope *s);
 
-/* Adds cells (a copy of cpus). -ENOMEM: nothing changed. */
+/* Adds slots (a copy of cpus). -ENOMEM: nothing changed. */
 int scope_add(Scope *s, unsigned pmu, const CpuSet *cpus);
 int scope_copy(Scope *ret, const Scope *s); /* ret is overwritten, not freed */
 
-const ScopePart *scope_find(const Scope *s, unsigned pmu); /* NULL when it has no cell there */
+const ScopePart *scope_find(const Scope *s, unsigned pmu); /* NULL when it has no slot there */
 bool scope_has(const Scope *s, unsigned pmu, unsigned cpu);
 bool scope_overlaps(const Scope *a, const Scope *b); /* an empty scope overlaps nothing */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cpuset.h"
+#include "core/cpuset.h"
 
 #include <glib.h>
 #include <string.h>

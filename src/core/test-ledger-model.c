@@ -6,7 +6,7 @@
  * again.
  */
 
-#include "ledger.h"
+#include "core/ledger.h"
 
 #include <glib.h>
 
@@ -23,7 +23,7 @@ static const unsigned cpu_numbers[] = { 0, 1, 63, 64, 130 };
 
 typedef struct Client {
         LedgerHold hold;
-        bool cells[N_CELLS];
+        bool slots[N_CELLS];
         LedgerState state; /* as the model has it */
 } Client;
 
@@ -42,28 +42,28 @@ static bool is_full(const Client *c) {
 
 static bool overlap(const Client *a, const Client *b) {
         for (size_t i = 0; i < N_CELLS; i++)
-                if (a->cells[i] && b->cells[i])
+                if (a->slots[i] && b->slots[i])
                         return true;
         return false;
 }
 
-/* Counters promised on a cell to active holds that ask for a number of them. */
-static uint64_t promised(const History *y, size_t cell) {
+/* Counters promised on a slot to active holds that ask for a number of them. */
+static uint64_t promised(const History *y, size_t slot) {
         uint64_t sum = 0;
 
         for (guint i = 0; i < y->clients->len; i++) {
                 const Client *c = y->clients->pdata[i];
 
-                if (c->state == LEDGER_ACTIVE && c->cells[cell] && !is_full(c))
+                if (c->state == LEDGER_ACTIVE && c->slots[slot] && !is_full(c))
                         sum += c->hold.counters;
         }
         return sum;
 }
 
-static bool too_tight(const History *y, const Client *c, size_t cell) {
-        uint64_t capacity = y->capacity[cell / N_CPUS], sum = promised(y, cell);
+static bool too_tight(const History *y, const Client *c, size_t slot) {
+        uint64_t capacity = y->capacity[slot / N_CPUS], sum = promised(y, slot);
 
-        return !is_full(c) && c->cells[cell] && capacity > 0 && sum > 0 &&
+        return !is_full(c) && c->slots[slot] && capacity > 0 && sum > 0 &&
                sum + c->hold.counters > capacity;
 }
 
@@ -74,7 +74,7 @@ static bool in_the_way(const History *y, const Client *b, const Client *a) {
         if (b->state == LEDGER_WAITING || a->hold.exclusive || b->hold.exclusive)
                 return true;
         for (size_t i = 0; i < N_CELLS; i++)
-                if (!is_full(b) && b->cells[i] && too_tight(y, a, i))
+                if (!is_full(b) && b->slots[i] && too_tight(y, a, i))
                         return true;
         return false;
 }
@@ -96,7 +96,7 @@ static bool admissible(const History *y, const Client *c) {
 
 static bool too_many(const History *y, const Client *c) {
         for (size_t i = 0; i < N_CELLS; i++)
-                if (c->cells[i] && !is_full(c) && y->capacity[i / N_CPUS] > 0 &&
+                if (c->slots[i] && !is_full(c) && y->capacity[i / N_CPUS] > 0 &&
                     c->hold.counters > y->capacity[i / N_CPUS])
                         return true;
         return false;
@@ -117,15 +117,15 @@ static Client *model_next(History *y) {
 static size_t model_position(const History *y, const Client *c) {
         size_t worst = 0;
 
-        for (size_t cell = 0; cell < N_CELLS && c->state == LEDGER_WAITING; cell++) {
+        for (size_t slot = 0; slot < N_CELLS && c->state == LEDGER_WAITING; slot++) {
                 size_t n = 1;
 
                 for (guint i = 0; y->clients->pdata[i] != c; i++) {
                         const Client *b = y->clients->pdata[i];
 
-                        n += b->state == LEDGER_WAITING && b->cells[cell];
+                        n += b->state == LEDGER_WAITING && b->slots[slot];
                 }
-                if (c->cells[cell])
+                if (c->slots[slot])
                         worst = MAX(worst, n);
         }
         return worst;
@@ -161,7 +161,7 @@ static Client *client_new(void) {
 
                 if ((unsigned) g_test_rand_int_range(0, 20) >= wide)
                         continue;
-                c->cells[i] = true;
+                c->slots[i] = true;
                 g_assert_cmpint(cpuset_add(&cpu, cpu_numbers[i % N_CPUS]), ==, 0);
                 g_assert_cmpint(scope_add(&c->hold.scope, (unsigned) (i / N_CPUS), &cpu), ==, 0);
         }
@@ -305,14 +305,14 @@ static void check_same(History *y, bool at_end) {
 /* Promises, asked of the ledger's own states. */
 
 static void check_fits(History *y, bool at_end) {
-        for (size_t cell = 0; cell < N_CELLS; cell++) {
-                uint64_t capacity = y->capacity[cell / N_CPUS], sum = 0;
+        for (size_t slot = 0; slot < N_CELLS; slot++) {
+                uint64_t capacity = y->capacity[slot / N_CPUS], sum = 0;
                 size_t n = 0, n_exclusive = 0;
 
                 for (guint i = 0; i < y->clients->len; i++) {
                         const Client *c = y->clients->pdata[i];
 
-                        if (c->hold.state != LEDGER_ACTIVE || !c->cells[cell])
+                        if (c->hold.state != LEDGER_ACTIVE || !c->slots[slot])
                                 continue;
                         n++;
                         n_exclusive += c->hold.exclusive;
@@ -361,16 +361,16 @@ static void check_given_back(History *y, bool at_end) {
         g_assert_null(y->ledger.ready.first);
         for (size_t i = 0; i < N_CELLS; i++) {
                 unsigned cpu = cpu_numbers[i % N_CPUS];
-                const CellChunk *chunk = cell_table_chunk(&y->ledger.cells, (unsigned) (i / N_CPUS),
-                                                          cpu / CHUNK_CELLS);
-                const Cell *cell = chunk ? &chunk->cells[cpu % CHUNK_CELLS] : NULL;
+                const SlotChunk *chunk = slot_table_chunk(&y->ledger.slots, (unsigned) (i / N_CPUS),
+                                                          cpu / CHUNK_SLOTS);
+                const Slot *slot = chunk ? &chunk->slots[cpu % CHUNK_SLOTS] : NULL;
 
-                if (!cell)
+                if (!slot)
                         continue;
-                g_assert_cmpuint(cell->n_active + cell->n_full + cell->n_exclusive, ==, 0);
-                g_assert_cmpuint(cell->sum + cell->extra, ==, 0);
-                g_assert_true(TAILQ_EMPTY(&cell->waiting));
-                for (int demand = 0; demand < _CELL_DEMAND_MAX; demand++)
+                g_assert_cmpuint(slot->n_active + slot->n_full + slot->n_exclusive, ==, 0);
+                g_assert_cmpuint(slot->sum + slot->extra, ==, 0);
+                g_assert_true(TAILQ_EMPTY(&slot->waiting));
+                for (int demand = 0; demand < _SLOT_DEMAND_MAX; demand++)
                         g_assert_cmphex(chunk->demand[demand], ==, 0);
         }
 }

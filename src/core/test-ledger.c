@@ -4,7 +4,7 @@
  * The promises of the ledger, one by one. test-ledger-model.c holds it against a model.
  */
 
-#include "ledger.h"
+#include "core/ledger.h"
 
 #include <glib.h>
 
@@ -254,13 +254,13 @@ static void test_demands_are_those_of_active_holds(Desk *d, gconstpointer unused
         assert_admitted(d, full);
         assert_admitted(d, partial);
         assert_waits(d, waiting);
-        g_assert_true(ledger_demands(&d->ledger, &full->scope, CELL_FULL));
-        g_assert_false(ledger_demands(&d->ledger, &full->scope, CELL_PARTIAL));
-        g_assert_false(ledger_demands(&d->ledger, &partial->scope, CELL_FULL));
-        g_assert_true(ledger_demands(&d->ledger, &partial->scope, CELL_PARTIAL));
+        g_assert_true(ledger_demands(&d->ledger, &full->scope, SLOT_FULL));
+        g_assert_false(ledger_demands(&d->ledger, &full->scope, SLOT_PARTIAL));
+        g_assert_false(ledger_demands(&d->ledger, &partial->scope, SLOT_FULL));
+        g_assert_true(ledger_demands(&d->ledger, &partial->scope, SLOT_PARTIAL));
         ledger_remove(&d->ledger, partial);
         assert_next(d, waiting);
-        g_assert_true(ledger_demands(&d->ledger, &partial->scope, CELL_EXCLUSIVE));
+        g_assert_true(ledger_demands(&d->ledger, &partial->scope, SLOT_EXCLUSIVE));
 }
 
 static int collect(void *userdata, LedgerHold *h) {
@@ -292,19 +292,19 @@ static void test_blockers_are_named_once_in_order(Desk *d, gconstpointer unused)
 
 static void test_extra_goes_with_its_hold(Desk *d, gconstpointer unused) {
         LedgerHold *a = desk_hold(d, "0-1", false, 2), *b = desk_hold(d, "1", false, 1);
-        const CellPmu *pmu;
+        const SlotPmu *pmu;
 
         assert_admitted(d, a);
         assert_admitted(d, b);
         ledger_set_extra(&d->ledger, a, 0, 3);
         ledger_set_extra(&d->ledger, a, 0, 1);
         ledger_set_extra(&d->ledger, b, 0, 5);
-        pmu = &d->ledger.cells.pmus[0];
-        g_assert_cmpuint(pmu->chunks[0]->cells[0].extra, ==, 1);
-        g_assert_cmpuint(pmu->chunks[0]->cells[1].extra, ==, 6);
+        pmu = &d->ledger.slots.pmus[0];
+        g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 1);
+        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 6);
         ledger_remove(&d->ledger, a);
-        g_assert_cmpuint(pmu->chunks[0]->cells[0].extra, ==, 0);
-        g_assert_cmpuint(pmu->chunks[0]->cells[1].extra, ==, 5);
+        g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 0);
+        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 5);
 }
 
 static void test_built_up_again_says_the_same(Desk *d, gconstpointer unused) {
@@ -388,7 +388,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-capacity-starves-nobody", test_smaller_capacity_starves_nobody);
         ADD("larger-capacity-lets-in", test_larger_capacity_lets_in);
         ADD("who-may-not-wait-changes-nothing", test_who_may_not_wait_changes_nothing);
-        ADD("position-is-that-of-the-worst-cell", test_position_is_that_of_the_worst_cell);
+        ADD("position-is-that-of-the-worst-slot", test_position_is_that_of_the_worst_cell);
         ADD("first-is-alone-in-its-scope", test_first_is_alone_in_its_scope);
         ADD("demands-are-those-of-active-holds", test_demands_are_those_of_active_holds);
         ADD("blockers-are-named-once-in-order", test_blockers_are_named_once_in_order);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "plan.h"
+#include "core/plan.h"
 
 #include <glib.h>
 
@@ -159,7 +159,7 @@ static void test_all_yield_where_capacity_is_unknown(Stage *s, gconstpointer unu
 static void test_nobody_yields_where_there_is_no_limit(Stage *s, gconstpointer unused) {
         PlanMonitor *m = stage_monitor(s, "0", PLAN_ALWAYS, 5);
 
-        stage_capacity(s, CELL_UNLIMITED);
+        stage_capacity(s, SLOT_UNLIMITED);
         stage_hold(s, "0", false, UINT32_MAX);
         stage_plan(s);
         g_assert_false(m->must);
@@ -189,10 +189,10 @@ static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unuse
 static const unsigned cpu_numbers[N_CPUS] = { 0, 63, 64, 65 };
 
 static uint64_t capacity_of(const Stage *s, unsigned pmu) {
-        return pmu < s->ledger.cells.n_pmus ? s->ledger.cells.pmus[pmu].capacity : 0;
+        return pmu < s->ledger.slots.n_pmus ? s->ledger.slots.pmus[pmu].capacity : 0;
 }
 
-static bool cell_is_full(const Stage *s, unsigned pmu, unsigned cpu, bool exclusively) {
+static bool slot_is_full(const Stage *s, unsigned pmu, unsigned cpu, bool exclusively) {
         for (size_t i = 0; i < s->n_holds; i++) {
                 const LedgerHold *h = &s->holds[i];
 
@@ -203,7 +203,7 @@ static bool cell_is_full(const Stage *s, unsigned pmu, unsigned cpu, bool exclus
         return false;
 }
 
-static uint64_t cell_demand(const Stage *s, unsigned pmu, unsigned cpu) {
+static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         uint64_t demand = 0;
 
         for (size_t i = 0; i < s->n_holds; i++) {
@@ -217,9 +217,9 @@ static uint64_t cell_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         return demand;
 }
 
-/* Counters on a cell that those who stay take: of all who stay for sure, and of the others before
+/* Counters on a slot that those who stay take: of all who stay for sure, and of the others before
  * m. */
-static uint64_t cell_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
+static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
         uint64_t kept = 0;
 
         for (size_t i = 0; i < s->n_monitors; i++) {
@@ -235,14 +235,14 @@ static uint64_t cell_kept(const Stage *s, unsigned pmu, unsigned cpu, const Plan
 static bool rule_says_must(const Stage *s, const PlanMonitor *m) {
         for (unsigned i = 0; i < N_PMUS * N_CPUS && m->klass != PLAN_NEVER; i++) {
                 unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
-                uint64_t demand = cell_demand(s, pmu, cpu);
+                uint64_t demand = slot_demand(s, pmu, cpu);
 
                 if (!scope_has(m->scope, pmu, cpu))
                         continue;
-                if (cell_is_full(s, pmu, cpu, m->klass == PLAN_EXCLUSIVE))
+                if (slot_is_full(s, pmu, cpu, m->klass == PLAN_EXCLUSIVE))
                         return true;
                 if (m->klass == PLAN_ALWAYS && demand > 0 &&
-                    cell_kept(s, pmu, cpu, m) + m->use + demand > capacity_of(s, pmu))
+                    slot_kept(s, pmu, cpu, m) + m->use + demand > capacity_of(s, pmu))
                         return true;
         }
         return false;
@@ -313,10 +313,10 @@ static void check_rule(const Stage *s) {
 static void check_promise(const Stage *s) {
         for (unsigned i = 0; i < N_PMUS * N_CPUS; i++) {
                 unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
-                uint64_t demand = cell_demand(s, pmu, cpu);
-                bool full = cell_is_full(s, pmu, cpu, false);
+                uint64_t demand = slot_demand(s, pmu, cpu);
+                bool full = slot_is_full(s, pmu, cpu, false);
                 bool tight =
-                        demand > 0 && cell_kept(s, pmu, cpu, NULL) + demand > capacity_of(s, pmu);
+                        demand > 0 && slot_kept(s, pmu, cpu, NULL) + demand > capacity_of(s, pmu);
 
                 for (size_t j = 0; j < s->n_monitors; j++)
                         if (scope_has(s->sorted[j]->scope, pmu, cpu) &&
@@ -345,7 +345,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-one-stays-beside-a-large-one-that-yields",
             test_smaller_one_stays_beside_a_large_one_that_yields);
         ADD("who-never-yields-counts-first", test_who_never_yields_counts_first);
-        ADD("one-tight-cell-is-enough", test_one_tight_cell_is_enough);
+        ADD("one-tight-slot-is-enough", test_one_tight_cell_is_enough);
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);

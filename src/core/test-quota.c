@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "quota.h"
+#include "core/quota.h"
 
 #include <glib.h>
 #include <search.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "ready.h"
+#include "core/ready.h"
 
 #include <glib.h>
 

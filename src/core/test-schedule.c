@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "schedule.h"
+#include "core/schedule.h"
 
 #include <glib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "scope.h"
+#include "core/scope.h"
 
 #include <glib.h>
 
@@ -74,8 +74,8 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/scope/parts-are-sorted-and-joined", test_parts_are_sorted_and_joined);
         g_test_add_func("/scope/no-cpus-are-no-part", test_no_cpus_are_no_part);
-        g_test_add_func("/scope/has-its-cells-and-no-others", test_has_its_cells_and_no_others);
-        g_test_add_func("/scope/overlap-is-a-common-cell", test_overlap_is_a_common_cell);
+        g_test_add_func("/scope/has-its-slots-and-no-others", test_has_its_cells_and_no_others);
+        g_test_add_func("/scope/overlap-is-a-common-slot", test_overlap_is_a_common_cell);
         g_test_add_func("/scope/copy-is-its-own", test_copy_is_its_own);
         return g_test_run();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tick.h"
+#include "core/tick.h"
 
 #include <glib.h>
 

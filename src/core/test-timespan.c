@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "timespan.h"
+#include "core/timespan.h"
 
 #include <glib.h>
 

@@ -10,7 +10,7 @@
  * skipped is counted by the one who is told.
  */
 
-#include "util.h"
+#include "core/util.h"
 
 typedef struct Tick Tick;
 typedef struct TickCount TickCount;

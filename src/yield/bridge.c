@@ -140,7 +140,7 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
         if (r < 0)
                 return r;
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);
-        r = roster_enroll(host->roster, &b->yielder, &yielded);
+        r = yielders_enroll(host->roster, &b->yielder, &yielded);
         if (r < 0) {
                 b->timer = sd_event_source_disable_unref(b->timer);
                 return r;
@@ -154,7 +154,7 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
 
 static void bridge_destroy(Bridge *b) {
         if (b->yielder.roster)
-                roster_dismiss(b->yielder.roster, &b->yielder);
+                yielders_dismiss(b->yielder.roster, &b->yielder);
         sd_event_source_disable_unref(b->timer);
         free(b->said);
         b->ops->free(b);

@@ -17,7 +17,7 @@
 #include <systemd/sd-event.h>
 
 #include "core/pack.h"
-#include "yield/roster.h"
+#include "yield/yielders.h"
 
 typedef struct Bridge Bridge;
 typedef struct BridgeHost BridgeHost;
@@ -69,7 +69,7 @@ struct BridgeOps {
 
 /* What bridges need from where they live. */
 struct BridgeHost {
-        Roster *roster;
+        Yielders *roster;
         sd_event *event;
         uid_t (*holder)(void *userdata); /* whose hold is the oldest now */
         void (*say)(void *userdata, int priority, const char *text); /* in the journal */

@@ -10,7 +10,7 @@
 
 typedef struct Yielder Yielder;
 typedef struct YielderOps YielderOps;
-typedef struct Roster Roster;
+typedef struct Yielders Yielders;
 
 typedef enum YielderState {
         YIELDER_COUNTING,
@@ -37,7 +37,7 @@ struct YielderOps {
 
 struct Yielder {
         const YielderOps *ops;
-        Roster *roster;   /* NULL while not enrolled */
+        Yielders *roster; /* NULL while not enrolled */
         PlanMonitor plan; /* scope, priority, class, use */
         bool every_hold;  /* gives way to every hold, whatever its scope */
         YielderState state;

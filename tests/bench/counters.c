@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Opening and reading, by a user, who runs this in tests/rig/fast (tests/bench/fast.sh). Rows:
+ * OpenCall and reading, by a user, who runs this in tests/rig/fast (tests/bench/fast.sh). Rows:
  *
  *   open-counters   ours: OpenCounters of 1,000 events in one call; theirs: that many bare
  * openings, of events that count from the start on a process that sleeps, as the caller does, on

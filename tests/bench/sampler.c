@@ -156,11 +156,12 @@ static void bare_loop(const int fds[], size_t n) {
         }
 }
 
-typedef struct Tally {
+typedef struct SendLog {
         uint64_t records, missed, early, unaccounted, late_most_nsec, late_sum_nsec;
-} Tally;
+} SendLog;
 
-static void tally(Tally *t, const struct perfalloc_sample *s, uint64_t *next, uint64_t start_usec) {
+static void tally(SendLog *t, const struct perfalloc_sample *s, uint64_t *next,
+                  uint64_t start_usec) {
         uint64_t due = (start_usec + s->tick * INTERVAL_USEC) * NSEC_PER_USEC;
 
         t->records++;
@@ -179,7 +180,7 @@ int main(int argc, char *argv[]) {
         unsigned seconds = argc > 1 ? (unsigned) atoi(argv[1]) : 10;
         uint64_t start_usec, end, next = 0, service_nsec, bare_nsec;
         int stream, fds[N_COUNTERS];
-        Tally t = {};
+        SendLog t = {};
         pid_t service, bare;
         sd_bus *bus;
         size_t n;

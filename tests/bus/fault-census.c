@@ -35,19 +35,19 @@ static unsigned objects_alive(void) {
 
 Census census(void) {
         g_autofree char *service_fds = g_strdup_printf("/proc/%d/fd", (int) service);
-        g_autofree char *helper_fds = g_strdup_printf("/proc/%d/fd", (int) service_helper());
+        g_autofree char *reader_fds = g_strdup_printf("/proc/%d/fd", (int) service_helper());
 
         return (Census){ .objects = objects_alive(),
                          .yielding = client_get_number(root, MANAGER, "Yielding", 'b') != 0,
                          .descriptors = entries(service_fds),
-                         .helper_descriptors = entries(helper_fds) };
+                         .reader_descriptors = entries(reader_fds) };
 }
 
 static bool census_is(const Census *a) {
         Census b = census();
 
         return a->objects == b.objects && a->yielding == b.yielding &&
-               a->descriptors == b.descriptors && a->helper_descriptors == b.helper_descriptors;
+               a->descriptors == b.descriptors && a->reader_descriptors == b.reader_descriptors;
 }
 
 void census_settle(const Census *a, const char *when) {
@@ -62,5 +62,5 @@ void census_settle(const Census *a, const char *when) {
                         "%s: objects %u, %u before; descriptors %u, %u before; the helper's %u, %u "
                         "before; yielding %d, %d before",
                         when, b.objects, a->objects, b.descriptors, a->descriptors,
-                        b.helper_descriptors, a->helper_descriptors, b.yielding, a->yielding);
+                        b.reader_descriptors, a->reader_descriptors, b.yielding, a->yielding);
 }

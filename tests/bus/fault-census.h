@@ -8,7 +8,7 @@
 #include "fault-scene.h"
 
 typedef struct Census {
-        unsigned objects, descriptors, helper_descriptors;
+        unsigned objects, descriptors, reader_descriptors;
         bool yielding;
 } Census;
 

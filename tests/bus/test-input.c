@@ -76,8 +76,9 @@ static void test_unknown(Desk *d, const void *data) {
 static void test_types(Desk *d, const void *data) {
         static const char *const keys[] = { "pmus", "cpus",      "counters",
                                             "mode", "wait_usec", "yield_usec" };
-        static const char *const opening_keys[] = { "scope", "pid",      "pidfd", "cpus", "cgroup",
-                                                    "role",  "priority", "yield", "name" };
+        static const char *const open_call_keys[] = { "scope",    "pid",    "pidfd",
+                                                      "cpus",     "cgroup", "role",
+                                                      "priority", "yield",  "name" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
                 refused(d->alice, INVALID, keys[i], "Hold", "sa{sv}", "r", 1, keys[i], "b", 1);
@@ -88,9 +89,9 @@ static void test_types(Desk *d, const void *data) {
                 INT64_C(-1));
         refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "v", "s", "shared");
         refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "ao", 0);
-        for (size_t i = 0; i < G_N_ELEMENTS(opening_keys); i++)
-                refused(d->alice, INVALID, opening_keys[i], "OpenCounters", "asa{sv}", 1,
-                        "cpu-clock", 1, opening_keys[i], "b", 1);
+        for (size_t i = 0; i < G_N_ELEMENTS(open_call_keys); i++)
+                refused(d->alice, INVALID, open_call_keys[i], "OpenCounters", "asa{sv}", 1,
+                        "cpu-clock", 1, open_call_keys[i], "b", 1);
         refused(d->alice, INVALID, "group", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "group",
                 "u", 1);
 }

@@ -2,7 +2,7 @@
 
 /* The trace rule: whom a caller may count without asking. bob may count his own processes and
  * nothing more; alice has count-other. fs.suid_dumpable is the machine's and is left alone here:
- * see src/service/test-trace-rule.c. */
+ * see src/service/auth/test-trace-rule.c. */
 
 #include "event-util.h"
 

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 
-#include "perf/attr.h"
+#include "perf/event/attr.h"
 
 /* Whether nothing is needed for it. */
 static bool needs_nothing(const AttrNeeds *needs) {

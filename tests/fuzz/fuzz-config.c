@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "service/config-file.h"
-#include "service/config.h"
+#include "service/util/config-file.h"
+#include "service/util/config.h"
 
 static int setting_look(void *userdata, const char *section, const char *name, const char *value,
                         Refusal *why) {

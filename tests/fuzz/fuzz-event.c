@@ -4,8 +4,8 @@
 
 #include "fuzz.h"
 
-#include "perf/event.h"
-#include "perf/fixture.h"
+#include "perf/event/event.h"
+#include "perf/pmu/fixture.h"
 
 static const char *const trees[] = { "amd-uncore", "arm-big-little", "intel-hybrid", "server-256" };
 static PmuTable tables[ELEMENTSOF(trees) + 1];

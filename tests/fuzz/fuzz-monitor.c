@@ -4,8 +4,8 @@
 
 #include "fuzz.h"
 
-#include "perf/fixture.h"
-#include "service/monitor-spec.h"
+#include "perf/pmu/fixture.h"
+#include "service/monitor/monitor-spec.h"
 
 static PmuTable tables[2];
 

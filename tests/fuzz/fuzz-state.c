@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #include "core/pack.h"
-#include "perf/group-save.h"
-#include "service/statelog.h"
+#include "perf/group/group-save.h"
+#include "service/store/statelog.h"
 
 #define HEADER_SIZE 4096u
 #define DEPTH_MAX   8u

@@ -11,8 +11,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "perf/event.h"
-#include "perf/fixture.h"
+#include "perf/event/event.h"
+#include "perf/pmu/fixture.h"
 
 static const char *const files[] = {
         "devices/system/cpu/possible",

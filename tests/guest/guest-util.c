@@ -12,7 +12,7 @@
 
 /* Each 4 ms the first flexible event goes behind the others. Our group may have come before all
  * that are there, and is on for as many turns. */
-#define TURNS_USEC (4000 * (2 * COUNTERS + 1))
+#define SCHEDULER_USEC (4000 * (2 * COUNTERS + 1))
 
 int event_open(const EventSpec *e, int leader) {
         struct perf_event_attr attr = {
@@ -53,7 +53,7 @@ bool group_fits(int cpu, unsigned n) {
                 g_assert_cmpint(fds[i], >=, 0);
         }
         g_assert_cmpint(ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0), ==, 0);
-        g_usleep(TURNS_USEC);
+        g_usleep(SCHEDULER_USEC);
         /* the last member: the group is on as a whole or not at all */
         g_assert_true(event_read(fds[n - 1], &times));
         fits = times.enabled > 0 && times.running == times.enabled;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "ctl-options.h"
+#include "client/ctl/ctl-options.h"
 
 #include <glib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "table.h"
+#include "client/ctl/table.h"
 
 #include <glib.h>
 

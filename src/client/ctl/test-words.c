@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "words.h"
+#include "client/ctl/words.h"
 
 #include <glib.h>
 #include <inttypes.h>

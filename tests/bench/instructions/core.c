@@ -10,7 +10,7 @@
 
 #include "core/plan.h"
 #include "core/tick.h"
-#include "perf/group.h"
+#include "perf/group/group.h"
 
 #define N_HOLDS    10000u
 #define N_MONITORS 64u

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attr.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "perf/pmu/fd-reserve.h"
+
+static uint32_t attr_ask_kernel_size(void) {
+        /* The last byte is set, so a kernel that does not know it must refuse. */
+        union {
+                struct perf_event_attr attr;
+                unsigned char bytes[ATTR_SIZE_MAX];
+        } probe = { .attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(probe) } };
+        int fd;
+
+        probe.bytes[sizeof(probe) - 1] = 1;
+        fd = (int) syscall(SYS_perf_event_open, &probe, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        if (fd >= 0) {
+                close_fd(fd);
+                return 0;
+        }
+        return errno == E2BIG ? probe.attr.size : 0;
+}
+
+uint32_t attr_kernel_size(void) {
+        static uint32_t size; /* the kernel stays the same */
+
+        if (size == 0)
+                size = attr_ask_kernel_size();
+        return size;
+}
+
+static int refuse_size(uint32_t kernel_size, const char *what, size_t size, const char *wrong,
+                       Refusal *why) {
+        char expected[64] = "";
+
+        if (kernel_size > 0)
+                (void) snprintf(expected, sizeof(expected), "; this kernel expects %u",
+                                kernel_size);
+        return refuse(why, REFUSAL_ATTR_SIZE, "attr: its %s %zu %s%s", what, size, wrong, expected);
+}
+
+static bool is_zero(const unsigned char *bytes, size_t from, size_t to) {
+        for (size_t i = from; i < to; i++)
+                if (bytes[i] != 0)
+                        return false;
+        return true;
+}
+
+/* What the client says that it has, or was given. */
+static int attr_read_size(const unsigned char *bytes, size_t n, uint32_t kernel_size, size_t *ret,
+                          Refusal *why) {
+        const char *wrong = NULL;
+        uint32_t size = 0;
+
+        if (n < ATTR_SIZE_MIN)
+                return refuse_size(kernel_size, "length of", n,
+                                   "is less than a perf_event_attr ever had", why);
+        if (n > ATTR_SIZE_MAX)
+                return refuse_size(kernel_size, "length of", n, "is more than the kernel looks at",
+                                   why);
+        memcpy(&size, bytes + offsetof(struct perf_event_attr, size), sizeof(size));
+        if (size == 0)
+                size = ATTR_SIZE_MIN;
+        if (size < ATTR_SIZE_MIN)
+                wrong = "is less than a perf_event_attr ever had (0 stands for the least, 64)";
+        else if (size > ATTR_SIZE_MAX)
+                wrong = "is more than the kernel looks at";
+        else if (size > n)
+                wrong = "is more than was sent";
+        *ret = size;
+        return wrong ? refuse_size(kernel_size, "field size,", size, wrong, why) : 0;
+}
+
+int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refusal *why) {
+        size_t size = 0,
+               known = kernel_size > 0 ? MIN(kernel_size, ATTR_SIZE_KNOWN) : ATTR_SIZE_KNOWN;
+        Attr a = {};
+        int r;
+
+        r = attr_read_size(bytes, n, kernel_size, &size, why);
+        if (r != 0)
+                return r;
+        if (kernel_size > 0 && size > kernel_size && !is_zero(bytes, kernel_size, size))
+                return refuse_size(kernel_size, "field size,", size,
+                                   "covers fields that are set and that this kernel does not know",
+                                   why);
+        if (size > known && !is_zero(bytes, known, size))
+                return refuse(
+                        why, REFUSAL_NOT_PERMITTED,
+                        "attr: the fields from byte %zu on are not known to this service, and so "
+                        "nobody may set them through it; clear them",
+                        known);
+        memcpy(a.bytes, bytes, MIN(size, known));
+        attr_set_number(&a, ATTR_SIZE, MIN(size, known));
+        *ret = a;
+        return 0;
+}
+
+int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags) {
+        Attr copy = *a; /* the kernel writes its size into it (E2BIG) */
+        int fd = (int) syscall(SYS_perf_event_open, &copy, pid, cpu, group,
+                               flags | PERF_FLAG_FD_CLOEXEC);
+
+        return fd < 0 ? -errno : fd_reserve_check(fd);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "perf/event/attr.h"
+
+#define SYSCTL "/proc/sys/kernel/"
+
+typedef struct Asked {
+        const Event *event;
+        const char *pmu; /* its name, or words for there being none */
+        pid_t tid;
+        int cpu;
+        char where[64];
+} Asked;
+
+/* How a kernel setting stands: a small number; -100 when it cannot be had. */
+static int sysctl_read(const char *path) {
+        int value = -100;
+        FILE *f = fopen(path, "re");
+
+        if (!f)
+                return -100;
+        if (fscanf(f, "%d", &value) != 1)
+                value = -100;
+        (void) fclose(f);
+        return value;
+}
+
+static void asked_init(Asked *a, const Event *event, pid_t tid, int cpu) {
+        *a = (Asked){ .event = event,
+                      .pmu = event->pmu ? event->pmu->name : "(none)",
+                      .tid = tid,
+                      .cpu = cpu };
+        if (tid < 0)
+                (void) snprintf(a->where, sizeof(a->where), "on CPU %d", cpu);
+        else if (cpu < 0)
+                (void) snprintf(a->where, sizeof(a->where), "for thread %d", (int) tid);
+        else
+                (void) snprintf(a->where, sizeof(a->where), "for thread %d on CPU %d", (int) tid,
+                                cpu);
+}
+
+static int explain_attr_size(const Asked *a, Refusal *why) {
+        return refuse(
+                why, REFUSAL_ATTR_SIZE,
+                "'%s' %s: it is written for a newer kernel: fields are set that this one does not "
+                "know, whose perf_event_attr has %u bytes (property AttrSize); clear them, or use "
+                "the event's older form",
+                a->event->name, a->where, attr_kernel_size());
+}
+
+static int explain_privilege(const Asked *a, Refusal *why) {
+        return refuse(why, REFUSAL_PRIVILEGE_NEEDED,
+                      "'%s' %s: the kernel wants more privilege than the service has here "
+                      "(kernel.perf_event_paranoid is %d); a kernel that refuses at 3 and above "
+                      "needs CAP_SYS_ADMIN in perfallocd.service, or a lower setting",
+                      a->event->name, a->where, sysctl_read(SYSCTL "perf_event_paranoid"));
+}
+
+#define INVALID_GROUP                                                                              \
+        "a group must fit the PMU as a whole and be of one target, and what joins it joins its "   \
+        "leader"
+
+/* What can be seen to be wrong in the attr, else what may be. */
+static void find_invalid(const Asked *a, char *ret, size_t size) {
+        const struct perf_event_attr *attr = &a->event->attr;
+        int rate = sysctl_read(SYSCTL "perf_event_max_sample_rate");
+
+        if (attr->freq && rate >= 0 && attr->sample_freq > (uint64_t) rate)
+                (void) snprintf(ret, size,
+                                "the frequency of %" PRIu64
+                                " is above kernel.perf_event_max_sample_rate (%d)",
+                                (uint64_t) attr->sample_freq, rate);
+        else if (attr->enable_on_exec && attr->remove_on_exec)
+                (void) snprintf(ret, size,
+                                "enable_on_exec and remove_on_exec contradict each other");
+        else if (attr->inherit_thread && !attr->inherit)
+                (void) snprintf(ret, size, "inherit_thread needs inherit");
+        else if (attr->type == PERF_TYPE_BREAKPOINT)
+                (void) snprintf(
+                        ret, size,
+                        "a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple "
+                        "of that, and on the kernel's addresses it must not exclude the kernel");
+        else if (a->event->pmu && a->event->pmu->kind == PMU_UNCORE && a->tid >= 0)
+                (void) snprintf(
+                        ret, size,
+                        "it is shared by several CPUs and cannot count a process: use a CPU");
+        else if (attr->exclude_kernel || attr->exclude_user || attr->exclude_hv)
+                (void) snprintf(ret, size,
+                                INVALID_GROUP "; and not every PMU can leave out user space or "
+                                              "kernel: try it without :u and :k");
+        else
+                (void) snprintf(ret, size, INVALID_GROUP);
+}
+
+static int explain_invalid_event(const Asked *a, Refusal *why) {
+        char found[256];
+
+        find_invalid(a, found, sizeof(found));
+        return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s takes no such combination: %s",
+                      a->event->name, a->where, a->pmu, found);
+}
+
+static int explain_no_such_event(const Asked *a, Refusal *why) {
+        uint32_t type = a->event->attr.type;
+
+        if (a->event->pmu)
+                return refuse(why, REFUSAL_NO_SUCH_EVENT,
+                              "'%s' %s: this machine's PMU %s has no such event; see 'perfallocctl "
+                              "events'",
+                              a->event->name, a->where, a->pmu);
+        if (type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW)
+                return refuse(
+                        why, REFUSAL_NO_SUCH_EVENT,
+                        "'%s' %s: this machine has no core PMU that it could be counted with, as "
+                        "many "
+                        "virtual machines have none; see 'perfallocctl pmus', and count software "
+                        "events",
+                        a->event->name, a->where);
+        return refuse(
+                why, REFUSAL_NO_SUCH_EVENT,
+                "'%s' %s: this machine has no PMU of type %u; types above 5 differ from machine to "
+                "machine, see 'perfallocctl pmus' or /sys/bus/event_source/devices/*/type",
+                a->event->name, a->where, type);
+}
+
+static int explain_not_supported(const Asked *a, Refusal *why) {
+        const struct perf_event_attr *attr = &a->event->attr;
+        const char *what = attr->sample_type & PERF_SAMPLE_BRANCH_STACK ? "branch records"
+                           : attr->precise_ip                           ? "precise samples"
+                           : attr->aux_output                           ? "AUX output"
+                           : attr->sample_period > 0                    ? "sampling"
+                                                                        : "what the event asks for";
+
+        return refuse(
+                why, REFUSAL_NOT_SUPPORTED,
+                "'%s' %s: PMU %s does not do %s; ask for less, or for an event of another PMU",
+                a->event->name, a->where, a->pmu, what);
+}
+
+static int explain_stack_too_deep(const Asked *a, Refusal *why) {
+        return refuse(
+                why, REFUSAL_STACK_TOO_DEEP,
+                "'%s' %s: call chains of %u frames are asked for, and kernel.perf_event_max_stack "
+                "is %d; ask for fewer (sample_max_stack), or raise it while no event with call "
+                "chains "
+                "is open",
+                a->event->name, a->where, a->event->attr.sample_max_stack,
+                sysctl_read(SYSCTL "perf_event_max_stack"));
+}
+
+static int explain_no_such_process(const Asked *a, Refusal *why) {
+        if (a->tid < 0)
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "'%s' %s: there is no such process",
+                              a->event->name, a->where);
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                      "'%s': thread %d has ended or never was; a zombie counts nothing any more",
+                      a->event->name, (int) a->tid);
+}
+
+#define NO_DESCRIPTOR                                                                              \
+        "the service has no descriptor left; close counters, count fewer CPUs, or raise "          \
+        "LimitNOFILE= in perfallocd.service"
+
+/* perf_event_open(2), ERRORS, in its order. The words come after the event and its place; with
+ * after_pmu the PMU's name stands between the two. */
+static const struct {
+        int error;
+        int refusal;
+        const char *words, *after_pmu;
+        int (*explain)(const Asked *a, Refusal *why); /* instead, where it depends */
+} explanations[] = {
+        { E2BIG, .explain = explain_attr_size },
+        { EACCES, .explain = explain_privilege },
+        { EBADF, REFUSAL_BAD_DESCRIPTOR,
+          "the kernel does not take the descriptor that was given as group leader or cgroup: the "
+          "one must be an open perf event, the other a directory of the cgroup hierarchy that has "
+          "perf_event" },
+        { EBUSY, REFUSAL_BUSY, "another event has PMU ",
+          " for itself; see who with 'perfallocctl users'" },
+        { EFAULT, REFUSAL_BAD_ADDRESS,
+          "an address in it cannot be used; give one that is mapped and of the right half: user "
+          "space below the middle, the kernel's above" },
+        { EINTR, REFUSAL_MIXED_TRACING,
+          "this uprobe is being traced through tracefs, and the kernel lets it be traced in one "
+          "way at a time; switch it off in tracefs (events/uprobes/*/enable), or make another "
+          "probe at the same place" },
+        { EINVAL, .explain = explain_invalid_event },
+        { EMFILE, REFUSAL_TOO_MANY_DESCRIPTORS, NO_DESCRIPTOR },
+        { ENFILE, REFUSAL_TOO_MANY_DESCRIPTORS, NO_DESCRIPTOR },
+        { ENODEV, REFUSAL_NOT_ON_THIS_CPU, "PMU ",
+          " does not count there, or the CPU is offline; see 'perfallocctl pmus' for the CPUs of "
+          "each PMU" },
+        { ENOENT, .explain = explain_no_such_event },
+        { ENOSPC, REFUSAL_NO_COUNTER_LEFT, "no counter of PMU ",
+          " is left; each open event keeps one, enabled or not. Take a hold (perfalloc), or see "
+          "who has them with 'perfallocctl users'" },
+        { ENOSYS, REFUSAL_NOT_IMPLEMENTED,
+          "this kernel cannot do it: it was built without perf events or without what the event "
+          "asks for (PERF_SAMPLE_STACK_USER), or a seccomp filter hides perf_event_open from the "
+          "service; leave that out, or change the container's filter" },
+        { EOPNOTSUPP, .explain = explain_not_supported },
+        { EOVERFLOW, .explain = explain_stack_too_deep },
+        { EPERM, REFUSAL_NOT_PERMITTED,
+          "the kernel does not permit it; perf_event_open may be blocked for the service by a "
+          "seccomp filter, a security module or kernel lockdown, and a breakpoint on a kernel "
+          "address takes CAP_SYS_ADMIN" },
+        { ESRCH, .explain = explain_no_such_process },
+};
+
+int explain_open(int error, const Event *event, pid_t tid, int cpu, Refusal *why) {
+        Asked asked;
+
+        if (error == ENOMEM)
+                return -ENOMEM;
+        asked_init(&asked, event, tid, cpu);
+        for (size_t i = 0; i < ELEMENTSOF(explanations); i++) {
+                const char *after = explanations[i].after_pmu;
+
+                if (explanations[i].error != error)
+                        continue;
+                if (explanations[i].explain)
+                        return explanations[i].explain(&asked, why);
+                return refuse(why, explanations[i].refusal, "'%s' %s: %s%s%s", event->name,
+                              asked.where, explanations[i].words, after ? asked.pmu : "",
+                              after ?: "");
+        }
+        return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s on PMU %s: %s", event->name, asked.where,
+                      asked.pmu, strerror(error));
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pfm-explain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "perf/event/generic-event.h"
+#include "perf/event/suggest.h"
+
+#define PMU_NAME_MAX 64u
+
+/* The parts of "pmu::EVENT:PART:PART". */
+typedef struct Parts {
+        const char *string;
+        char pmu[PMU_NAME_MAX]; /* "" when there is none */
+        char event[EVENT_NAME_MAX + 1];
+        size_t base; /* length of "pmu::EVENT" */
+} Parts;
+
+static Parts parts_of(const char *string) {
+        const char *colons = strstr(string, "::");
+        size_t start = colons ? (size_t) (colons - string) + 2 : 0;
+        size_t length = strcspn(string + start, ":");
+        Parts p = { .string = string, .base = start + length };
+
+        if (colons)
+                (void) snprintf(p.pmu, sizeof(p.pmu), "%.*s", (int) (colons - string), string);
+        (void) snprintf(p.event, sizeof(p.event), "%.*s", (int) length, string + start);
+        return p;
+}
+
+static bool get_pmu(const Pfm *pfm, int id, pfm_pmu_info_t *ret) {
+        *ret = (pfm_pmu_info_t){ .size = sizeof(*ret) };
+        return pfm->get_pmu_info((pfm_pmu_t) id, ret) == PFM_SUCCESS;
+}
+
+/* What this machine's CPU is to libpfm4. */
+static const char *describe_cpu(const Pfm *pfm, char buffer[static 128]) {
+        pfm_pmu_info_t pmu;
+
+        for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++)
+                if (get_pmu(pfm, id, &pmu) && pmu.is_present && pmu.type == PFM_PMU_TYPE_CORE) {
+                        (void) snprintf(buffer, 128, "%s (%s)", pmu.desc, pmu.name);
+                        return buffer;
+                }
+        return "one that libpfm4 does not know";
+}
+
+static void offer_events(const Pfm *pfm, const pfm_pmu_info_t *pmu, Suggestions *near) {
+        for (int i = pmu->first_event; i != -1; i = pfm->get_event_next(i)) {
+                pfm_event_info_t event = { .size = sizeof(event) };
+
+                if (pfm->get_event_info(i, PFM_OS_PERF_EVENT_EXT, &event) == PFM_SUCCESS)
+                        suggest_offer(near, event.name);
+        }
+}
+
+static int offer_generic(void *userdata, const char *name, uint32_t type, uint64_t config,
+                         const char *description) {
+        suggest_offer(userdata, name);
+        return 0;
+}
+
+/* "EVENT", without a PMU's name before it. */
+static int explain_event(const Pfm *pfm, const Parts *p, Refusal *why) {
+        Suggestions near = suggest_begin(p->event);
+        char text[SUGGEST_TEXT_MAX], cpu[128];
+        pfm_pmu_info_t pmu;
+
+        if (generic_event_is_name(p->event))
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "event '%s': behind '%s' belong modifiers: u, k, h (user, kernel, "
+                              "hypervisor), G, H (guests, host), I (not idle), p to ppp (precise)",
+                              p->string, p->event);
+        (void) generic_event_visit(offer_generic, &near);
+        for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++)
+                if (get_pmu(pfm, id, &pmu) && pmu.is_present)
+                        offer_events(pfm, &pmu, &near);
+        return refuse(why, REFUSAL_NO_SUCH_EVENT,
+                      "event '%s': '%.64s' is neither one of the kernel's own nor one of this "
+                      "CPU's, %s%s",
+                      p->string, p->event, describe_cpu(pfm, cpu), suggest_text(&near, text));
+}
+
+/* "pmu::EVENT", where libpfm4 knows the PMU. */
+static int explain_pmu_event(const Pfm *pfm, const Parts *p, const pfm_pmu_info_t *pmu,
+                             Refusal *why) {
+        Suggestions near = suggest_begin(p->event);
+        char text[SUGGEST_TEXT_MAX], cpu[128];
+
+        if (!pmu->is_present)
+                return refuse(why, REFUSAL_NO_SUCH_EVENT,
+                              "event '%s': '%s' is %s, and this machine's CPU is not: it is %s",
+                              p->string, pmu->name, pmu->desc, describe_cpu(pfm, cpu));
+        offer_events(pfm, pmu, &near);
+        return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': %s (%s) has no event '%.64s'%s",
+                      p->string, pmu->desc, pmu->name, p->event, suggest_text(&near, text));
+}
+
+static int explain_name(const Pfm *pfm, const Parts *p, Refusal *why) {
+        Suggestions near = suggest_begin(p->pmu);
+        char text[SUGGEST_TEXT_MAX];
+        pfm_pmu_info_t pmu;
+
+        if (!strstr(p->string, "::"))
+                return explain_event(pfm, p, why);
+        for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++) {
+                if (!get_pmu(pfm, id, &pmu))
+                        continue;
+                if (strcasecmp(pmu.name, p->pmu) == 0)
+                        return explain_pmu_event(pfm, p, &pmu, why);
+                suggest_offer(&near, pmu.name);
+        }
+        return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': libpfm4 knows no PMU '%.64s'%s",
+                      p->string, p->pmu, suggest_text(&near, text));
+}
+
+/* Calls suggest_offer() for what may follow an event's name; with a list, writes the unit masks
+ * there.
+ */
+static void offer_parts(const Pfm *pfm, const Parts *p, Suggestions *near, char *list,
+                        size_t size) {
+        char base[EVENT_NAME_MAX + 1];
+        pfm_event_info_t event = { .size = sizeof(event) };
+        size_t length = 0;
+        int index;
+
+        (void) snprintf(base, sizeof(base), "%.*s", (int) p->base, p->string);
+        index = pfm->find_event(base);
+        if (index < 0 || pfm->get_event_info(index, PFM_OS_PERF_EVENT_EXT, &event) != PFM_SUCCESS)
+                return;
+        for (int i = 0; i < event.nattrs; i++) {
+                pfm_event_attr_info_t part = { .size = sizeof(part) };
+
+                if (pfm->get_event_attr_info(index, i, PFM_OS_PERF_EVENT_EXT, &part) != PFM_SUCCESS)
+                        continue;
+                if (near)
+                        suggest_offer(near, part.name);
+                if (list && part.type == PFM_ATTR_UMASK && length < size)
+                        length += (size_t) snprintf(list + length, size - length, "%s%s",
+                                                    length > 0 ? ", " : "", part.name);
+        }
+}
+
+/* The part at which reading failed: the shortest beginning of the string that fails alike ends with
+ * it. */
+static const char *find_part(const Pfm *pfm, const Parts *p, int error,
+                             char part[static EVENT_NAME_MAX + 1]) {
+        char beginning[EVENT_NAME_MAX + 1];
+        size_t start = p->base, end = p->base;
+
+        while (p->string[end]) {
+                start = end + 1;
+                end = start + strcspn(p->string + start, ":");
+                (void) snprintf(beginning, sizeof(beginning), "%.*s", (int) end, p->string);
+                if (pfm_encode(pfm, beginning) == error)
+                        break;
+        }
+        (void) snprintf(part, EVENT_NAME_MAX + 1, "%.*s", (int) (end - start), p->string + start);
+        return part;
+}
+
+static int explain_part(const Pfm *pfm, const Parts *p, int error, Refusal *why) {
+        char part[EVENT_NAME_MAX + 1], name[EVENT_NAME_MAX + 1], text[SUGGEST_TEXT_MAX];
+        Suggestions near;
+
+        find_part(pfm, p, error, part);
+        if (error != PFM_ERR_ATTR)
+                return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': '%.64s': %s", p->string,
+                              part, pfm->strerror(error));
+        (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(part, "="), part);
+        near = suggest_begin(name);
+        offer_parts(pfm, p, &near, NULL, 0);
+        return refuse(why, REFUSAL_NO_SUCH_EVENT,
+                      "event '%s': '%.64s' has no unit mask or modifier '%.64s'%s", p->string,
+                      p->event, name, suggest_text(&near, text));
+}
+
+int pfm_explain(const Pfm *pfm, const char *string, int error, Refusal *why) {
+        Parts p = parts_of(string);
+        char masks[256] = "";
+
+        switch (error) {
+        case PFM_ERR_NOMEM:
+                return -ENOMEM;
+        case PFM_ERR_NOTFOUND:
+                return explain_name(pfm, &p, why);
+        case PFM_ERR_ATTR:
+        case PFM_ERR_ATTR_VAL:
+        case PFM_ERR_ATTR_SET:
+                return explain_part(pfm, &p, error, why);
+        case PFM_ERR_UMASK:
+                offer_parts(pfm, &p, NULL, masks, sizeof(masks));
+                return refuse(
+                        why, REFUSAL_INVALID_EVENT,
+                        "event '%s': unit masks are missing or do not go together; there are: %s",
+                        string, masks);
+        default:
+                return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': %s", string,
+                              pfm->strerror(error));
+        }
+}

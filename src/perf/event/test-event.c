@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perf/event/event.h"
+
+#include "perf/event/fake-sysfs.h"
+
+static bool libpfm_is_loaded(void) {
+        g_autofree char *maps = NULL;
+
+        g_assert_true(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
+        return strstr(maps, "/libpfm.so");
+}
+
+static void test_names_of_perf_have_the_kernels_numbers(void) {
+        static const struct {
+                const char *name;
+                uint32_t type;
+                uint64_t config;
+        } events[] = {
+                { "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+                { "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+                { "Cache-Misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES },
+                { "branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS },
+                { "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK },
+                { "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK },
+                { "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+                { "faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+                { "context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES },
+                { "cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES },
+                { "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS },
+                { "dummy", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY },
+                { "L1-dcache-load-misses", PERF_TYPE_HW_CACHE, 0x10000 },
+                { "LLC-stores", PERF_TYPE_HW_CACHE, 0x102 },
+                { "iTLB-load-misses", PERF_TYPE_HW_CACHE, 0x10004 },
+                { "node-prefetches", PERF_TYPE_HW_CACHE, 0x206 },
+                { "perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ", PERF_TYPE_SOFTWARE,
+                  PERF_COUNT_SW_PAGE_FAULTS_MAJ },
+                { "r01c0", PERF_TYPE_RAW, 0x1c0 },
+        };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                _cleanup_(event_done) Event e = parse(&m, events[i].name);
+
+                g_assert_cmpuint(e.attr.type, ==, events[i].type);
+                g_assert_cmphex(e.attr.config, ==, events[i].config);
+                g_assert_cmpstr(e.pmu->name, ==,
+                                e.attr.type == PERF_TYPE_SOFTWARE ? "software" : "cpu");
+        }
+        fake_sysfs_done(&m);
+}
+
+static int compare_with_libpfm(void *userdata, const char *name, const char *pmu,
+                               const char *description) {
+        FakeSysfs *m = userdata;
+        g_autofree char *theirs = g_strconcat("perf::", name, NULL);
+        _cleanup_(event_done) Event our = parse(m, name), their = EVENT_NULL;
+
+        if (!strpbrk(name, ":/") && event_parse(&m->pmus, theirs, &their, NULL) == 0)
+                g_assert_cmpmem(&our.attr, sizeof(our.attr), &their.attr, sizeof(their.attr));
+        return 0;
+}
+
+static void test_names_that_libpfm_has_too_mean_the_same(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        g_assert_cmpint(event_list(&m.pmus, "*", compare_with_libpfm, &m), ==, 0);
+        fake_sysfs_done(&m);
+}
+
+static void test_libpfm_is_loaded_for_its_own_names_only(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        static const char *const without[] = { "cycles:u", "page-faults", "mem:0x1000/8:w",
+                                               "cpu/event=1/", "LLC-loads:uk" };
+        Event e;
+
+        event_unload_names();
+        for (size_t i = 0; i < G_N_ELEMENTS(without); i++) {
+                e = parse(&m, without[i]);
+                event_done(&e);
+                g_assert_false(libpfm_is_loaded());
+        }
+        for (int round = 0; round < 3; round++) {
+                e = parse(&m, "perf::PERF_COUNT_SW_CPU_CLOCK");
+                event_done(&e);
+                g_assert_true(libpfm_is_loaded());
+                event_unload_names();
+                g_assert_false(libpfm_is_loaded());
+        }
+        fake_sysfs_done(&m);
+}
+
+static void test_modifiers_say_where_to_count(void) {
+        enum {
+                USER = 1,
+                KERNEL = 2,
+                HV = 4,
+                GUEST = 8,
+                HOST = 16,
+                IDLE = 32,
+        };
+        static const struct {
+                const char *event;
+                unsigned excluded, precise;
+                bool user_only;
+        } events[] = {
+                { "cycles", 0, 0, false },
+                { "cycles:u", KERNEL | HV, 0, true },
+                { "cycles:k", USER | HV, 0, false },
+                { "cycles:h", USER | KERNEL, 0, false },
+                { "cycles:uk", HV, 0, false },
+                { "cycles:u:k", HV, 0, false },
+                { "cycles:ukh", 0, 0, false },
+                { "cycles:G", HOST, 0, false },
+                { "cycles:uH", KERNEL | HV | GUEST, 0, true },
+                { "cycles:GH", 0, 0, false },
+                { "cycles:I", IDLE, 0, false },
+                { "cycles:upp", KERNEL | HV | GUEST, 2, true },
+                { "cycles:pppH", GUEST, 3, false },
+                { "cpu/event=0x76/", 0, 0, false },
+                { "cpu/event=0x76/u", KERNEL | HV, 0, true },
+                { "cpu/event=0x76/:uk", HV, 0, false },
+                { "perf::CYCLES", 0, 0, false },
+                { "perf::CYCLES:u", KERNEL | HV, 0, true },
+                { "perf::CYCLES:uk", HV, 0, false },
+                { "perf::CYCLES:k=1", USER | HV, 0, false },
+                { "perf::CYCLES:mh", GUEST, 0, false },
+                { "perf::CYCLES:precise=1", 0, 1, false },
+                { "r76:u", KERNEL | HV, 0, true },
+        };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                _cleanup_(event_done) Event e = parse(&m, events[i].event);
+                unsigned excluded =
+                        (e.attr.exclude_user ? USER : 0) | (e.attr.exclude_kernel ? KERNEL : 0) |
+                        (e.attr.exclude_hv ? HV : 0) | (e.attr.exclude_guest ? GUEST : 0) |
+                        (e.attr.exclude_host ? HOST : 0) | (e.attr.exclude_idle ? IDLE : 0);
+
+                g_test_message("%s", e.name);
+                g_assert_cmphex(excluded, ==, events[i].excluded);
+                g_assert_cmpuint(e.attr.precise_ip, ==, events[i].precise);
+                g_assert_true(event_is_user_only(&e) == events[i].user_only);
+        }
+        fake_sysfs_done(&m);
+}
+
+static void test_software_events_open_on_this_kernel(void) {
+        static const char *const events[] = {
+                "cpu-clock",
+                "task-clock:u",
+                "page-faults",
+                "faults:k",
+                "context-switches",
+                "cs:uk",
+                "migrations",
+                "minor-faults",
+                "major-faults",
+                "alignment-faults",
+                "dummy",
+                "emulation-faults:u",
+                "dummy:ppp",
+                "software/config=2/u",
+                "perf::PERF_COUNT_SW_CPU_CLOCK:u",
+                "perf::page-faults",
+        };
+        FakeSysfs m = fake_sysfs_of(NULL);
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                _cleanup_(event_done) Event e = parse(&m, events[i]);
+                _cleanup_close_ int fd = open_event(&e, false, -1);
+
+                g_assert_cmpstr(e.pmu->name, ==, "software");
+                if (fd < 0)
+                        g_test_skip("CPU-wide events are not for this user");
+        }
+        fake_sysfs_done(&m);
+}
+
+static void test_names_without_a_core_pmu_say_so(void) {
+        static const char *const events[] = { "cycles", "cache-misses:u", "LLC-loads", "r003c",
+                                              "perf::PERF_COUNT_HW_INSTRUCTIONS" };
+        FakeSysfs m = fake_sysfs_of(fixture_empty());
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
+                assert_refused(&m, events[i], REFUSAL_NO_SUCH_EVENT, "no core PMU|task-clock");
+        fake_sysfs_done(&m);
+}
+
+static void test_names_of_another_cpu_say_so(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        Refusal why;
+        Event e;
+        unsigned others = 0;
+
+        /* this machine's CPU may be one of them, not both */
+        if (event_parse(&m.pmus, "skl::UOPS_RETIRED:ALL", &e, &why) == 0)
+                event_done(&e);
+        else
+                others += strstr(why.text, "this machine's CPU is not") != NULL;
+        if (event_parse(&m.pmus, "amd64_k8_revb::DATA_CACHE_ACCESSES", &e, &why) == 0)
+                event_done(&e);
+        else
+                others += strstr(why.text, "this machine's CPU is not") != NULL;
+#if defined(__x86_64__)
+        g_assert_cmpuint(others, >=, 1);
+#else
+        g_assert_cmpuint(others, ==, 0); /* libpfm4 does not have them there at all */
+#endif
+        fake_sysfs_done(&m);
+}
+
+static void test_names_that_are_not_known_say_what_is_near(void) {
+        static const struct {
+                const char *event, *words;
+        } events[] = {
+                { "cyclse", "'cyclse'|near to it: cycles" },
+                { "page-fualts:u", "'page-fualts'|page-faults" },
+                { "task_clock", "task-clock" },
+                { "perf::CYCLSE", "'CYCLSE'|CYCLES" },
+                { "perf::CYCLES:presice=1", "'presice'|precise" },
+                { "prf::CYCLES", "no PMU 'prf'|perf" },
+                { "::cycles", "no PMU ''" },
+                { "qqqqqqqqqqqqqqqqqqqq", "'qqqqqqqqqqqqqqqqqqqq'" },
+        };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
+                assert_refused(&m, events[i].event, REFUSAL_NO_SUCH_EVENT, events[i].words);
+        fake_sysfs_done(&m);
+}
+
+static void test_what_is_no_part_of_an_event_is_refused(void) {
+        static const char *const events[] = {
+                "perf::CYCLES:period=1000", "perf::CYCLES:freq=10", "perf::CYCLES:pinned",
+                "perf::CYCLES:excl",        "perf::CYCLES:cpu=0",   "perf::CYCLES:u:pinned=1",
+        };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
+                assert_refused(&m, events[i], REFUSAL_INVALID_EVENT, "no part of an event");
+        assert_refused(&m, "dummy:pinned", REFUSAL_INVALID_EVENT, "'dummy'|modifiers");
+        fake_sysfs_done(&m);
+}
+
+static void test_strings_that_are_no_names_are_refused(void) {
+        g_autofree char *longest = g_strnfill(EVENT_NAME_MAX, 'a');
+        g_autofree char *longer = g_strnfill(EVENT_NAME_MAX + 1, 'a');
+        g_autofree char *colons = g_strnfill(EVENT_NAME_MAX, ':');
+        g_autofree char *term = g_strdup_printf("cpu/%.*s/", (int) EVENT_NAME_MAX - 5, longest);
+        g_autofree char *commas = g_strdup_printf("cpu/%0*d/", 100, 0);
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+
+        assert_refused(&m, "", REFUSAL_INVALID_EVENT, "without a name");
+        assert_refused(&m, longer, REFUSAL_INVALID_EVENT, "longer than 512");
+        assert_refused(&m, "page faults", REFUSAL_INVALID_EVENT, "blanks");
+        assert_refused(&m, "page-faults\n", REFUSAL_INVALID_EVENT, "'page-faults'");
+        assert_refused(&m, "page-f\xc3\xa4ults", REFUSAL_INVALID_EVENT, "'page-f'");
+        assert_refused(&m, longest, REFUSAL_NO_SUCH_EVENT, "this CPU's");
+        assert_refused(&m, term, REFUSAL_NO_SUCH_EVENT, "no event or term");
+        assert_refused(&m, colons, REFUSAL_NO_SUCH_EVENT, "no PMU");
+        memset(commas + 4, ',', strlen(commas) - 5);
+        assert_refused(&m, commas, REFUSAL_INVALID_EVENT, "more than 64 terms");
+        fake_sysfs_done(&m);
+}
+
+/* What an event may set; all else has to be 0. */
+static void assert_clean(const Event *e) {
+        struct perf_event_attr allowed = {
+                .size = sizeof(allowed),
+                .type = e->attr.type,
+                .config = e->attr.config,
+                .config1 = e->attr.config1,
+                .config2 = e->attr.config2,
+                .bp_type = e->attr.bp_type,
+                .exclude_user = e->attr.exclude_user,
+                .exclude_kernel = e->attr.exclude_kernel,
+                .exclude_hv = e->attr.exclude_hv,
+                .exclude_idle = e->attr.exclude_idle,
+                .exclude_host = e->attr.exclude_host,
+                .exclude_guest = e->attr.exclude_guest,
+                .precise_ip = e->attr.precise_ip,
+        };
+
+        g_assert_cmpmem(&e->attr, sizeof(e->attr), &allowed, sizeof(allowed));
+}
+
+/* Puts letters and whole pieces of events in and takes some out. */
+static void garble(GString *string) {
+        static const char *const pieces[] = { ":",      "::",  "/",       ",",    "=",
+                                              "0x",     "u",   "mem:",    "cpu/", "perf::",
+                                              "event=", "ppp", "config2=" };
+        gint n = g_test_rand_int_range(1, 5);
+
+        for (gint i = 0; i < n; i++) {
+                gint at = g_test_rand_int_range(0, (gint) string->len + 1);
+
+                if (g_test_rand_bit() && string->len > 0)
+                        g_string_erase(string, MIN(at, (gint) string->len - 1), 1);
+                else if (g_test_rand_bit())
+                        g_string_insert(string, at,
+                                        pieces[g_test_rand_int_range(0, G_N_ELEMENTS(pieces))]);
+                else
+                        g_string_insert_c(string, at, (gchar) g_test_rand_int_range(1, 127));
+        }
+}
+
+static void test_any_string_is_an_event_or_a_refusal_with_words(void) {
+        static const char *const seeds[] = {
+                "cycles:u",
+                "page-faults:ukhp",
+                "mem:0x7fff0000/8:rw:u",
+                "msr/tsc/",
+                "cpu/event=0x3c,umask=0x1,edge/upp",
+                "perf::PERF_COUNT_SW_CPU_CLOCK:u=1:k=0",
+                "L1-dcache-load-misses:u",
+                "amd_iommu_0/mem_pass_pretrans,devid=8/",
+                "skl::UOPS_RETIRED:ALL:c=1:i",
+                "r003c:u",
+                "RETIRED_INSTRUCTIONS:c=1:mg",
+        };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        unsigned before = count_descriptors(), events = 0;
+
+        for (int i = 0; i < 20000; i++) {
+                g_autoptr(GString) string =
+                        g_string_new(seeds[g_test_rand_int_range(0, G_N_ELEMENTS(seeds))]);
+                _cleanup_(event_done) Event e = EVENT_NULL;
+                Refusal why = REFUSAL_NULL;
+                int r;
+
+                garble(string);
+                r = event_parse(&m.pmus, string->str, &e, &why);
+                if (r == 0) {
+                        assert_clean(&e);
+                        g_assert_nonnull(e.pmu);
+                        events++;
+                } else {
+                        g_assert_cmpint(r, >, 0);
+                        g_assert_cmpint(why.code, ==, r);
+                        g_assert_cmpstr(why.text, !=, "");
+                }
+        }
+        g_assert_cmpuint(events, >, 100);
+        g_assert_cmpuint(count_descriptors(), ==, before);
+        fake_sysfs_done(&m);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/event/names-of-perf-have-the-kernels-numbers",
+                        test_names_of_perf_have_the_kernels_numbers);
+        g_test_add_func("/event/names-that-libpfm-has-too-mean-the-same",
+                        test_names_that_libpfm_has_too_mean_the_same);
+        g_test_add_func("/event/libpfm-is-loaded-for-its-own-names-only",
+                        test_libpfm_is_loaded_for_its_own_names_only);
+        g_test_add_func("/event/modifiers-say-where-to-count", test_modifiers_say_where_to_count);
+        g_test_add_func("/event/software-events-open-on-this-kernel",
+                        test_software_events_open_on_this_kernel);
+        g_test_add_func("/event/names-without-a-core-pmu-say-so",
+                        test_names_without_a_core_pmu_say_so);
+        g_test_add_func("/event/names-of-another-cpu-say-so", test_names_of_another_cpu_say_so);
+        g_test_add_func("/event/names-that-are-not-known-say-what-is-near",
+                        test_names_that_are_not_known_say_what_is_near);
+        g_test_add_func("/event/what-is-no-part-of-an-event-is-refused",
+                        test_what_is_no_part_of_an_event_is_refused);
+        g_test_add_func("/event/strings-that-are-no-names-are-refused",
+                        test_strings_that_are_no_names_are_refused);
+        g_test_add_func("/event/any-string-is-an-event-or-a-refusal-with-words",
+                        test_any_string_is_an_event_or_a_refusal_with_words);
+        return g_test_run();
+}

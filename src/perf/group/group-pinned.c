@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Pinned events that find no counter. The kernel drops them for good and tells nobody (kernels
+ * before 6.13 do not even wake who polls): somebody has to look, and to enable them again.
+ */
+
+#include <time.h>
+
+#include "perf/group/group-part.h"
+
+bool group_part_is_dropped(const Group *g, size_t part) {
+        uint64_t data[3];
+
+        return g->pinned && g->wanted && !g->yielded && group_part_is_open(g, part) &&
+               !group_part_is_pending(g, part) &&
+               read(group_slot(g, part, 0)->fd, data, sizeof(data)) == 0;
+}
+
+bool group_is_dropped(const Group *g) {
+        if (!g->pinned)
+                return false;
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (group_part_is_dropped(g, part))
+                        return true;
+        return false;
+}
+
+static uint64_t monotonic_nsec(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
+}
+
+/* A thread's time is that in which it ran, which nobody measured here: so this is the most that it
+ * can have been. */
+static void part_add_missed(const Group *g, size_t part, uint64_t nsec) {
+        for (size_t event = 0; event < g->n_events; event++)
+                group_slot(g, part, event)->base.enabled += nsec;
+}
+
+static bool part_revive(const Group *g, size_t part, uint64_t now) {
+        GroupPart *p = &g->parts[part];
+        bool was = p->dropped_nsec != 0;
+
+        if (group_part_is_dropped(g, part)) {
+                if (!was)
+                        p->dropped_nsec = now;
+                group_part_ioctl(g, part, PERF_EVENT_IOC_ENABLE);
+                if (group_part_is_dropped(g, part))
+                        return !was;
+        }
+        if (p->dropped_nsec != 0) {
+                part_add_missed(g, part, MAX(now - p->dropped_nsec, UINT64_C(1)));
+                p->dropped_nsec = 0;
+        }
+        return was;
+}
+
+bool group_revive(Group *g) {
+        bool changed = false;
+        uint64_t now;
+
+        if (!g->pinned)
+                return false;
+        now = monotonic_nsec();
+        for (size_t part = 0; part < g->n_parts; part++)
+                changed |= part_revive(g, part, now);
+        return changed;
+}

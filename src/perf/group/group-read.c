@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perf/group/group-part.h"
+
+/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped,
+ * which had counted what it said last. */
+static bool slot_read(GroupSlot *s, Reading *ret) {
+        struct {
+                uint64_t value, enabled, running;
+        } data;
+        bool said = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
+
+        if (said)
+                s->seen = (Reading){ data.value, data.enabled, data.running };
+        *ret = s->seen;
+        return said;
+}
+
+void group_reset(Group *g, size_t event) {
+        g->past[event] = READING_NULL;
+        for (size_t part = 0; part < g->n_parts; part++) {
+                GroupSlot *s = group_slot(g, part, event);
+                Reading now;
+
+                (void) slot_read(s, &now);
+                s->base = READING_NULL;
+                reading_subtract(&s->base, &now);
+        }
+}
+
+void group_fold_part(Group *g, size_t part) {
+        for (size_t event = 0; event < g->n_events; event++) {
+                GroupSlot *s = group_slot(g, part, event);
+                Reading now;
+
+                (void) slot_read(s, &now);
+                reading_add(&s->base, &now);
+        }
+        group_close_part(g, part);
+}
+
+/* Base and descriptor together. False when what a descriptor should have counted cannot be had. */
+static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
+        GroupSlot *s = group_slot(g, part, event);
+        bool complete = slot_read(s, ret) || g->parts[part].ended;
+
+        if (event > 0 && group_part_is_dropped(g, part))
+                complete = false;
+        reading_add(ret, &s->base);
+        return complete;
+}
+
+void group_read_part(const Group *g, size_t event, size_t part, Reading *ret,
+                     Quality *ret_quality) {
+        bool complete = group_read_slot(g, part, event, ret);
+
+        *ret_quality = complete && !g->yielded ? reading_quality(ret) : QUALITY_UNMEASURED;
+}
+
+void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality) {
+        Quality worst = QUALITY_EXACT;
+
+        *ret = g->past[event];
+        if (ret->enabled > 0)
+                worst = reading_quality(ret);
+        for (size_t part = 0; part < g->n_parts; part++) {
+                Reading reading;
+
+                if (!group_read_slot(g, part, event, &reading))
+                        worst = QUALITY_UNMEASURED;
+                else if (reading.enabled > 0) /* else: a thread that has not run since the start */
+                        worst = MAX(worst, reading_quality(&reading));
+                reading_add(ret, &reading);
+        }
+        *ret_quality = ret->enabled == 0 || g->yielded ? QUALITY_UNMEASURED : worst;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-save.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "perf/group/group-part.h"
+#include "perf/process/process.h"
+
+/* As it is written. */
+typedef struct SavedPart {
+        int32_t cpu, tid;
+        uint32_t target, flags;
+        uint64_t dropped_nsec;
+} SavedPart;
+
+enum {
+        PART_OPEN = 1 << 0, /* all its events are */
+        PART_ENDED = 1 << 1,
+        PART_FLAGS = PART_OPEN | PART_ENDED,
+};
+
+/* Who has to accept a target. */
+typedef enum SavedPending {
+        PENDING_NOBODY,
+        PENDING_GROUP,
+        PENDING_CALLER, /* who will not come back: the target goes */
+        _PENDING_MAX,
+} SavedPending;
+
+static const PackField group_fields[] = {
+        PACK_FIELD(PACK_U32, "scope", Group, scope),
+        PACK_FIELD(PACK_BOOL, "pinned", Group, pinned),
+        PACK_FIELD(PACK_BOOL, "descendants", Group, descendants),
+        PACK_FIELD(PACK_BOOL, "wanted", Group, wanted),
+        PACK_FIELD(PACK_BOOL, "yielded", Group, yielded),
+        PACK_FIELD(PACK_U32, "error", Group, error),
+};
+
+static const PackField event_fields[] = {
+        PACK_FIELD(PACK_STRING, "name", Event, name),
+        PACK_FIELD(PACK_STRING, "unit", Event, unit),
+};
+
+static const PackField target_fields[] = {
+        PACK_FIELD(PACK_U32, "pid", GroupTarget, pid),
+        PACK_FIELD(PACK_BOOL, "descendants", GroupTarget, descendants),
+        PACK_FIELD(PACK_BOOL, "guarded", GroupTarget, guarded),
+        PACK_FIELD(PACK_U32, "uid", GroupTarget, uid),
+        PACK_FIELD(PACK_U32, "gid", GroupTarget, gid),
+};
+
+/* ---- writing ---- */
+
+/* Without the zeros at its end, which is what load_attr() takes the rest for. */
+static void save_attr(const struct perf_event_attr *attr, Pack *p) {
+        const uint8_t *bytes = (const uint8_t *) attr;
+        size_t n = sizeof(*attr);
+
+        while (n > PERF_ATTR_SIZE_VER0 && bytes[n - 1] == 0)
+                n--;
+        pack_bytes(p, "attr", attr, n);
+}
+
+static void save_event(const Event *e, Pack *p) {
+        size_t begin = pack_begin(p, "event");
+        uint64_t scale;
+
+        memcpy(&scale, &e->scale, sizeof(scale));
+        pack_struct_set(p, event_fields, ELEMENTSOF(event_fields), e);
+        pack_u64(p, "scale", scale);
+        pack_string(p, "pmu", e->pmu->name);
+        save_attr(&e->attr, p);
+        pack_end(p, begin);
+}
+
+static void save_target(const Group *g, const GroupTarget *t, Pack *p) {
+        size_t begin = pack_begin(p, "target");
+
+        pack_struct_set(p, target_fields, ELEMENTSOF(target_fields), t);
+        pack_u64(p, "pending",
+                 !t->pending       ? PENDING_NOBODY
+                 : t->pending == g ? PENDING_GROUP
+                                   : PENDING_CALLER);
+        pack_end(p, begin);
+}
+
+static void save_parts(const Group *g, Pack *p) {
+        _cleanup_free_ SavedPart *saved = calloc(MAX(g->n_parts, 1u), sizeof(SavedPart));
+
+        if (!saved) {
+                p->failed = true;
+                return;
+        }
+        for (size_t part = 0; part < g->n_parts; part++) {
+                const GroupPart *from = &g->parts[part];
+
+                saved[part] = (SavedPart){ .cpu = from->cpu,
+                                           .tid = from->tid,
+                                           .target = (uint32_t) from->target,
+                                           .dropped_nsec = from->dropped_nsec };
+                if (group_part_is_open(g, part))
+                        saved[part].flags |= PART_OPEN;
+                if (from->ended)
+                        saved[part].flags |= PART_ENDED;
+        }
+        pack_bytes(p, "parts", saved, g->n_parts * sizeof(SavedPart));
+}
+
+static bool reading_is_null(const Reading *r) {
+        return r->value == 0 && r->enabled == 0 && r->running == 0;
+}
+
+/* Not at all when they are all 0, as of most groups. */
+static void save_readings(const char *key, const Reading *readings, size_t n, Pack *p) {
+        size_t i = 0;
+
+        while (i < n && reading_is_null(&readings[i]))
+                i++;
+        if (i < n)
+                pack_bytes(p, key, readings, n * sizeof(Reading));
+}
+
+/* Those at offset of each slot. */
+static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) {
+        size_t n = g->n_parts * g->n_events;
+        _cleanup_free_ Reading *saved = calloc(MAX(n, 1u), sizeof(Reading));
+
+        if (!saved) {
+                p->failed = true;
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                memcpy(&saved[i], (const char *) &g->slots[i] + offset, sizeof(Reading));
+        save_readings(key, saved, n, p);
+}
+
+void group_save(const Group *g, Pack *p) {
+        pack_struct_set(p, group_fields, ELEMENTSOF(group_fields), g);
+        for (size_t i = 0; i < g->n_events; i++)
+                save_event(&g->events[i], p);
+        for (size_t i = 0; i < g->n_targets; i++)
+                save_target(g, &g->targets[i], p);
+        save_readings("past", g->past, g->n_events, p);
+        save_parts(g, p);
+        save_slots(g, "bases", offsetof(GroupSlot, base), p);
+        /* any other event can be asked again, also when what it counted has ended */
+        if (g->pinned)
+                save_slots(g, "seen", offsetof(GroupSlot, seen), p);
+}
+
+int group_save_descriptors(const Group *g, int **ret, size_t *ret_n) {
+        int *fds = calloc(group_n_descriptors(g) + 1, sizeof(int));
+        size_t n = 0;
+
+        if (!fds)
+                return -ENOMEM;
+        if (g->cgroup >= 0)
+                fds[n++] = g->cgroup;
+        for (size_t i = 0; i < g->n_targets; i++)
+                fds[n++] = g->targets[i].pidfd;
+        for (size_t part = 0; part < g->n_parts; part++)
+                for (size_t event = 0; event < g->n_events && group_part_is_open(g, part); event++)
+                        fds[n++] = group_slot(g, part, event)->fd;
+        *ret = fds;
+        *ret_n = n;
+        return 0;
+}
+
+/* ---- reading ---- */
+
+static size_t count_elements(const Unpack *u, const char *key) {
+        size_t place = 0, n = 0;
+        Unpack element;
+
+        while (unpack_next(u, key, &place, &element))
+                n++;
+        return n;
+}
+
+/* A shorter one was written where the kernel's headers knew fewer fields: 0 is what all those after
+ * them mean by themselves. */
+static int load_attr(const Unpack *u, struct perf_event_attr *ret) {
+        size_t n;
+        const uint8_t *saved = unpack_bytes(u, "attr", &n);
+
+        if (!saved || n < PERF_ATTR_SIZE_VER0)
+                return -EBADMSG;
+        for (size_t i = sizeof(*ret); i < n; i++)
+                if (saved[i] != 0)
+                        return -EBADMSG;
+        memcpy(ret, saved, MIN(n, sizeof(*ret)));
+        ret->size = sizeof(*ret);
+        return 0;
+}
+
+static int load_event(const Unpack *u, const PmuTable *pmus, Event *ret) {
+        _cleanup_(event_done) Event e = EVENT_NULL;
+        const char *pmu = unpack_string(u, "pmu");
+        uint64_t scale = unpack_u64(u, "scale", 0);
+        int r = unpack_struct(u, event_fields, ELEMENTSOF(event_fields), &e);
+
+        if (r == 0)
+                r = load_attr(u, &e.attr);
+        if (r < 0)
+                return r;
+        if (!e.name || !e.unit || !pmu)
+                return -EBADMSG;
+        memcpy(&e.scale, &scale, sizeof(scale));
+        e.pmu = pmu_table_find(pmus, pmu);
+        /* types of loadable PMUs are given anew whenever they are loaded */
+        if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))
+                return -ENODEV;
+        *ret = e;
+        e = EVENT_NULL;
+        return 0;
+}
+
+static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
+        size_t n = count_elements(u, "event"), place = 0;
+        Unpack element;
+
+        if (n == 0)
+                return -EBADMSG;
+        g->events = calloc(n, sizeof(Event));
+        g->past = calloc(n, sizeof(Reading));
+        if (!g->events || !g->past)
+                return -ENOMEM;
+        while (unpack_next(u, "event", &place, &element)) {
+                int r = load_event(&element, pmus, &g->events[g->n_events]);
+
+                if (r < 0)
+                        return r;
+                if (g->events[g->n_events].pmu->closes_to_yield !=
+                    g->events[0].pmu->closes_to_yield)
+                        return -EBADMSG;
+                g->n_events++;
+        }
+        return 0;
+}
+
+static int load_targets(Group *g, const Unpack *u, const void *caller) {
+        size_t n = count_elements(u, "target"), place = 0;
+        Unpack element;
+
+        if ((n > 0 && g->scope != GROUP_PROCESS) || n > UINT32_MAX)
+                return -EBADMSG;
+        g->targets = calloc(MAX(n, 1u), sizeof(GroupTarget));
+        if (!g->targets)
+                return -ENOMEM;
+        while (unpack_next(u, "target", &place, &element)) {
+                GroupTarget *t = &g->targets[g->n_targets];
+                uint64_t pending = unpack_u64(&element, "pending", _PENDING_MAX);
+                int r = unpack_struct(&element, target_fields, ELEMENTSOF(target_fields), t);
+
+                t->pidfd = -1;
+                g->n_targets++;
+                if (r < 0)
+                        return r;
+                if (t->pid <= 0 || pending >= _PENDING_MAX)
+                        return -EBADMSG;
+                t->pending = pending == PENDING_NOBODY  ? NULL
+                             : pending == PENDING_GROUP ? g
+                                                        : caller;
+        }
+        return 0;
+}
+
+static bool part_is_sound(const Group *g, const SavedPart *p) {
+        if (p->flags & ~(uint32_t) PART_FLAGS)
+                return false;
+        if (g->scope == GROUP_PROCESS)
+                return p->cpu == -1 && p->tid > 0 && p->target < g->n_targets;
+        return p->cpu >= 0 && p->cpu < (int) CPUSET_CPUS_MAX && p->tid == -1 && p->target == 0;
+}
+
+/* Opens nothing: ret_open says of each part whether it was. */
+static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
+        size_t size = 0;
+        const char *saved = unpack_bytes(u, "parts", &size);
+        size_t n = size / sizeof(SavedPart);
+
+        if (!saved || size % sizeof(SavedPart) != 0)
+                return -EBADMSG;
+        *ret_open = calloc(MAX(n, 1u), sizeof(bool));
+        if (!*ret_open || group_grow(g, n) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                SavedPart p;
+
+                memcpy(&p, saved + i * sizeof(p), sizeof(p));
+                if (!part_is_sound(g, &p))
+                        return -EBADMSG;
+                group_add_part(g, (GroupPart){ .cpu = p.cpu,
+                                               .tid = p.tid,
+                                               .target = p.target,
+                                               .ended = p.flags & PART_ENDED,
+                                               .dropped_nsec = p.dropped_nsec });
+                (*ret_open)[i] = p.flags & PART_OPEN;
+        }
+        return 0;
+}
+
+/* 0 also when there is none. */
+static int load_readings(const Unpack *u, const char *key, size_t n, const char **ret) {
+        size_t size = 0;
+
+        *ret = unpack_bytes(u, key, &size);
+        return !*ret || size == n * sizeof(Reading) ? 0 : -EBADMSG;
+}
+
+static int load_counts(Group *g, const Unpack *u) {
+        const size_t n = g->n_parts * g->n_events;
+        const char *past, *bases, *seen;
+        int r;
+
+        r = load_readings(u, "past", g->n_events, &past);
+        if (r == 0)
+                r = load_readings(u, "bases", n, &bases);
+        if (r == 0)
+                r = load_readings(u, "seen", n, &seen);
+        if (r < 0)
+                return r;
+        if (past)
+                memcpy(g->past, past, g->n_events * sizeof(Reading));
+        for (size_t i = 0; i < n; i++) {
+                if (bases)
+                        memcpy(&g->slots[i].base, bases + i * sizeof(Reading), sizeof(Reading));
+                if (seen)
+                        memcpy(&g->slots[i].seen, seen + i * sizeof(Reading), sizeof(Reading));
+        }
+        return 0;
+}
+
+/* ---- its descriptors ---- */
+
+static bool is_directory(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_process(int fd) {
+        return process_exists(fd) || errno == ESRCH;
+}
+
+static bool is_event(int fd) {
+        uint64_t id;
+
+        return ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0;
+}
+
+typedef struct Descriptors {
+        int *fds;
+        size_t n, next;
+} Descriptors;
+
+static int take(Descriptors *d, bool (*is_right)(int fd), int *ret) {
+        if (d->next == d->n || d->fds[d->next] < 0 || !is_right(d->fds[d->next]))
+                return -EBADMSG;
+        *ret = TAKE_FD(d->fds[d->next++]);
+        return 0;
+}
+
+static int load_descriptors(Group *g, const bool *open, Descriptors *d) {
+        int r = g->scope == GROUP_CGROUP ? take(d, is_directory, &g->cgroup) : 0;
+
+        for (size_t i = 0; i < g->n_targets && r == 0; i++)
+                r = take(d, is_process, &g->targets[i].pidfd);
+        for (size_t part = 0; part < g->n_parts; part++)
+                for (size_t event = 0; event < g->n_events && open[part] && r == 0; event++)
+                        r = take(d, is_event, &group_slot(g, part, event)->fd);
+        return r < 0 || d->next == d->n ? r : -EBADMSG;
+}
+
+static int load_state(Group *g, const Unpack *u, const PmuTable *pmus, const void *caller,
+                      bool **ret_open) {
+        int r = unpack_struct(u, group_fields, ELEMENTSOF(group_fields), g);
+
+        if (r == 0 && (g->scope >= _GROUP_SCOPE_MAX || g->error < 0))
+                r = -EBADMSG;
+        if (r == 0)
+                r = load_events(g, u, pmus);
+        if (r == 0)
+                r = load_targets(g, u, caller);
+        if (r == 0)
+                r = load_parts(g, u, ret_open);
+        if (r == 0)
+                r = load_counts(g, u);
+        return r;
+}
+
+int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Group **ret) {
+        _cleanup_(group_freep) Group *g = calloc(1, sizeof(Group));
+        _cleanup_free_ bool *open = NULL;
+        Descriptors d = { .fds = fds, .n = n_fds };
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        g->cgroup = -1;
+        r = load_state(g, u, pmus, &d, &open);
+        if (r == 0)
+                r = load_descriptors(g, open, &d);
+        if (r < 0)
+                return r;
+        for (size_t i = g->n_targets; i-- > 0;)
+                if (g->targets[i].pending == &d)
+                        group_detach(g, i);
+        /* what is closed has been so on purpose, what is open only the holds of now know about */
+        g->yielded = g->yielded && group_closes_to_yield(g);
+        *ret = TAKE_PTR(g);
+        return 0;
+}

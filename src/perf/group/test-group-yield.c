@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Groups that give way and go on, over the real kernel.
+ */
+
+#include "perf/group/test-group.h"
+
+/* ---- giving way ---- */
+
+static void test_values_never_fall_back_over_yields(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+        Reading last = READING_NULL;
+
+        for (unsigned round = 1; round <= 20; round++) {
+                Reading yielded, resumed;
+                Quality quality;
+
+                target_write(&s, 0, 10, 0);
+                group_yield(g);
+                target_write(&s, 0, 1000, 0);
+                group_read(g, 0, &yielded, &quality);
+                g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
+                g_assert_cmpuint(yielded.value, ==, 10 * round);
+                g_assert_cmpuint(yielded.enabled, >, last.enabled);
+                g_assert_cmpuint(yielded.running, >, last.running);
+                g_assert_cmpint(group_resume(g, NULL), ==, 0);
+                group_read(g, 0, &resumed, &quality);
+                g_assert_cmpint(quality, ==, QUALITY_EXACT);
+                g_assert_cmpuint(resumed.value, ==, yielded.value);
+                g_assert_cmpuint(resumed.enabled, >=, yielded.enabled);
+                g_assert_cmpuint(resumed.running, >=, yielded.running);
+                last = resumed;
+        }
+}
+
+static void test_yielded_breakpoints_free_their_slots(void) {
+        Group *groups[SLOTS] = {};
+        _cleanup_(group_freep) Group *fifth = NULL;
+
+        if (!has_two_cpus() || !(fifth = group_on_cpus("0-1")))
+                return;
+        for (unsigned i = 0; i < SLOTS; i++) {
+                groups[i] = group_on_cpus("0-1");
+                assert_opens(groups[i]);
+        }
+        g_assert_cmpint(group_open(fifth, NULL), ==, REFUSAL_NO_COUNTER_LEFT);
+        for (unsigned i = 0; i < SLOTS; i++) {
+                group_yield(groups[i]);
+                g_assert_cmpuint(slots_free(0), ==, i + 1);
+                g_assert_cmpuint(slots_free(1), ==, i + 1);
+        }
+        for (unsigned i = 0; i < SLOTS; i++)
+                g_assert_cmpint(group_resume(groups[i], NULL), ==, 0);
+        g_assert_cmpuint(slots_free(0), ==, 0);
+        for (unsigned i = 0; i < SLOTS; i++)
+                group_free(groups[i]);
+}
+
+/* Software events take nothing from anybody, so they stay open and are only disabled. */
+static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
+        Reading before, after;
+        Quality quality;
+        size_t open;
+
+        group_start_on(g, &s);
+        target_write(&s, 0, 1, 0);
+        open = count_descriptors();
+        group_yield(g);
+        g_assert_cmpuint(count_descriptors(), ==, open);
+        group_read(g, 0, &before, &quality);
+        for (int i = 0; i < 10; i++)
+                target_write(&s, 0, 1, 0);
+        group_read(g, 0, &after, &quality);
+        g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
+        g_assert_cmpuint(after.enabled, ==, before.enabled);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 1, 0);
+        group_read(g, 0, &after, &quality);
+        g_assert_cmpint(quality, ==, QUALITY_EXACT);
+        g_assert_cmpuint(after.enabled, >, before.enabled);
+}
+
+static void test_start_and_stop_while_yielded_hold_afterwards(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        group_yield(g);
+        group_stop(g);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 5, 0);
+        group_yield(g);
+        group_start(g);
+        target_write(&s, 0, 5, 0);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 3, 0);
+        assert_exact(g, 3);
+}
+
+static void test_reset_while_yielded_starts_from_0(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        target_write(&s, 0, 5, 0);
+        group_yield(g);
+        group_reset(g, 0);
+        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 4, 0);
+        assert_exact(g, 4);
+}
+
+static void test_failed_resume_keeps_the_error_and_can_be_tried_again(void) {
+        _cleanup_(group_freep) Group *g = group_on_cpus("0");
+        Refusal why = REFUSAL_NULL;
+        int fds[SLOTS];
+
+        if (!g)
+                return;
+        assert_opens(g);
+        group_start(g);
+        write_on_cpu(0, 5);
+        group_yield(g);
+        g_assert_cmpint(g->error, ==, 0);
+        g_assert_cmpuint(slots_take(0, fds, SLOTS), ==, SLOTS);
+        for (int i = 0; i < 2; i++) {
+                g_assert_cmpint(group_resume(g, &why), ==, REFUSAL_NO_COUNTER_LEFT);
+                g_assert_cmpint(g->error, ==, ENOSPC);
+                assert_reads(g, 0, 5, QUALITY_UNMEASURED);
+        }
+        slots_give(fds, 1);
+        g_assert_cmpint(group_resume(g, &why), ==, 0);
+        g_assert_cmpint(g->error, ==, 0);
+        write_on_cpu(0, 6);
+        assert_exact(g, 11);
+        slots_give(fds + 1, SLOTS - 1);
+}
+
+/* Who yields is in order, whatever it was before. */
+static void test_yield_takes_the_error_away(void) {
+        _cleanup_(group_freep) Group *g = group_on_cpus("0");
+        int fds[SLOTS];
+
+        if (!g)
+                return;
+        assert_opens(g);
+        group_yield(g);
+        g_assert_cmpuint(slots_take(0, fds, SLOTS), ==, SLOTS);
+        g_assert_cmpint(group_resume(g, NULL), ==, REFUSAL_NO_COUNTER_LEFT);
+        group_yield(g);
+        g_assert_cmpint(g->error, ==, 0);
+        g_assert_true(g->yielded);
+        slots_give(fds, SLOTS);
+}
+
+/* ---- threads that come and go meanwhile ---- */
+
+static void test_threads_born_while_yielded_are_counted_afterwards(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        group_yield(g);
+        target_add_thread(&s, 0, 1);
+        target_add_thread(&s, 1, 2);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_add_thread(&s, 2, 3);
+        target_write(&s, 0, 1, 0);
+        target_write(&s, 1, 10, 0);
+        target_write(&s, 2, 100, 0);
+        target_write(&s, 3, 1000, 0);
+        assert_exact(g, 1111);
+}
+
+static void test_thread_that_ended_while_yielded_keeps_its_value(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+
+        target_add_thread(&s, 0, 1);
+        g = group_on(&s, 1);
+        target_write(&s, 1, 30, 0);
+        group_yield(g);
+        target_end_thread(&s, 1);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 4, 0);
+        assert_exact(g, 34);
+}
+
+static void test_target_that_ended_while_yielded_keeps_its_value(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        target_write(&s, 0, 9, 0);
+        group_yield(g);
+        target_end(&s);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        assert_exact(g, 9);
+}
+
+/* Its main thread is a zombie then, and a part that cannot be opened. */
+static void test_process_lives_on_without_its_main_thread(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+
+        target_add_thread(&s, 0, 1);
+        g = group_on(&s, 1);
+        target_write(&s, 0, 5, 0);
+        target_end_thread(&s, 0);
+        target_write(&s, 1, 6, 0);
+        assert_exact(g, 11);
+        group_yield(g);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 1, 7, 0);
+        assert_exact(g, 18);
+}
+
+static void test_process_with_the_number_of_an_ended_target_is_left_alone(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+        Target other;
+
+        target_write(&s, 0, 9, 0);
+        group_yield(g);
+        target_end(&s);
+        if (!target_start_as(&other, s.pid)) {
+                g_test_skip("this user may not choose a process number");
+                return;
+        }
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&other, 0, 1000, 0);
+        assert_exact(g, 9);
+        target_end(&other);
+}
+
+static void test_process_with_the_number_of_an_ended_thread_is_left_alone(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+        Target other;
+
+        target_add_thread(&s, 0, 1);
+        g = group_on(&s, 1);
+        target_write(&s, 1, 9, 0);
+        group_yield(g);
+        target_end_thread(&s, 1);
+        if (!target_start_as(&other, s.tids[1])) {
+                g_test_skip("this user may not choose a process number");
+                target_end(&s);
+                return;
+        }
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&other, 0, 1000, 0);
+        target_write(&s, 0, 1, 0);
+        assert_exact(g, 10);
+        target_end(&other);
+}
+
+static void test_several_targets_add_up(void) {
+        _cleanup_(target_done) Target a = target_new();
+        _cleanup_(target_done) Target b = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+        add_subject(g, &a);
+        add_subject(g, &b);
+        assert_opens(g);
+        group_start(g);
+        target_write(&a, 0, 1, 0);
+        target_write(&b, 0, 10, 0);
+        group_yield(g);
+        target_add_thread(&b, 0, 1);
+        target_end(&a);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&b, 0, 100, 0);
+        target_write(&b, 1, 1000, 0);
+        assert_exact(g, 1111);
+}
+
+int main(int argc, char **argv) {
+        static const GroupTest tests[] = {
+                { "values-never-fall-back-over-yields", test_values_never_fall_back_over_yields },
+                { "yielded-breakpoints-free-their-slots",
+                  test_yielded_breakpoints_free_their_slots },
+                { "yielded-software-event-stays-open-and-counts-nothing",
+                  test_yielded_software_event_stays_open_and_counts_nothing },
+                { "start-and-stop-while-yielded-hold-afterwards",
+                  test_start_and_stop_while_yielded_hold_afterwards },
+                { "reset-while-yielded-starts-from-0", test_reset_while_yielded_starts_from_0 },
+                { "failed-resume-keeps-the-error-and-can-be-tried-again",
+                  test_failed_resume_keeps_the_error_and_can_be_tried_again },
+                { "yield-takes-the-error-away", test_yield_takes_the_error_away },
+                { "threads-born-while-yielded-are-counted-afterwards",
+                  test_threads_born_while_yielded_are_counted_afterwards },
+                { "thread-that-ended-while-yielded-keeps-its-value",
+                  test_thread_that_ended_while_yielded_keeps_its_value },
+                { "target-that-ended-while-yielded-keeps-its-value",
+                  test_target_that_ended_while_yielded_keeps_its_value },
+                { "process-lives-on-without-its-main-thread",
+                  test_process_lives_on_without_its_main_thread },
+                { "process-with-the-number-of-an-ended-target-is-left-alone",
+                  test_process_with_the_number_of_an_ended_target_is_left_alone },
+                { "process-with-the-number-of-an-ended-thread-is-left-alone",
+                  test_process_with_the_number_of_an_ended_thread_is_left_alone },
+                { "several-targets-add-up", test_several_targets_add_up },
+        };
+
+        return group_tests_run(argc, argv, "/group-yield/", tests, G_N_ELEMENTS(tests));
+}

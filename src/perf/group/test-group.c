@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Groups over the real kernel: what they count, and what they open.
+ */
+
+#include "test-group.h"
+
+/* ---- counting ---- */
+
+static void test_counts_between_start_and_stop(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+        add_subject(g, &s);
+        assert_opens(g);
+        target_write(&s, 0, 10, 0);
+        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        group_start(g);
+        target_write(&s, 0, 300, 0);
+        assert_exact(g, 300);
+        group_stop(g);
+        target_write(&s, 0, 5000, 0);
+        assert_exact(g, 300);
+        group_start(g);
+        target_write(&s, 0, 1, 0);
+        assert_exact(g, 301);
+}
+
+static void test_siblings_are_gated_by_their_leader(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
+
+        add_subject(g, &s);
+        assert_opens(g);
+        for (unsigned word = 0; word < 3; word++)
+                target_write(&s, 0, 7, word);
+        group_start(g);
+        for (unsigned word = 0; word < 3; word++)
+                target_write(&s, 0, 10 + word, word);
+        group_stop(g);
+        for (unsigned word = 0; word < 3; word++)
+                target_write(&s, 0, 7, word);
+        for (unsigned word = 0; word < 3; word++)
+                assert_reads(g, word, 10 + word, QUALITY_EXACT);
+}
+
+static void test_ways_of_yielding_are_not_mixed(void) {
+        Event *events = g_malloc0_n(2, sizeof(Event));
+        g_autofree char *word = word_event(0);
+        Refusal why = REFUSAL_NULL;
+        Group *g = NULL;
+
+        events[0] = parse(&machine, word);
+        events[1] = parse(&machine, "page-faults");
+        g_assert_cmpint(group_new(GROUP_PROCESS, events, 2, &g, &why), ==, REFUSAL_INVALID_EVENT);
+        g_assert_null(g);
+        g_assert_nonnull(strstr(why.text, "page-faults"));
+        g_assert_nonnull(strstr(why.text, "breakpoint"));
+}
+
+static void test_threads_born_later_are_counted_and_children_are_not(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        target_add_thread(&s, 0, 1);
+        target_add_thread(&s, 1, 2);
+        target_write(&s, 0, 1, 0);
+        target_write(&s, 1, 10, 0);
+        target_write(&s, 2, 100, 0);
+        target_fork(&s, 1000, 0);
+        assert_exact(g, 111);
+        target_end_thread(&s, 2);
+        assert_exact(g, 111);
+}
+
+static void test_descendants_are_counted_when_asked_for(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+        g->descendants = true;
+        group_start_on(g, &s);
+        target_fork(&s, 1000, 0);
+        target_write(&s, 0, 1, 0);
+        assert_exact(g, 1001);
+}
+
+/* A pinned event that was inherited would starve in the children and say nothing. */
+static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+
+        target_add_thread(&s, 0, 1);
+        g = group_of(GROUP_PROCESS, 1, NULL);
+        g->pinned = true;
+        group_start_on(g, &s);
+        target_add_thread(&s, 0, 2);
+        target_write(&s, 0, 1, 0);
+        target_write(&s, 1, 10, 0);
+        target_write(&s, 2, 100, 0);
+        assert_exact(g, 11);
+
+        group_yield(g);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 2, 100, 0);
+        target_write(&s, 1, 1000, 0);
+        assert_exact(g, 1011);
+}
+
+/* Also a thread that has never run since: it has nothing to measure. */
+static void test_idle_thread_does_not_spoil_the_quality(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+
+        target_add_thread(&s, 0, 1);
+        g = group_on(&s, 1);
+        target_write(&s, 0, 5, 0);
+        assert_exact(g, 5);
+        group_yield(g);
+        target_end_thread(&s, 1);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        target_write(&s, 0, 5, 0);
+        assert_exact(g, 10);
+}
+
+static void test_reset_starts_from_0(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 2);
+        Reading reading;
+        Quality quality;
+
+        target_write(&s, 0, 5, 0);
+        target_write(&s, 0, 6, 1);
+        group_stop(g);
+        group_reset(g, 0);
+        group_read(g, 0, &reading, &quality);
+        g_assert_cmpuint(reading.value, ==, 0);
+        g_assert_cmpuint(reading.enabled, ==, 0);
+        g_assert_cmpuint(reading.running, ==, 0);
+        assert_reads(g, 1, 6, QUALITY_EXACT);
+        group_start(g);
+        target_write(&s, 0, 7, 0);
+        assert_reads(g, 0, 7, QUALITY_EXACT);
+}
+
+static void test_target_that_ends_keeps_its_value(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+
+        target_write(&s, 0, 77, 0);
+        target_end(&s);
+        assert_exact(g, 77);
+        group_yield(g);
+        assert_reads(g, 0, 77, QUALITY_UNMEASURED);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        assert_exact(g, 77);
+}
+
+/* The kernel answers the end of file for a pinned event that it has dropped. */
+static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_close_ int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        target_add_thread(&s, 0, 1);
+        g = group_on(&s, 1);
+        target_write(&s, 0, 5, 0);
+        target_write(&s, 1, 5, 0);
+        assert_exact(g, 10);
+        g_assert_cmpint(dup2(nothing, g->slots[1].fd), ==, g->slots[1].fd);
+        assert_reads(g, 0, 10, QUALITY_UNMEASURED);
+}
+
+/* ---- opening ---- */
+
+static void test_failed_opening_leaves_all_as_before(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        Refusal why = REFUSAL_NULL;
+        unsigned before;
+        int fds[SLOTS];
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        g_assert_cmpuint(slots_take(1, fds, SLOTS), ==, SLOTS);
+        before = count_descriptors();
+        g_assert_cmpint(group_open(g, &why), ==, REFUSAL_NO_COUNTER_LEFT);
+        g_assert_nonnull(strstr(why.text, "CPU 1"));
+        g_assert_cmpuint(count_descriptors(), ==, before);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        slots_give(fds, SLOTS);
+        assert_opens(g);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS - 1);
+}
+
+static void test_freed_group_has_left_nothing_open(void) {
+        _cleanup_(target_done) Target s = target_new();
+        unsigned before;
+        Group *g;
+
+        target_add_thread(&s, 0, 1);
+        before = count_descriptors();
+        g = group_on(&s, 3);
+        g_assert_cmpuint(count_descriptors(), ==, before + group_n_descriptors(g));
+        group_free(g);
+        g_assert_cmpuint(count_descriptors(), ==, before);
+}
+
+static void test_cpu_that_is_offline_is_not_opened(void) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL, online = CPUSET_NULL;
+        _cleanup_(group_freep) Group *g = group_on_cpus("0");
+
+        if (!g)
+                return;
+        cpus = cpus_of("4000-4001");
+        g_assert_cmpint(group_add_cpus(g, &cpus, &online), ==, 0);
+        g_assert_cmpuint(g->n_parts, ==, 3);
+        assert_opens(g);
+        group_start(g);
+        write_on_cpu(0, 9);
+        assert_exact(g, 9);
+}
+
+static void test_no_cpus_are_no_parts(void) {
+        _cleanup_(cpuset_done) CpuSet none = CPUSET_NULL;
+        _cleanup_(group_freep) Group *g = group_of(GROUP_CPU, 1, NULL);
+
+        for (int i = 0; i < 3; i++)
+                g_assert_cmpint(group_add_cpus(g, &none, &machine.pmus.online), ==, 0);
+        assert_opens(g);
+        group_start(g);
+        group_yield(g);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+}
+
+static void test_cpu_that_leaves_keeps_its_value(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        assert_opens(g);
+        group_start(g);
+        write_on_cpu(0, 5);
+        write_on_cpu(1, 60);
+        group_cpu_leave(g, 1);
+        g_assert_cmpuint(slots_free(1), ==, SLOTS);
+        write_on_cpu(1, 1000);
+        assert_exact(g, 65);
+        g_assert_cmpint(group_cpu_join(g, 1, NULL), ==, 0);
+        write_on_cpu(1, 700);
+        assert_exact(g, 765);
+}
+
+static void test_many_start_at_once(void) {
+        _cleanup_(target_done) Target s = target_new();
+        Group *groups[32];
+
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
+                add_subject(groups[i], &s);
+                assert_opens(groups[i]);
+        }
+        groups_start(groups, G_N_ELEMENTS(groups));
+        target_write(&s, 0, 1, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                Reading reading;
+                Quality quality;
+
+                group_read(groups[i], 0, &reading, &quality);
+                g_assert_cmpuint(reading.enabled, >, 0);
+                g_assert_cmpstr(quality_name(quality), ==, quality_name(QUALITY_EXACT));
+                group_free(groups[i]);
+        }
+}
+
+int main(int argc, char **argv) {
+        static const GroupTest tests[] = {
+                { "counts-between-start-and-stop", test_counts_between_start_and_stop },
+                { "many-start-at-once", test_many_start_at_once },
+                { "siblings-are-gated-by-their-leader", test_siblings_are_gated_by_their_leader },
+                { "ways-of-yielding-are-not-mixed", test_ways_of_yielding_are_not_mixed },
+                { "threads-born-later-are-counted-and-children-are-not",
+                  test_threads_born_later_are_counted_and_children_are_not },
+                { "descendants-are-counted-when-asked-for",
+                  test_descendants_are_counted_when_asked_for },
+                { "pinned-counts-the-threads-that-it-was-opened-on",
+                  test_pinned_counts_the_threads_that_it_was_opened_on },
+                { "idle-thread-does-not-spoil-the-quality",
+                  test_idle_thread_does_not_spoil_the_quality },
+                { "reset-starts-from-0", test_reset_starts_from_0 },
+                { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
+                { "event-that-cannot-be-read-makes-all-unmeasured",
+                  test_event_that_cannot_be_read_makes_all_unmeasured },
+                { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },
+                { "freed-group-has-left-nothing-open", test_freed_group_has_left_nothing_open },
+                { "cpu-that-is-offline-is-not-opened", test_cpu_that_is_offline_is_not_opened },
+                { "no-cpus-are-no-parts", test_no_cpus_are_no_parts },
+                { "cpu-that-leaves-keeps-its-value", test_cpu_that_leaves_keeps_its_value },
+        };
+
+        return group_tests_run(argc, argv, "/group/", tests, G_N_ELEMENTS(tests));
+}

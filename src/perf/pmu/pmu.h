@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The PMUs of this machine, as the kernel lists them under /sys/bus/event_source/devices
+ * (Documentation/ABI/testing/sysfs-bus-event_source-devices).
+ */
+
+#include <linux/perf_event.h>
+#include <stdio.h>
+
+#include "core/cpuset.h"
+#include "perf/pmu/cpu-generation.h"
+
+typedef struct Pmu Pmu;
+typedef struct PmuTable PmuTable;
+
+typedef enum PmuKind {
+        PMU_CORE,       /* the CPUs' own counters: cpu, cpu_core, cpu_atom, armv8_pmuv3_0, ... */
+        PMU_SOFTWARE,   /* counted by the kernel, never scarce */
+        PMU_BREAKPOINT, /* debug registers; a slot is taken from open to close, enabled or not */
+        PMU_TRACEPOINT, /* tracepoint, kprobe, uprobe */
+        PMU_UNCORE,     /* units shared by several CPUs: has a cpumask in sysfs */
+        PMU_OTHER,      /* msr, power, ... */
+        _PMU_KIND_MAX,
+} PmuKind;
+
+struct Pmu {
+        unsigned index; /* place in the table; the ledger's number for this PMU */
+        char *name;     /* the directory's name in sysfs */
+        uint32_t type;  /* perf_event_attr.type */
+        PmuKind kind;
+        CpuSet cpus; /* where its events can be opened: "cpus" or "cpumask", else all possible */
+        bool closes_to_yield; /* disabling does not free what an open event takes; closing does */
+        uint64_t turn_usec;   /* how long flexible events that are too many stay on in turn */
+        unsigned counters; /* general events that count at once on one CPU; 0: unknown or unlimited
+                            */
+        bool measured;     /* counters was measured (then 0 means unlimited) */
+        char *probed;      /* the event it was measured with, "" when it was not */
+};
+
+struct PmuTable {
+        char *sysfs; /* "/sys", or a recorded tree in tests */
+        Pmu *pmus;   /* sorted by name */
+        size_t n_pmus;
+        CpuSet possible; /* CPUs that may ever come online */
+        CpuSet present;  /* CPUs that exist: what a client may name */
+        CpuSet online;
+        CpuGenerations lives; /* of those that are online */
+};
+
+/* Reads the tree below sysfs ("/sys"). An unreadable single PMU is left out, not an error.
+ * -ENOMEM, -ENOENT when there is no event_source bus at all. */
+int pmu_table_load(PmuTable *ret, const char *sysfs);
+void pmu_table_done(PmuTable *t);
+
+/* Reads which CPUs are online now, and since when. */
+int pmu_table_refresh_online(PmuTable *t);
+
+Pmu *pmu_table_find(const PmuTable *t, const char *name);
+
+/* The PMU that serves an event of this perf_event_attr type and config: PERF_TYPE_HARDWARE,
+ * HW_CACHE and RAW belong to a core PMU (the extended type in config's upper half chooses on hybrid
+ * CPUs). NULL when this machine has none. */
+Pmu *pmu_table_find_event(const PmuTable *t, uint32_t type, uint64_t config);
+
+const char *pmu_kind_name(PmuKind kind); /* "core", "software", ... */

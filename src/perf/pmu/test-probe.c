@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perf/pmu/probe.h"
+
+#include <sys/resource.h>
+
+#include "perf/group/test-group.h"
+#include "perf/process/test-child.h"
+
+/* Slots that another process has, CPU-wide. */
+enum { TAKER_ITSELF = -1, TAKER_EVERY_CPU = -2 };
+
+typedef struct Taker {
+        int cpu;
+        unsigned n;
+} Taker;
+
+static void take_of(const Taker *t, int cpu) {
+        int fds[SLOTS];
+
+        if (slots_take(cpu, fds, t->n) != t->n)
+                _exit(1);
+}
+
+static void take(void *userdata) {
+        const Taker *t = userdata;
+
+        if (t->cpu != TAKER_EVERY_CPU) {
+                take_of(t, t->cpu);
+                return;
+        }
+        CPU_FOREACH (cpu, &machine.pmus.online)
+                take_of(t, cpu);
+}
+
+static Pmu *breakpoints(void) {
+        Pmu *pmu = pmu_table_find(&machine.pmus, "breakpoint");
+        int fd;
+
+        if (!pmu)
+                g_test_skip("this kernel has no breakpoints");
+        else if (slots_take(0, &fd, 1) == 1) {
+                close_fd(fd);
+                return pmu;
+        }
+        g_test_skip("this user may not count on CPUs, or all breakpoints are taken");
+        return NULL;
+}
+
+static Probe *probe_of(const Pmu *pmu, const char *list, unsigned wanted) {
+        _cleanup_(cpuset_done) CpuSet cpus = cpus_of(list);
+        Probe *p;
+
+        g_assert_cmpint(probe_begin(pmu, &cpus, wanted, 1000, &p), ==, 0);
+        return p;
+}
+
+/* How many of so many a probe finds free on the first CPU of the list. */
+static unsigned found_free(const Pmu *pmu, const char *list, unsigned wanted) {
+        _cleanup_(probe_freep) Probe *p = probe_of(pmu, list, wanted);
+
+        g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
+        return p->cpus[0].free;
+}
+
+static void forget_capacity(Pmu *pmu) {
+        pmu->counters = 0;
+        pmu->measured = false;
+}
+
+/* ---- capacity ---- */
+
+static void test_capacity_is_the_number_of_slots(void) {
+        unsigned before = count_descriptors();
+        Pmu *pmu = breakpoints();
+
+        if (!pmu)
+                return;
+        g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+        g_assert_cmpuint(pmu->counters, ==, SLOTS);
+        g_assert_true(pmu->measured);
+        g_assert_cmpstr(pmu->probed, ==, "mem:w");
+        g_assert_cmpuint(count_descriptors(), ==, before);
+}
+
+static void test_capacity_is_the_same_whoever_has_some(void) {
+        static const Taker takers[] = {
+                { .cpu = 0, .n = SLOTS },
+                { .cpu = TAKER_EVERY_CPU, .n = 1 },
+                { .cpu = TAKER_EVERY_CPU, .n = SLOTS },
+                { .cpu = TAKER_ITSELF, .n = 1 },
+                { .cpu = TAKER_ITSELF, .n = SLOTS },
+        };
+        Pmu *pmu = breakpoints();
+
+        for (size_t i = 0; pmu && i < G_N_ELEMENTS(takers); i++) {
+                Taker taker = takers[i];
+                pid_t pid = child_start(take, &taker);
+
+                forget_capacity(pmu);
+                g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+                g_assert_cmpuint(pmu->counters, ==, SLOTS);
+                child_end(pid);
+        }
+}
+
+static void test_what_is_never_scarce_is_not_opened(void) {
+        static const char *const names[] = { "software", "tracepoint", "uprobe" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+                Pmu *pmu = pmu_table_find(&machine.pmus, names[i]);
+
+                if (!pmu)
+                        continue;
+                g_assert_false(probe_can(pmu));
+                g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+                g_assert_true(pmu->measured);
+                g_assert_cmpuint(pmu->counters, ==, 0);
+                g_assert_cmpstr(pmu->probed, ==, "");
+        }
+}
+
+static void test_without_a_cpu_that_is_online_nothing_is_measured(void) {
+        CpuSet none = CPUSET_NULL;
+        Pmu *pmu = breakpoints();
+
+        if (!pmu)
+                return;
+        forget_capacity(pmu);
+        g_assert_cmpint(probe_capacity(pmu, &none), ==, 0);
+        g_assert_false(pmu->measured);
+}
+
+/* ---- what is free now ---- */
+
+static void test_free_is_what_others_have_left(void) {
+        Pmu *pmu = breakpoints();
+
+        for (unsigned n = 0; pmu && has_two_cpus() && n <= SLOTS; n++) {
+                Taker taker = { .cpu = 1, .n = n };
+                pid_t pid = child_start(take, &taker);
+                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0-1", SLOTS);
+
+                g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
+                g_assert_cmpuint(p->n_cpus, ==, 2);
+                g_assert_cmpuint(p->cpus[0].cpu, ==, 0);
+                g_assert_cmpuint(p->cpus[0].free, ==, SLOTS);
+                g_assert_cmpuint(p->cpus[1].cpu, ==, 1);
+                g_assert_cmpuint(p->cpus[1].free, ==, SLOTS - n);
+                g_assert_cmpint(probe_free_now(pmu, 1, SLOTS), ==, (int) (SLOTS - n));
+                child_end(pid);
+        }
+}
+
+static void test_no_more_is_tried_than_is_wanted(void) {
+        Pmu *pmu = breakpoints();
+
+        if (!pmu)
+                return;
+        g_assert_cmpuint(found_free(pmu, "0", 2), ==, 2);
+        g_assert_cmpuint(found_free(pmu, "0", 1), ==, 1);
+        g_assert_cmpuint(found_free(pmu, "0", 9), ==, SLOTS);
+        g_assert_cmpint(probe_free_now(pmu, 0, 3), ==, 3);
+        g_assert_cmpint(probe_free_now(pmu, 0, UINT32_MAX), ==, (int) SLOTS);
+}
+
+static void test_probe_leaves_nothing_open(void) {
+        unsigned before = count_descriptors();
+        Pmu *pmu = breakpoints();
+        Probe *p;
+
+        if (!pmu)
+                return;
+        p = probe_of(pmu, "0", SLOTS);
+        g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
+        g_assert_cmpuint(count_descriptors(), ==, before);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        probe_free(p);
+
+        probe_free(probe_of(pmu, "0", SLOTS)); /* given up before the first look */
+        g_assert_cmpint(probe_free_now(pmu, 0, SLOTS), ==, (int) SLOTS);
+        g_assert_cmpuint(count_descriptors(), ==, before);
+        g_assert_null(probe_free(NULL));
+}
+
+static void test_probe_disturbs_nobody_who_counts(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        Pmu *pmu = breakpoints();
+        Reading reading;
+        Quality quality;
+        Target s;
+
+        if (!pmu)
+                return;
+        target_start(&s);
+        g = group_on(&s, 2);
+        for (unsigned i = 0; i < 20; i++) {
+                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0", SLOTS);
+
+                target_write(&s, 0, 10, 0);
+                g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
+        }
+        group_read(g, 0, &reading, &quality);
+        g_assert_cmpuint(reading.value, ==, 200);
+        g_assert_cmpint(quality, ==, QUALITY_EXACT);
+        target_end(&s);
+}
+
+static void test_cpu_that_does_not_exist_has_none_free(void) {
+        Pmu *pmu = breakpoints();
+
+        if (!pmu)
+                return;
+        g_assert_cmpuint(found_free(pmu, "4000", SLOTS), ==, 0);
+        g_assert_cmpint(probe_free_now(pmu, 4000, SLOTS), <, 0);
+}
+
+static void test_nothing_is_told_about_what_cannot_be_probed(void) {
+        _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
+        Pmu *pmu = pmu_table_find(&machine.pmus, "software");
+        Probe *p = NULL;
+
+        g_assert_cmpint(probe_begin(pmu, &cpus, 1, 1000, &p), ==, -EINVAL);
+        g_assert_cmpint(probe_free_now(pmu, 0, 1), ==, -EOPNOTSUPP);
+        pmu = breakpoints();
+        if (pmu)
+                g_assert_cmpint(probe_begin(pmu, &cpus, 0, 1000, &p), ==, -EINVAL);
+        g_assert_null(p);
+}
+
+/* Having no descriptor left is no proof that somebody has the counters. */
+static void test_lack_of_descriptors_is_not_lack_of_counters(void) {
+        _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
+        unsigned before = count_descriptors();
+        struct rlimit limit, low;
+        Pmu *pmu = breakpoints();
+        Probe *p = NULL;
+        int next, r, now;
+
+        if (!pmu)
+                return;
+        g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        next = dup(0);
+        close_fd(next);
+        low = (struct rlimit){ .rlim_cur = (rlim_t) next + 2, .rlim_max = limit.rlim_max };
+        g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &low), ==, 0);
+        r = probe_begin(pmu, &cpus, SLOTS, 1000, &p);
+        now = probe_free_now(pmu, 0, SLOTS);
+        g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        g_assert_cmpint(r, ==, -EMFILE);
+        g_assert_cmpint(now, ==, -EMFILE);
+        g_assert_null(p);
+        g_assert_cmpuint(count_descriptors(), ==, before);
+}
+
+int main(int argc, char **argv) {
+        static const GroupTest tests[] = {
+                { "capacity-is-the-number-of-slots", test_capacity_is_the_number_of_slots },
+                { "capacity-is-the-same-whoever-has-some",
+                  test_capacity_is_the_same_whoever_has_some },
+                { "what-is-never-scarce-is-not-opened", test_what_is_never_scarce_is_not_opened },
+                { "without-a-cpu-that-is-online-nothing-is-measured",
+                  test_without_a_cpu_that_is_online_nothing_is_measured },
+                { "free-is-what-others-have-left", test_free_is_what_others_have_left },
+                { "no-more-is-tried-than-is-wanted", test_no_more_is_tried_than_is_wanted },
+                { "probe-leaves-nothing-open", test_probe_leaves_nothing_open },
+                { "probe-disturbs-nobody-who-counts", test_probe_disturbs_nobody_who_counts },
+                { "cpu-that-does-not-exist-has-none-free",
+                  test_cpu_that_does_not_exist_has_none_free },
+                { "nothing-is-told-about-what-cannot-be-probed",
+                  test_nothing_is_told_about_what_cannot_be_probed },
+                { "lack-of-descriptors-is-not-lack-of-counters",
+                  test_lack_of_descriptors_is_not_lack_of_counters },
+        };
+
+        return group_tests_run(argc, argv, "/probe/", tests, G_N_ELEMENTS(tests));
+}

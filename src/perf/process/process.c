@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "process.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "perf/process/procfs.h"
+#include "perf/process/threads.h"
+
+#define PID_LIMIT   4194304 /* the kernel's PID_MAX_LIMIT */
+#define PF_KTHREAD  0x00200000u
+#define THREAD_FLAG O_EXCL /* PIDFD_THREAD, which a pidfd keeps among its flags (Linux 6.9) */
+
+static int refuse_gone(pid_t pid, Refusal *why) {
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) pid);
+}
+
+bool process_exists(int pidfd) {
+        /* signal 0 sends nothing; without the right to send it is EPERM, of a reaped process ESRCH
+         */
+        return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) >= 0 || errno == EPERM;
+}
+
+int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
+        int fd;
+
+        if (pid <= 0 || pid > PID_LIMIT)
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "%d cannot be the number of a process: give one from 1 to %d",
+                              (int) pid, PID_LIMIT);
+        fd = (int) syscall(SYS_pidfd_open, pid, 0);
+        if (fd >= 0) {
+                *ret_pidfd = fd;
+                return 0;
+        }
+        switch (errno) {
+        case ESRCH:
+                break;
+        case EINVAL:
+        case ENOENT:
+                /* what the kernel says of a thread that leads no process (ENOENT since Linux 6.15),
+                 * and also of a process that is just being reaped */
+                if (process_count_threads(pid) == 0)
+                        break;
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "%d is a thread, not a process: give the number of its process",
+                              (int) pid);
+        default:
+                return -errno;
+        }
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+}
+
+int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
+        _cleanup_free_ char *text = NULL;
+        const char *field;
+        char name[sizeof("self/fdinfo/2147483647")];
+        int flags, pid, r;
+
+        flags = fcntl(pidfd, F_GETFL);
+        if (flags < 0)
+                return refuse(why, REFUSAL_BAD_DESCRIPTOR, "the pidfd is not an open descriptor");
+        (void) snprintf(name, sizeof(name), "fdinfo/%d", pidfd);
+        r = procfs_read(getpid(), name, &text, NULL);
+        if (r < 0)
+                return r;
+        field = procfs_field(text, "Pid");
+        if (!field || sscanf(field, "%d", &pid) != 1)
+                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
+                              "the descriptor is not a pidfd: get one from pidfd_open(2)");
+        if (flags & THREAD_FLAG)
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "the pidfd holds a thread: open it without PIDFD_THREAD");
+        if (pid == 0)
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "the process behind the pidfd lives in another PID namespace");
+        if (pid < 0)
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "the process behind the pidfd has ended");
+        *ret = pid;
+        return 0;
+}
+
+size_t process_count_threads(pid_t pid) {
+        char path[sizeof("/proc/-2147483648/task")];
+        struct stat st;
+
+        /* proc(5): the directory has two links of its own and one for every thread */
+        (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
+        return stat(path, &st) < 0 || st.st_nlink < 2 ? 0 : (size_t) st.st_nlink - 2;
+}
+
+/* Whether it is in our own namespace of that kind. Not to know means no. Ours are looked up once:
+ * nobody who reads processes leaves them. */
+static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
+        char path[sizeof("/proc/-2147483648/ns/user")];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+        if (ours->st_ino == 0 && stat(path, ours) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) pid, kind);
+        return stat(path, &st) >= 0 && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
+}
+
+static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
+        const char *field = procfs_field(text, name);
+
+        return field && sscanf(field, "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
+}
+
+/* Adds to f what one thread's status says. */
+static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first) {
+        const char *state = procfs_field(status, "State"),
+                   *permitted = procfs_field(status, "CapPrm"),
+                   *tracer = procfs_field(status, "TracerPid");
+        /* Between giving up its memory and being a zombie a thread is on its way out, and no files
+         * in /proc are its own any more. */
+        bool lives = state && *state != 'Z' && *state != 'X' &&
+                     (f->kernel_thread || procfs_field(status, "VmSize"));
+        unsigned uid[3], gid[3];
+
+        if (!state || !permitted || !tracer || !read_ids(status, "Uid", uid) ||
+            !read_ids(status, "Gid", gid))
+                return -EPROTO;
+        if (first) {
+                memcpy(f->uid, uid, sizeof(uid));
+                memcpy(f->gid, gid, sizeof(gid));
+        } else if (memcmp(f->uid, uid, sizeof(uid)) != 0 || memcmp(f->gid, gid, sizeof(gid)) != 0)
+                f->uniform = false;
+        f->permitted |= strtoull(permitted, NULL, 16);
+        if (f->tracer == 0)
+                f->tracer = (pid_t) strtol(tracer, NULL, 10);
+        if (lives) {
+                /* A thread that has ended has no memory to be dumpable by: the kernel gives its
+                 * files to root, which must not make the rest of its process look worse. */
+                f->dumpable = (f->zombie || f->dumpable) && uid[1] != 0 && st->st_uid == uid[1];
+                f->zombie = false;
+        }
+        return 0;
+}
+
+/* Reads all threads. 1: none is left. */
+static int threads_join(ProcessFacts *f, size_t max) {
+        _cleanup_(threads_done) Threads threads = THREADS_NULL;
+        bool first = true;
+        int r;
+
+        f->uniform = f->zombie = true;
+        r = threads_list(f->pid, &threads, NULL);
+        if (r == 0 && threads.n_tids > max) /* more were born since they were counted */
+                return -E2BIG;
+        for (size_t i = 0; r == 0 && i < threads.n_tids; i++) {
+                _cleanup_free_ char *status = NULL;
+                char name[sizeof("task/-2147483648/status")];
+                struct stat st;
+
+                (void) snprintf(name, sizeof(name), "task/%d/status", (int) threads.tids[i]);
+                r = procfs_read(f->pid, name, &status, &st);
+                if (r == -ENOENT || r == -ESRCH) {
+                        r = 0; /* has ended since */
+                        continue;
+                }
+                if (r == 0)
+                        r = thread_join(f, status, &st, first);
+                first = false;
+        }
+        return r < 0 ? r : first;
+}
+
+static bool is_gone(int r) {
+        return r == -ENOENT || r == -ESRCH;
+}
+
+/* The whole of a process with one thread is told by one file: ret_whole. Positive: what there was
+ * to read is gone. */
+static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_whole) {
+        _cleanup_free_ char *status = NULL;
+        const char *name, *threads, *numbers;
+        struct stat st;
+        int r;
+
+        r = procfs_read(f->pid, "status", &status, &st);
+        if (r < 0)
+                return is_gone(r) ? 1 : r;
+        name = procfs_field(status, "Name");
+        threads = procfs_field(status, "Threads");
+        numbers = procfs_field(status, "NSpid");
+        if (!name)
+                return -EPROTO;
+        procfs_clean(f->comm, sizeof(f->comm), name, strcspn(name, "\n"));
+        *ret_threads = threads ? strtoul(threads, NULL, 10) : 0;
+        /* what has memory is neither a thread of the kernel nor about to be a zombie */
+        *ret_whole = *ret_threads == 1 && procfs_field(status, "VmSize");
+        if (!*ret_whole)
+                return 0;
+        /* one number for every PID namespace below the one of this /proc, in which it is found */
+        f->same_pid_ns = numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
+        f->uniform = f->zombie = true;
+        return thread_join(f, status, &st, true);
+}
+
+static int facts_read_stat(ProcessFacts *f) {
+        _cleanup_free_ char *text = NULL;
+        const char *fields;
+        unsigned flags;
+        int r;
+
+        r = procfs_read(f->pid, "stat", &text, NULL);
+        if (r < 0)
+                return is_gone(r) ? 1 : r;
+        fields = procfs_stat(text, f->comm);
+        if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+                return -EPROTO;
+        f->kernel_thread = flags & PF_KTHREAD;
+        return 0;
+}
+
+/* Reads the facts by number. Positive: what there was to read is gone. */
+static int facts_read(ProcessFacts *f, size_t threads_max) {
+        static struct stat our_pid_ns, our_user_ns;
+        size_t n_threads;
+        bool whole;
+        int r;
+
+        r = facts_read_status(f, &n_threads, &whole);
+        if (r == 0 && n_threads > threads_max)
+                return -E2BIG;
+        if (r == 0 && !whole)
+                r = facts_read_stat(f);
+        if (r == 0 && !whole)
+                r = threads_join(f, threads_max);
+        if (r != 0)
+                return r;
+        if (!whole)
+                f->same_pid_ns = namespace_is_ours(f->pid, "pid", &our_pid_ns);
+        f->same_user_ns = namespace_is_ours(f->pid, "user", &our_user_ns);
+        return 0;
+}
+
+int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why) {
+        ProcessFacts f;
+        int r;
+
+        memset(&f, 0, sizeof(f)); /* the padding too: facts travel as they are */
+        r = process_from_pidfd(pidfd, &f.pid, why);
+        if (r != 0)
+                return r;
+        r = facts_read(&f, threads_max);
+        /* Only while the number is not free for somebody else are these the facts of our process.
+         */
+        if (!process_exists(pidfd))
+                return refuse_gone(f.pid, why);
+        if (r > 0 || r == -EACCES || r == -EPERM)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "/proc hides process %d: reading it needs CAP_SYS_PTRACE",
+                              (int) f.pid);
+        if (r < 0)
+                return r;
+        *ret = f;
+        return 0;
+}
+
+int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
+        return process_read_up_to(pidfd, SIZE_MAX, ret, why);
+}
+
+int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why) {
+        ProcessFacts f = { .pid = pid, .same_user_ns = true };
+        size_t n_threads;
+        bool whole;
+        int r;
+
+        r = facts_read_status(&f, &n_threads, &whole);
+        if (!process_exists(pidfd))
+                return refuse_gone(pid, why);
+        if (r > 0 || r == -EACCES || r == -EPERM)
+                return procfs_explain_hidden(pid, why) ?: refuse_gone(pid, why);
+        if (r < 0)
+                return r;
+        *ret = f;
+        return 0;
+}
+
+static bool ids_are(const unsigned ids[3], unsigned id) {
+        return ids[0] == id && ids[1] == id && ids[2] == id;
+}
+
+static bool gids_match(const ProcessFacts *f, const gid_t *gids, size_t n_gids) {
+        for (size_t i = 0; i < n_gids; i++)
+                if (ids_are(f->gid, gids[i]))
+                        return true;
+        return false;
+}
+
+const char *process_untraceable(const ProcessFacts *f, uid_t uid, const gid_t *gids,
+                                size_t n_gids) {
+        const struct {
+                bool bad;
+                const char *words;
+        } rules[] = {
+                { f->kernel_thread, "it is a thread of the kernel" },
+                { f->zombie, "it has ended" },
+                { !f->same_pid_ns, "it lives in another PID namespace" },
+                { !f->same_user_ns, "it lives in another user namespace" },
+                { !ids_are(f->uid, uid), "it does not run as the caller's user alone" },
+                { !gids_match(f, gids, n_gids),
+                  "it does not run with one of the caller's groups alone" },
+                { !f->uniform, "its threads run as different users or groups" },
+                { f->permitted != 0, "it holds capabilities" },
+                { !f->dumpable, "it is not dumpable" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rules); i++)
+                if (rules[i].bad)
+                        return rules[i].words;
+        return NULL;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "threads.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "perf/process/procfs.h"
+
+static int compare_tids(const void *a, const void *b) {
+        pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+static int threads_add(Threads *t, pid_t tid) {
+        /* grow by doubling: room is there up to the next power of two */
+        if ((t->n_tids & (t->n_tids - 1)) == 0) {
+                pid_t *tids = reallocarray(t->tids, t->n_tids ? t->n_tids * 2 : 1, sizeof(pid_t));
+                if (!tids)
+                        return -ENOMEM;
+                t->tids = tids;
+        }
+        t->tids[t->n_tids++] = tid;
+        return 0;
+}
+
+static void closedirp(DIR **d) {
+        if (*d)
+                closedir(*d);
+}
+
+int threads_list(pid_t pid, Threads *ret, Refusal *why) {
+        _cleanup_(threads_done) Threads t = THREADS_NULL;
+        _cleanup_(closedirp) DIR *d = NULL;
+        char path[sizeof("/proc/4294967295/task")];
+
+        (void) snprintf(path, sizeof(path), "/proc/%u/task", (unsigned) pid);
+        d = opendir(path);
+        if (!d && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+                return -errno;
+        for (struct dirent *e; d && (e = readdir(d));) {
+                pid_t tid = (pid_t) strtol(e->d_name, NULL, 10);
+                int r = tid > 0 ? threads_add(&t, tid) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        if (!d) {
+                int r = procfs_explain_hidden(pid, why);
+
+                if (r != 0)
+                        return r;
+        }
+        if (t.n_tids == 0)
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+
+        qsort(t.tids, t.n_tids, sizeof(pid_t), compare_tids);
+        *ret = t;
+        t = THREADS_NULL;
+        return 0;
+}
+
+/* The kernel ends a walk through /proc/PID/task when the thread that it has just shown ends, and
+ * then goes on by counting from the start, past somebody who lives. A list of which all are there
+ * afterwards was not disturbed like that. */
+int threads_are_all(const Threads *t, pid_t pid, bool *ret) {
+        *ret = true;
+        for (int i = 0; i < 2 && *ret; i++) {
+                _cleanup_(threads_done) Threads now = THREADS_NULL;
+                int r = threads_list(pid, &now, NULL);
+
+                if (r < 0)
+                        return r;
+                *ret = threads_equal(t, &now);
+        }
+        return 0;
+}
+
+void threads_done(Threads *t) {
+        free(t->tids);
+        *t = THREADS_NULL;
+}
+
+bool threads_equal(const Threads *a, const Threads *b) {
+        return a->n_tids == b->n_tids &&
+               (a->n_tids == 0 || memcmp(a->tids, b->tids, a->n_tids * sizeof(pid_t)) == 0);
+}
+
+const pid_t *threads_find(const Threads *t, pid_t tid) {
+        return t->n_tids == 0 ? NULL
+                              : bsearch(&tid, t->tids, t->n_tids, sizeof(pid_t), compare_tids);
+}
+
+bool threads_has(const Threads *t, pid_t tid) {
+        return threads_find(t, tid);
+}

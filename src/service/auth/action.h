@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The polkit actions, and the one table that says which of them a method may need.
+ *
+ * What is not in the table is refused. "May need": the arguments decide (an exclusive hold needs
+ * another action than a shared one), so the handler names what this call needs and the auth
+ * holds it to its row.
+ */
+
+#include "core/util.h"
+
+typedef struct ActionInfo ActionInfo;
+typedef struct MethodActions MethodActions;
+
+/* As bits: a method needs a set of them. */
+typedef enum Action {
+        ACTION_NONE = 0, /* anybody */
+        ACTION_HOLD = 1 << 0,
+        ACTION_HOLD_EXCLUSIVE = 1 << 1,
+        ACTION_HOLD_UNATTENDED = 1 << 2,
+        ACTION_COUNT_OWN = 1 << 3,
+        ACTION_COUNT_KERNEL = 1 << 4,
+        ACTION_COUNT_OTHER = 1 << 5,
+        ACTION_COUNT_SYSTEM = 1 << 6,
+        ACTION_COUNT_RAW = 1 << 7,
+        ACTION_PERSIST = 1 << 8,
+        ACTION_MONITOR = 1 << 9,
+        ACTION_MANAGE = 1 << 10,
+        _ACTION_ALL = (1 << 11) - 1,
+} Action;
+
+#define ACTIONS_COUNT                                                                              \
+        (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM |       \
+         ACTION_COUNT_RAW)
+
+/* A plain yes to one of these may be kept for a moment; to anything else, never. */
+#define ACTIONS_KEPT (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_SYSTEM)
+
+struct ActionInfo {
+        Action action;
+        const char *name; /* polkit's: "org.perfalloc1.hold" */
+        const char *what; /* for a refusal: "reserving the counters" */
+};
+
+struct MethodActions {
+        const char *interface;
+        const char *member;
+        unsigned actions;
+};
+
+extern const ActionInfo action_table[];
+extern const size_t n_action_table;
+extern const MethodActions method_table[];
+extern const size_t n_method_table;
+
+/* Of one action bit; NULL for anything else. */
+const ActionInfo *action_info(unsigned action);
+
+/* polkit's name of one action bit: "org.perfalloc1.hold"; NULL for anything else. */
+const char *action_name(Action action);
+
+/* The row of a method, NULL when the table has none (interface or member may be NULL). */
+const MethodActions *method_actions(const char *interface, const char *member);

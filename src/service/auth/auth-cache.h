@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The plain yeses of polkit that may be kept for a moment: to one of ACTIONS_KEPT, for the same
+ * connection, action and details, until polkit's Changed signal, the connection's end or
+ * AUTH_CACHE_USEC.
+ *
+ * What is kept keeps its peer known, so that a client that opens one event after the other costs
+ * neither the bus nor polkit a question each.
+ */
+
+#include "service/auth/action.h"
+#include "service/auth/details.h"
+#include "service/bus/peer.h"
+
+typedef struct AuthCacheEntry AuthCacheEntry;
+typedef struct AuthCache AuthCache;
+
+#define AUTH_CACHE_USEC     (10 * USEC_PER_SEC)
+#define AUTH_CACHE_USER_MAX 32  /* of one user; his oldest makes room */
+#define AUTH_CACHE_MAX      128 /* of all peers; the oldest makes room */
+
+TAILQ_HEAD(AuthCacheList, AuthCacheEntry);
+
+struct AuthCache {
+        struct AuthCacheList list; /* oldest first */
+        size_t n;
+        sd_event_source *timer;
+};
+
+int auth_cache_init(AuthCache *c, sd_event *event);
+void auth_cache_done(AuthCache *c);
+
+bool auth_cache_have(AuthCache *c, const Peer *peer, Action action, const Details *details);
+
+/* Forgetting one is harmless, so is not having memory for it. Other actions than ACTIONS_KEPT are
+ * ignored. */
+void auth_cache_keep(AuthCache *c, Peer *peer, Action action, const Details *details);
+
+void auth_cache_forget_peer(AuthCache *c, const Peer *peer);
+void auth_cache_clear(AuthCache *c);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The checks under way at polkit, and the line in front of them.
+ *
+ * polkit may hang, die or take as long as a person does; the bus lets one connection await 128
+ * replies. So few checks are under way at once, users take turns, a check that the bus refuses goes
+ * back to the line, and one that nobody waits for any more is cancelled.
+ *
+ * polkit answers one after the other. A user has one check there, so that nobody else waits for
+ * more than that; only beside those that take long (a person is being asked, polkit hangs) he may
+ * have others. When he has had polkit work for him for a while it gets rests between his checks.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "service/auth/action.h"
+#include "service/auth/polkit.h"
+#include "service/bus/fairqueue.h"
+#include "service/bus/peer.h"
+
+typedef struct Check Check;
+typedef struct Checks Checks;
+
+/* The bus lets one connection await 128 replies, our calls to others included. */
+#define CHECKS_USER_MAX  8
+#define CHECKS_QUICK_MAX 1 /* of those */
+#define CHECK_SLOW_USEC  (50 * USEC_PER_MSEC)
+
+/* What polkit may have worked for one user before it gets rests; it is forgotten at a quarter of
+ * the pace of time. Of so many users that is known. */
+#define CHECKS_FREE_USEC   (500 * USEC_PER_MSEC)
+#define CHECKS_EASE        4u
+#define CHECKS_REST        2u /* times as long as the check took */
+#define CHECKS_USERS_MAX   64u
+#define CHECKS_TOTAL_MAX   96
+#define CHECKS_WAITING_MAX 256 /* of one user, in the line before those */
+
+/* How long polkit may take where nobody has to be asked, then it is no. A prompt may take for ever.
+ */
+#define CHECK_ANSWER_USEC (25 * USEC_PER_SEC)
+
+/* Called once, unless the check is cancelled before. r is 0: polkit's answer, or the error that
+ * came instead of it (answer is NULL then); -ETIMEDOUT: there was no answer in time; or another
+ * negative errno, a fault. The check is over. */
+typedef void (*CheckDone)(void *userdata, int r, const PolkitAnswer *answer,
+                          const sd_bus_error *error);
+
+TAILQ_HEAD(CheckList, Check);
+
+typedef struct CheckUse {
+        uid_t uid;
+        uint64_t used_usec, as_of_usec; /* CLOCK_MONOTONIC */
+} CheckUse;
+
+struct Checks {
+        sd_bus *bus;
+        FairQueue queue;
+        struct CheckList quick;     /* under way and not slow yet, oldest first */
+        struct CheckList cancelled; /* or resting; by deadline */
+        CheckUse uses[CHECKS_USERS_MAX];
+        uint64_t last_id;
+        bool paused;             /* the bus takes no more calls for now */
+        sd_event_source *retry;  /* while paused */
+        sd_event_source *reaper; /* of cancelled and resting ones */
+        sd_event_source *slow;   /* when the next one is */
+};
+
+/* The bus has to be attached to an event loop. */
+int checks_init(Checks *c, sd_bus *bus);
+void checks_done(Checks *c); /* no check may be in *ret any more */
+
+/* Asks polkit, when it is this user's turn, whether the peer may do it. prompt: it may ask a
+ * person. first: for somebody who has stood in line before. details are the caller's and must stay
+ * as long as the check. done may be called at once, after *ret has been set. FAIRQUEUE_FULL,
+ * -ENOMEM. */
+int checks_ask(Checks *c, const Peer *peer, Action action, const Details *details, bool prompt,
+               bool first, CheckDone done, void *userdata, Check **ret);
+
+/* Nobody waits for it any more; NULL is fine. Returns NULL. */
+Check *check_cancel(Check *check);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host-state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "service/daemon/service.h"
+#include "service/hold/hold.h"
+#include "service/util/log.h"
+
+#define RECALL_ID 1u /* there is one record */
+
+static const PackField pmu_fields[] = {
+        PACK_FIELD(PACK_U32, "counters", Pmu, counters),
+        PACK_FIELD(PACK_BOOL, "measured", Pmu, measured),
+        PACK_FIELD(PACK_STRING, "probed", Pmu, probed),
+};
+
+static const StoreRecord *host_state_record(Service *s) {
+        size_t place = 0;
+
+        return store_next(s->store, STORE_HOST, &place);
+}
+
+int host_state_pmus(Service *s) {
+        const StoreRecord *record = host_state_record(s);
+        size_t place = 0;
+        Unpack element;
+
+        if (!record)
+                return 0;
+        while (unpack_next(&record->state, "pmu", &place, &element)) {
+                const char *name = unpack_string(&element, "name");
+                Pmu *pmu = name ? pmu_table_find(&s->pmus, name) : NULL;
+                int r;
+
+                /* it may be another one that was loaded since */
+                if (!pmu || unpack_u64(&element, "type", UINT64_MAX) != pmu->type)
+                        continue;
+                r = unpack_struct(&element, pmu_fields, ELEMENTSOF(pmu_fields), pmu);
+                if (r < 0)
+                        return r;
+        }
+        return 1;
+}
+
+static void host_state_load_bus(Service *s, const StoreRecord *record, const char *bus) {
+        const char *text = record ? unpack_string(&record->state, "bus") : NULL;
+
+        s->recall.same_bus = text && strcmp(text, bus) == 0;
+        if (record && !s->recall.same_bus)
+                log_plain(LOG_NOTICE, "The bus is another one than before: its clients have gone.");
+}
+
+/* Their clients find them gone. */
+static void host_state_tell_unkept(const StoreRecord *record) {
+        uint64_t n = record ? unpack_u64(&record->state, "unkept", 0) : 0;
+
+        if (n > 0)
+                log_plain(LOG_WARNING,
+                          "Counters that were more than is kept over a restart (KeptDescriptors= "
+                          "in perfallocd.conf) have ended: %" PRIu64 ".",
+                          n);
+}
+
+/* Not to know means that none was away. */
+static int host_state_load_cpus(Service *s, const StoreRecord *record) {
+        const char *list = record ? unpack_string(&record->state, "online") : NULL;
+        _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
+        _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
+        size_t size = 0;
+        const void *ids = record ? unpack_bytes(&record->state, "lives", &size) : NULL;
+        int r;
+
+        if (!list || cpuset_parse(&online, list, NULL) != 0)
+                return 0;
+        r = cpu_generations_load(ids, ids ? size / sizeof(uint64_t) : 0, &lives);
+        if (r < 0)
+                return r;
+        CPU_FOREACH (cpu, &s->pmus.online) {
+                if (cpuset_has(&online, (unsigned) cpu) &&
+                    !cpu_generations_differ(&lives, &s->pmus.lives, (unsigned) cpu))
+                        continue;
+                r = cpuset_add(&s->recall.away, (unsigned) cpu);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static const char *host_state_bus_name(Service *s, char text[static SD_ID128_STRING_MAX]) {
+        sd_id128_t id = SD_ID128_NULL;
+
+        (void) sd_bus_get_bus_id(s->bus, &id);
+        return sd_id128_to_string(id, text);
+}
+
+int host_state_bus(Service *s) {
+        const StoreRecord *record = host_state_record(s);
+        char text[SD_ID128_STRING_MAX];
+        int r;
+
+        host_state_load_bus(s, record, host_state_bus_name(s, text));
+        host_state_tell_unkept(record);
+        r = host_state_load_cpus(s, record);
+        if (r < 0)
+                return r;
+        store_enter(s->store, &s->recall.item, STORE_HOST, RECALL_ID);
+        host_state_save(s);
+        return 0;
+}
+
+void host_state_save(Service *s) {
+        _cleanup_free_ char *online = NULL;
+        char bus[SD_ID128_STRING_MAX];
+        Pack *p;
+
+        if (!s->recall.item.store)
+                return;
+        p = store_pack(s->store);
+        pack_string(p, "bus", host_state_bus_name(s, bus));
+        if (cpuset_format(&s->pmus.online, &online) >= 0)
+                pack_string(p, "online", online);
+        pack_u64(p, "unkept", s->n_unkept);
+        pack_bytes(p, "lives", s->pmus.lives.ids, s->pmus.lives.n * sizeof(uint64_t));
+        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
+                const Pmu *pmu = &s->pmus.pmus[i];
+                size_t begin = pack_begin(p, "pmu");
+
+                pack_string(p, "name", pmu->name);
+                pack_u64(p, "type", pmu->type);
+                pack_struct(p, pmu_fields, ELEMENTSOF(pmu_fields), pmu);
+                pack_end(p, begin);
+        }
+        store_save(&s->recall.item, p);
+}
+
+int host_state_peer(Service *s, const char *name, uid_t uid, pid_t pid, Peer **ret) {
+        *ret = NULL;
+        if (!name || !name[0] || !s->recall.same_bus)
+                return 0;
+        return peers_recall(s->peers, name, uid, pid, ret);
+}
+
+void host_state_cpus(Service *s) {
+        CPU_FOREACH (cpu, &s->recall.away)
+                holds_cpu_joined(s, (unsigned) cpu);
+        cpuset_done(&s->recall.away);
+}
+
+void host_state_done(Service *s) {
+        cpuset_done(&s->recall.away);
+}

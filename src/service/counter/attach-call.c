@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attach-call.h"
+
+#include "service/bus/request.h"
+#include "service/counter/attach-job.h"
+#include "service/hold/hold.h"
+#include "service/util/options.h"
+#include "service/util/reply.h"
+
+typedef struct AttachCall {
+        Call call;
+        Counter *counter;
+
+        AttachJob attaching;
+        CounterSet *set;
+        bool opening; /* the target was inspected and all is allowed */
+} AttachCall;
+
+static void attach_call_end(Call *call) {
+        AttachCall *c = container_of(call, AttachCall, call);
+
+        attach_job_done(&c->attaching);
+        call_done(call);
+        free(c);
+}
+
+static AttachCall *attach_call_of(Service *s, const Counter *counter) {
+        Call *call;
+
+        LIST_FOREACH (call, &s->calls, of_service) {
+                AttachCall *c = container_of(call, AttachCall, call);
+
+                if (call->end == attach_call_end && c->counter == counter)
+                        return c;
+        }
+        return NULL;
+}
+
+/* What waits for polkit or in the queue comes back, and is told by sd-bus that there is no such
+ * object. */
+void attach_calls_forget_counter(Service *s, const Counter *counter) {
+        AttachCall *c;
+
+        while ((c = attach_call_of(s, counter))) {
+                Refusal why;
+
+                if (attach_job_is_waiting(&c->attaching))
+                        call_fail(&c->call,
+                                  refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed",
+                                         counter->path),
+                                  &why);
+                else
+                        attach_call_end(&c->call);
+        }
+}
+
+/* ---- what must be so for a process to be attached ---- */
+
+static int refuse_scope(const Counter *c, Refusal *why) {
+        return refuse(why, REFUSAL_WRONG_SCOPE,
+                      "%s has scope %s: only a counter of scope process has processes", c->path,
+                      group_scope_name(c->set->group->scope));
+}
+
+static int counter_takes_targets(const Counter *c, Refusal *why) {
+        const CounterSet *set = c->set;
+
+        if (set->group->scope != GROUP_PROCESS)
+                return refuse_scope(c, why);
+        if (set->handed_out)
+                return refuse(
+                        why, REFUSAL_NOT_PERMITTED,
+                        "%s: its descriptors were handed out (GetFds), so nothing can be attached "
+                        "to it any more; open another counter",
+                        c->path);
+        if (set->group->wanted)
+                return refuse(why, REFUSAL_COUNTER_RUNNING,
+                              "%s is counting: stop it before a process is attached", c->path);
+        return 0;
+}
+
+static int counter_takes_descendants(const Counter *c, Refusal *why) {
+        const CounterSet *set = c->set;
+
+        if (set->group->pinned)
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "option 'descendants': %s is pinned, and pinned events are not inherited",
+                        c->path);
+        if (set->monitor && group_closes_to_yield(set->group))
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option 'descendants': %s is a monitor that gives way by closing its "
+                              "event, "
+                              "and descendants cannot be found again afterwards",
+                              c->path);
+        return 0;
+}
+
+/* ---- AttachProcess ---- */
+
+typedef struct AttachOptions {
+        int descendants, pidfd;
+} AttachOptions;
+
+enum { OPTION_DESCENDANTS, OPTION_PIDFD, _OPTION_MAX };
+
+static const OptionSpec option_specs[_OPTION_MAX] = {
+        [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(AttachOptions, descendants) },
+        [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
+};
+
+static int pid_check(uint32_t pid, Refusal *why) {
+        if (pid > 0 && pid <= INT32_MAX)
+                return 0;
+        return refuse(why, REFUSAL_INVALID_PROCESS, "%u cannot be the number of a process", pid);
+}
+
+static int attach_call_read(AttachCall *c, Refusal *why) {
+        AttachOptions o = { .descendants = c->set->group->descendants, .pidfd = -1 };
+        AttachJob *a = &c->attaching;
+        uint64_t seen;
+        uint32_t pid;
+        int r;
+
+        r = sd_bus_message_rewind(c->call.m, true);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(c->call.m, 'u', &pid);
+        if (r < 0)
+                return r;
+        r = options_read(c->call.m, option_specs, _OPTION_MAX, &o, &seen, why);
+        if (r == 0)
+                r = counter_takes_targets(c->counter, why);
+        if (r == 0 && o.descendants)
+                r = counter_takes_descendants(c->counter, why);
+        if (r == 0)
+                r = pid_check(pid, why);
+        if (r != 0)
+                return r;
+        a->descendants = o.descendants;
+        r = attach_job_hold(a, (pid_t) pid, seen & 1u << OPTION_PIDFD ? o.pidfd : -1, why);
+        if (r == 0 && a->pid != (pid_t) pid)
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "option 'pidfd': the descriptor holds process %d, not %u",
+                              (int) a->pid, pid);
+        return r;
+}
+
+/* pmc_attach(3) knows one error for all that has the target's counters. */
+static int attach_call_translate(int r, const Refusal *why, Refusal *ret) {
+        if (r == REFUSAL_NO_COUNTER_LEFT)
+                return refuse(ret, REFUSAL_BUSY, "%s", why->text);
+        if (r > 0 && ret != why)
+                *ret = *why;
+        return r;
+}
+
+static bool attach_call_asks_more(const AttachCall *c, int r) {
+        return r == REFUSAL_NOT_PERMITTED && *c->attaching.untraceable && !c->attaching.allowed;
+}
+
+static int attach_call_inspected(const AttachCall *c, Refusal *why) {
+        const ProcessFacts *facts = &c->attaching.facts;
+
+        if (facts->tracer > 0 && !reader_frees(c->call.service->helper, facts->tracer))
+                return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
+                              (int) facts->pid, (int) facts->tracer);
+        return scheduler_again(c->call.service->turns, c->call.m);
+}
+
+/* The target was inspected, or was opened. */
+static void attach_call_attached(void *userdata, int r, const Refusal *why) {
+        AttachCall *c = userdata;
+        Refusal mine = REFUSAL_NULL;
+
+        r = attach_call_translate(r, why, &mine);
+        if (!c->opening && r == 0) {
+                r = attach_call_inspected(c, &mine);
+                if (r == 0)
+                        return;
+        } else if (attach_call_asks_more(c, r)) {
+                r = scheduler_again(c->call.service->turns, c->call.m);
+                if (r == 0)
+                        return;
+        } else if (r == 0)
+                r = MIN(sd_bus_reply_method_return(c->call.m, NULL), 0);
+        if (r != 0)
+                call_fail(&c->call, r, &mine);
+        else
+                attach_call_end(&c->call);
+}
+
+static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refusal *why) {
+        Service *s = counter->set->service;
+        AttachCall *c = calloc(1, sizeof(AttachCall));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        *c = (AttachCall){ .counter = counter, .set = counter->set };
+        c->attaching = (AttachJob){
+                .service = s, .peer = peer, .done = attach_call_attached, .userdata = c, .pidfd = -1
+        };
+        r = call_begin(&c->call, s, peer, m, attach_call_end, why);
+        if (r == 0)
+                r = attach_call_read(c, why);
+        if (r == 0)
+                r = attach_job_inspect(&c->attaching);
+        if (r != 0)
+                attach_call_end(&c->call);
+        return r;
+}
+
+/* What the caller may not trace he may count with count-other. */
+static int attach_call_authorize(AttachCall *c, Refusal *why) {
+        const char *untraceable = c->attaching.untraceable;
+        Refusal denied;
+        int r;
+
+        if (!*untraceable || c->attaching.allowed)
+                return 0;
+        r = auth_check(c->call.service->auth, c->call.peer, c->call.m, ACTION_COUNT_OTHER, NULL,
+                       &denied);
+        if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
+                return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
+        if (r > 0)
+                return refuse(why, r, "%s; %.600s", untraceable, denied.text);
+        c->attaching.allowed = r == 0;
+        return r;
+}
+
+static int attach_call_go_on(AttachCall *c, Refusal *why) {
+        const Group *g = c->set->group;
+        Refusal words = REFUSAL_NULL;
+        int r;
+
+        r = attach_call_authorize(c, why);
+        /* it may have been started or handed out meanwhile */
+        if (r == 0)
+                r = counter_takes_targets(c->counter, why);
+        if (r == 0)
+                r = holds_admit_opening(c->call.service, c->set->uid, g->events, g->n_events, NULL,
+                                        why);
+        if (r != 0)
+                return r;
+        c->opening = true;
+        c->attaching.sets = &c->set;
+        c->attaching.n_sets = 1;
+        r = attach_job_open(&c->attaching, &words);
+        return attach_call_translate(r, &words, why);
+}
+
+int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *counter = userdata;
+        Service *s = counter->set->service;
+        Peer *peer = peers_sender(s->peers, m);
+        Call *under_way = call_find(peer, m);
+        Refusal why = REFUSAL_NULL;
+        int r;
+
+        if (!under_way) {
+                r = service_check_owner(s, peer, m, counter->set->uid, counter->path, &why);
+                if (r == 0)
+                        r = attach_call_new(counter, peer, m, &why);
+                return r == 0 ? 1 : reply_failure(r, &why, error);
+        }
+        r = attach_call_go_on(container_of(under_way, AttachCall, call), &why);
+        if (r == -EINPROGRESS)
+                return 1;
+        attach_call_end(under_way);
+        return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
+}
+
+/* ---- DetachProcess ---- */
+
+static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
+        CounterSet *set = c->set;
+        Group *g = set->group;
+        _cleanup_close_ int pidfd = -1;
+        size_t place;
+        int r;
+
+        if (g->scope != GROUP_PROCESS)
+                return refuse_scope(c, why);
+        r = pid_check(pid, why);
+        if (r != 0)
+                return r;
+        place = group_find_target(g, (pid_t) pid);
+        if (place < g->n_targets &&
+            (!g->targets[place].pending || g->targets[place].pending == g)) {
+                counter_set_detach(set, place);
+                return 0;
+        }
+        r = process_open((pid_t) pid, &pidfd, why);
+        if (r != REFUSAL_NO_SUCH_PROCESS)
+                return r != 0 ? r
+                              : refuse(why, REFUSAL_NOT_ATTACHED,
+                                       "process %u is not attached to %s", pid, c->path);
+        /* Descendants of a target that has ended may still be counted. */
+        for (place = 0; place < g->n_targets; place++)
+                if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {
+                        counter_set_detach(set, place);
+                        return 0;
+                }
+        return r;
+}
+
+int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Service *s = c->set->service;
+        Refusal why = REFUSAL_NULL;
+        uint32_t pid;
+        int r;
+
+        r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+        if (r == 0) {
+                r = sd_bus_message_rewind(m, true);
+                if (r >= 0)
+                        r = sd_bus_message_read_basic(m, 'u', &pid);
+                if (r >= 0)
+                        r = counter_detach(c, pid, &why);
+                store_settle(s->store);
+        }
+        return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
+}

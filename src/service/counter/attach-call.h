@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Counter.AttachProcess and DetachProcess, after FreeBSD's pmc_attach(3).
+ */
+
+#include "service/counter/counter.h"
+
+/* The handlers; userdata is the counter. */
+int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+void attach_calls_forget_counter(Service *s, const Counter *c); /* which is being closed */

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "attach-job.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "perf/process/tree.h"
+#include "service/auth/trace-rule.h"
+#include "service/sibling/reader-wire.h"
+
+#define THREAD_ROUNDS 8 /* tries to open on all threads while none is born */
+#define TREE_ROUNDS   2 /* likewise where nobody at all may be born */
+#define TREE_THREADS                                                                               \
+        64 /* with more of them a look at their children takes too long for the loop               \
+            */
+
+int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why) {
+        int r;
+
+        if (pidfd < 0) {
+                a->pid = pid;
+                return process_open(pid, &a->pidfd, why);
+        }
+        r = process_from_pidfd(pidfd, &a->pid, why);
+        if (r != 0)
+                return r;
+        a->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
+        return a->pidfd < 0 ? -errno : 0;
+}
+
+static int refuse_ended(const AttachJob *a, Refusal *why) {
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) a->pid);
+}
+
+static int refuse_attached(const CounterSet *set, pid_t pid, const char *relation, Refusal *why) {
+        return refuse(why, REFUSAL_ALREADY_ATTACHED, "process %d%s is attached to '%s' already",
+                      (int) pid, relation, set->group->events[0].name);
+}
+
+/* ---- inspection ---- */
+
+static void attach_job_inspected(void *userdata, int r, const ProcessFacts *facts,
+                                 const Refusal *why) {
+        AttachJob *a = userdata;
+        const char *words;
+        Refusal ended;
+
+        a->job = NULL;
+        if (r != 0) {
+                a->done(a->userdata, r, why);
+                return;
+        }
+        if (facts->zombie) {
+                a->done(a->userdata, refuse_ended(a, &ended), &ended);
+                return;
+        }
+        a->inspected = true;
+        a->facts = *facts;
+        words = trace_rule_denies(a->peer, facts);
+        if (words)
+                (void) snprintf(a->untraceable, sizeof(a->untraceable),
+                                "the caller may not trace process %d: %s", (int) a->pid, words);
+        a->done(a->userdata, 0, why);
+}
+
+int attach_job_inspect(AttachJob *a) {
+        return reader_inspect(a->service->helper, a->pidfd, attach_job_inspected, a, &a->job);
+}
+
+/* Whether what is opened is still subject to the trace rule. */
+static bool attach_job_is_guarded(const AttachJob *a) {
+        return a->peer->uid != 0 && !a->allowed;
+}
+
+/* ---- opening and undoing ---- */
+
+/* The target among the set's, while it is under way; n_targets: it is not there. */
+static size_t attach_job_place(const AttachJob *a, const CounterSet *set) {
+        size_t i = 0;
+
+        while (i < set->group->n_targets && set->group->targets[i].pending != a)
+                i++;
+        return i;
+}
+
+static void attach_job_undo(AttachJob *a) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                size_t place = attach_job_place(a, a->sets[i]);
+
+                if (place < a->sets[i]->group->n_targets)
+                        counter_set_detach(a->sets[i], place);
+        }
+}
+
+static void attach_job_accept(AttachJob *a) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                counter_set_accept(a->sets[i], attach_job_place(a, a->sets[i]));
+        }
+}
+
+static int attach_job_open_threads(AttachJob *a, const pid_t *tids, size_t n_tids, Refusal *why) {
+        const GroupTarget target = {
+                .pid = a->pid,
+                .pidfd = a->pidfd,
+                .descendants = a->descendants,
+                .pending = a,
+                .guarded = attach_job_is_guarded(a),
+                .uid = a->facts.uid[0],
+                .gid = a->facts.gid[0],
+        };
+
+        for (size_t i = 0; i < a->n_sets; i++) {
+                int r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
+
+                if (r != 0) {
+                        attach_job_undo(a);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* ---- who is attached already ---- */
+
+static bool is_tree(const void *userdata, pid_t pid) {
+        const Group *g = userdata;
+        size_t place = group_find_target(g, pid);
+
+        return place < g->n_targets && g->targets[place].descendants;
+}
+
+static int attach_job_check(const AttachJob *a, Refusal *why) {
+        for (size_t i = 0; i < a->n_sets; i++) {
+                const Group *g = a->sets[i]->group;
+
+                if (group_find_target(g, a->pid) < g->n_targets)
+                        return refuse_attached(a->sets[i], a->pid, "", why);
+                if (g->n_targets > 0 && tree_descends(a->pid, is_tree, g))
+                        return refuse_attached(a->sets[i], a->pid,
+                                               ", as a descendant of an attached process,", why);
+        }
+        return 0;
+}
+
+static int attach_job_check_tree(const AttachJob *a, const ReaderTree *tree, Refusal *why) {
+        for (size_t i = 0; i < a->n_sets; i++)
+                for (size_t p = 0; p < tree->n_processes; p++) {
+                        const Group *g = a->sets[i]->group;
+                        pid_t pid = tree->processes[p].pid;
+
+                        if (group_find_target(g, pid) < g->n_targets)
+                                return refuse_attached(a->sets[i], pid, ", a descendant,", why);
+                }
+        return 0;
+}
+
+/* ---- a tree that stands ---- */
+
+static int attachings_pump(Service *s, const AttachJob *self);
+
+static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *why) {
+        _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
+        size_t n = 0;
+        int r;
+
+        if (!tids)
+                return -ENOMEM;
+        for (size_t i = 0; i < tree->n_threads; i++)
+                if (a->descendants || tree->threads[i].pid == a->pid)
+                        tids[n++] = tree->threads[i].tid;
+        r = attach_job_check(a, why);
+        if (r == 0 && a->descendants)
+                r = attach_job_check_tree(a, tree, why);
+        return r == 0 ? attach_job_open_threads(a, tids, n, why) : r;
+}
+
+/* The same, and whether the tree has stood until all was open. */
+static int attach_job_opened_tree(AttachJob *a, ReaderJob *job, const ReaderTree *tree,
+                                  Refusal *why) {
+        int r = attach_job_open_tree(a, tree, why);
+
+        if (r != 0) {
+                reader_job_cancel(job);
+                return r;
+        }
+        r = reader_release(job, why);
+        if (r == 0)
+                attach_job_accept(a);
+        else
+                attach_job_undo(a);
+        return r;
+}
+
+/* The helper could not stop the tree for us. */
+static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *ret) {
+        if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
+                /* one of its children: they need not be stopped, but nothing less stops its threads
+                 */
+                return refuse(
+                        ret, REFUSAL_BUSY,
+                        "process %d makes threads faster than they can be counted; try again, or "
+                        "open the counter before it starts them",
+                        (int) a->pid);
+        if (r == REFUSAL_NOT_PERMITTED)
+                (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
+        *ret = *why;
+        return r;
+}
+
+static void attach_job_seized(void *userdata, int r, const ReaderTree *tree, const Refusal *why) {
+        AttachJob *a = userdata;
+        ReaderJob *job = TAKE_PTR(a->job);
+        Refusal mine = REFUSAL_NULL;
+
+        if (r > 0)
+                r = attach_job_refused(a, r, why, &mine);
+        else if (r == 0)
+                r = attach_job_opened_tree(a, job, tree, &mine);
+        fairqueue_remove(&a->service->seizes, &a->turn);
+        (void) attachings_pump(a->service, NULL);
+        a->done(a->userdata, r, &mine);
+}
+
+/* Users take turns, one tree each: a tree may take two seconds, and nobody is to wait for all of
+ * another's. */
+void attach_jobs_init(Service *s) {
+        fairqueue_init(&s->seizes, 1, READER_SEIZES_MAX, UINT_MAX);
+}
+
+static int attach_job_start(AttachJob *a) {
+        const SeizeRule rule = {
+                .any = !attach_job_is_guarded(a),
+                .uid = a->peer->uid,
+                .gids = a->peer->gids,
+                .n_gids = a->peer->n_gids,
+        };
+
+        return reader_seize(a->service->helper, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
+                            attach_job_seized, a, &a->job);
+}
+
+/* Starts whoever may; what fails for self is returned, others are told. */
+static int attachings_pump(Service *s, const AttachJob *self) {
+        FairItem *item;
+        int failed = 0;
+
+        if (s->pumping)
+                return 0;
+        s->pumping = true;
+        while ((item = fairqueue_next(&s->seizes))) {
+                AttachJob *a = container_of(item, AttachJob, turn);
+                int r = attach_job_start(a);
+
+                if (r == 0)
+                        continue;
+                fairqueue_remove(&s->seizes, &a->turn);
+                if (a == self)
+                        failed = r;
+                else
+                        a->done(a->userdata, r, NULL);
+        }
+        s->pumping = false;
+        return failed;
+}
+
+static int attach_job_seize(AttachJob *a) {
+        int r = fairqueue_add(&a->service->seizes, &a->turn, a->peer->uid);
+
+        if (r == 0)
+                r = attachings_pump(a->service, a);
+        return r < 0 ? r : -EINPROGRESS;
+}
+
+bool attach_job_is_waiting(const AttachJob *a) {
+        return a->job || a->turn.user;
+}
+
+/* ---- a process that bears nobody meanwhile ---- */
+
+/* One try: whether all threads are open, and with descendants there are none yet. If not, then
+ * somebody was born or has ended meanwhile, or this is not the way to do it; and nothing is open.
+ */
+static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
+        _cleanup_(threads_done) Threads threads = THREADS_NULL;
+        pid_t last = tree_last_born();
+        int r;
+
+        *ret_current = false;
+        r = threads_list(a->pid, &threads, why);
+        if (r != 0)
+                return r;
+        if (a->descendants &&
+            (last == 0 || threads.n_tids > TREE_THREADS || tree_has_children(a->pid, &threads)))
+                return 0;
+        r = attach_job_open_threads(a, threads.tids, threads.n_tids, why);
+        if (r != 0)
+                return r;
+        r = threads_are_all(&threads, a->pid, ret_current);
+        *ret_current = *ret_current && r == 0 && process_exists(a->pidfd) &&
+                       (!a->descendants || tree_last_born() == last);
+        if (!*ret_current)
+                attach_job_undo(a);
+        return r;
+}
+
+/* It is open, disabled; it may have become somebody else's program meanwhile. */
+static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts,
+                                const Refusal *why) {
+        AttachJob *a = userdata;
+        const char *words;
+        Refusal changed;
+
+        a->job = NULL;
+        if (r == 0 && facts->zombie) {
+                r = refuse_ended(a, &changed);
+                why = &changed;
+        }
+        words = r == 0 ? trace_rule_denies(a->peer, facts) : NULL;
+        if (words) {
+                r = refuse(&changed, REFUSAL_NOT_PERMITTED,
+                           "process %d changed while it was being opened: %s", (int) a->pid, words);
+                why = &changed;
+        }
+        if (r == 0)
+                attach_job_accept(a);
+        else
+                attach_job_undo(a);
+        a->done(a->userdata, r, why);
+}
+
+int attach_job_open(AttachJob *a, Refusal *why) {
+        int rounds = a->descendants ? TREE_ROUNDS : THREAD_ROUNDS;
+        bool current = false;
+        int r;
+
+        for (size_t i = 0; i < a->n_sets; i++)
+                counter_set_reap(a->sets[i]);
+        r = attach_job_check(a, why);
+        for (int round = 0; r == 0 && !current && round < rounds; round++)
+                r = attach_job_try(a, &current, why);
+        if (r != 0)
+                return r;
+        if (!process_exists(a->pidfd)) {
+                attach_job_undo(a);
+                return refuse_ended(a, why);
+        }
+        if (!current)
+                return attach_job_seize(a);
+        if (!attach_job_is_guarded(a)) {
+                attach_job_accept(a);
+                return 0;
+        }
+        r = reader_inspect(a->service->helper, a->pidfd, attach_job_verified, a, &a->job);
+        if (r < 0)
+                attach_job_undo(a);
+        return r < 0 ? r : -EINPROGRESS;
+}
+
+void attach_job_done(AttachJob *a) {
+        a->job = reader_job_cancel(a->job);
+        if (a->turn.user) {
+                fairqueue_remove(&a->service->seizes, &a->turn);
+                (void) attachings_pump(a->service, NULL);
+        }
+        attach_job_undo(a);
+        a->n_sets = 0;
+        a->pidfd = close_fd(a->pidfd);
+}

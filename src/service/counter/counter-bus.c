@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "perf/process/process.h"
+#include "service/bus/object.h"
+#include "service/counter/attach-call.h"
+#include "service/counter/counter-store.h"
+#include "service/counter/persistent.h"
+#include "service/util/reply.h"
+
+/* org.perfalloc1.Counter */
+
+#define FDS_MAX 16u /* that the system bus lets a message carry */
+
+static Event *counter_event(const Counter *c) {
+        return &c->set->group->events[c->event];
+}
+
+static bool counter_is_seen(const Counter *c) {
+        return redaction_allows(c->set->service, c->set->uid);
+}
+
+static int get_event(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->name : "");
+}
+
+static int get_type(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", counter_event(userdata)->attr.type);
+}
+
+static int get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        uint64_t config = counter_is_seen(c) ? counter_event(c)->attr.config : 0;
+
+        return sd_bus_message_append(reply, "t", config);
+}
+
+static int get_scope(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", group_scope_name(c->set->group->scope));
+}
+
+static int get_targets(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        const Group *g = c->set->group;
+        int r = sd_bus_message_open_container(reply, 'a', "u");
+
+        for (size_t i = 0; r >= 0 && counter_is_seen(c) && i < g->n_targets; i++)
+                /* the number of one that has ended may be another's */
+                if (process_exists(g->targets[i].pidfd))
+                        r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", c->set->cpus);
+}
+
+static int get_role(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", c->set->monitor ? "monitor" : "foreground");
+}
+
+static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? c->set->name : "");
+}
+
+static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "u", (uint32_t) c->set->uid);
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", counter_state(userdata));
+}
+
+static int get_persistent(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *reply, void *userdata,
+                          sd_bus_error *error) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "b", c->set->persistent);
+}
+
+static int get_id(sd_bus *bus, const char *path, const char *interface, const char *property,
+                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        char id[PERSISTENT_ID_SIZE];
+
+        return sd_bus_message_append(reply, "s", persistent_id(userdata, id));
+}
+
+static int get_quality(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Counter *c = userdata;
+        Reading reading;
+        Quality quality;
+
+        group_read(c->set->group, c->event, &reading, &quality);
+        return sd_bus_message_append(reply, "s", quality_name(quality));
+}
+
+/* The common beginning of all methods: 0 go on, 1 or negative: return it. */
+static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
+        Service *s = c->set->service;
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+
+        return r == 0 ? 0 : reply_failure(r, &why, error);
+}
+
+/* The same for what readers may do too. */
+static int counter_enter_reading(Counter *c, sd_bus_message *m, sd_bus_error *error) {
+        Refusal why = REFUSAL_NULL;
+        int r = counter_check_reader(c, peers_sender(c->set->service->peers, m), m, &why);
+
+        return r == 0 ? 0 : reply_failure(r, &why, error);
+}
+
+static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_start(c->set->group);
+        counter_set_save(c->set);
+        counter_set_changed(c->set);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_stop(c->set->group);
+        counter_set_save(c->set);
+        counter_set_changed(c->set);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        group_reset(c->set->group, c->event);
+        counter_set_save(c->set);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Reading reading;
+        Quality quality;
+        int r = counter_enter_reading(c, m, error);
+
+        if (r != 0)
+                return r;
+        counter_read(c, &reading, &quality);
+        return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
+                                          reading.running, quality_name(quality));
+}
+
+/* What processes that were detached had counted, so that the rows add up. */
+static int append_past(sd_bus_message *reply, const Counter *c) {
+        const Reading *past = &c->set->group->past[c->event];
+
+        if (past->enabled == 0)
+                return 0;
+        return sd_bus_message_append(reply, "(iuttts)", -1, 0, past->value, past->enabled,
+                                     past->running, quality_name(reading_quality(past)));
+}
+
+static int append_rows(sd_bus_message *reply, const Counter *c) {
+        const Group *g = c->set->group;
+        int r = sd_bus_message_open_container(reply, 'a', "(iuttts)");
+
+        for (size_t part = 0; part < g->n_parts && r >= 0; part++) {
+                const GroupPart *p = &g->parts[part];
+                Reading reading;
+                Quality quality;
+
+                group_read_part(g, c->event, part, &reading, &quality);
+                r = sd_bus_message_append(reply, "(iuttts)", p->cpu,
+                                          (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
+                                          reading.enabled, reading.running, quality_name(quality));
+        }
+        if (r >= 0)
+                r = append_past(reply, c);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        Counter *c = userdata;
+        int r = counter_enter_reading(c, m, error);
+
+        if (r != 0)
+                return r;
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append_rows(reply, c);
+        if (c->set->group->pinned)
+                counter_set_save(c->set); /* as counter_read() */
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int append_descriptors(sd_bus_message *reply, const int *fds, size_t n) {
+        int r = sd_bus_message_open_container(reply, 'a', "h");
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = sd_bus_message_append_basic(reply, 'h', &fds[i]);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t *ret_n,
+                               Refusal *why) {
+        const CounterSet *set = c->set;
+        size_t n;
+
+        if (set->monitor)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "%s is a monitor: it gives way, and so its descriptors stay here",
+                              c->path);
+        n = group_descriptors(set->group, c->event, fds, FDS_MAX);
+        if (n > FDS_MAX)
+                return refuse(
+                        why, REFUSAL_LIMITS_EXCEEDED,
+                        "%s has %zu descriptors, and a message carries %u: open it as several "
+                        "counters, with fewer CPUs (option 'cpus') or threads each",
+                        c->path, n, FDS_MAX);
+        *ret_n = n;
+        return 0;
+}
+
+static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        Counter *c = userdata;
+        Refusal why = REFUSAL_NULL;
+        int fds[FDS_MAX];
+        size_t n = 0;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        r = counter_descriptors(c, fds, &n, &why);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append_descriptors(reply, fds, n);
+        if (r < 0)
+                return reply_failure(r, NULL, error);
+        c->set->handed_out = true;
+        counter_set_save(c->set);
+        return sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Service *s = c->set->service;
+        int r = counter_enter(c, m, error);
+
+        if (r != 0)
+                return r;
+        if (c->set->configured) {
+                Refusal why;
+
+                r = refuse(&why, REFUSAL_NOT_PERMITTED,
+                           "%s is a configured monitor: take %s.conf out of monitors.d and reload "
+                           "perfallocd.service",
+                           c->path, c->set->name);
+                return reply_failure(r, &why, error);
+        }
+        counter_close(c);
+        store_settle(s->store); /* whoever hears that it is closed finds its counter free */
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static const sd_bus_vtable counter_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Event", "s", get_event, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Type", "u", get_type, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Config", "t", get_config, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Scope", "s", get_scope, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Targets", "au", get_targets, 0, 0),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Role", "s", get_role, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Persistent", "b", get_persistent, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Id", "s", get_id, 0, 0),
+        SD_BUS_PROPERTY("Quality", "s", get_quality, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_start,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_stop,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reset,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "Read", SD_BUS_NO_ARGS,
+                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "s", quality),
+                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
+                                method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),
+                                SD_BUS_NO_RESULT, attach_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("DetachProcess", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT,
+                                detach_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Persist", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", id), persist_handle,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Adopt", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, adopt_handle,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetFds", SD_BUS_NO_ARGS, SD_BUS_RESULT("ah", fds), method_get_fds,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int counter_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                            void **ret_found, sd_bus_error *error) {
+        uint64_t id;
+        Counter *c = object_path_number(path, "counter", &id) ? counter_find(userdata, id) : NULL;
+
+        *ret_found = c;
+        return c != NULL;
+}
+
+int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char *path,
+                          Counter **ret, Refusal *why) {
+        uint64_t id;
+        Counter *c = object_path_number(path, "counter", &id) ? counter_find(s, id) : NULL;
+        int r;
+
+        if (!c)
+                return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
+        r = counter_check_reader(c, peer, m, why);
+        if (r == 0)
+                *ret = c;
+        return r;
+}
+
+static int counter_path(const void *object, char **ret) {
+        *ret = strdup(((const Counter *) object)->path);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int counter_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                                 sd_bus_error *error) {
+        return object_enumerate(((Service *) userdata)->counters, counter_path, ret_nodes);
+}
+
+int counter_bus_register(Service *s) {
+        return object_register(s, "counter", PERFALLOC_COUNTER_INTERFACE, counter_vtable,
+                               counter_bus_find, counter_bus_enumerate);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/counter/counter.h"
+
+#include "service/counter/counter-store.h"
+#include "service/sampler/sampler.h"
+
+/* The connections that use a counter set. */
+
+static CounterUser *counter_set_find_user(const CounterSet *set, const Peer *peer) {
+        CounterUser *u;
+
+        LIST_FOREACH (u, &set->users, users)
+                if (u->peer == peer)
+                        return u;
+        return NULL;
+}
+
+bool counter_set_has_user(const CounterSet *set, const Peer *peer) {
+        return counter_set_find_user(set, peer);
+}
+
+int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) {
+        CounterUser *u = counter_set_find_user(set, peer);
+        int r;
+
+        if (u) {
+                u->other |= other;
+                counter_set_save(set);
+                return 0;
+        }
+        u = calloc(1, sizeof(CounterUser));
+        if (!u)
+                return -ENOMEM;
+        /* the owner has paid for the counters themselves */
+        r = peer->uid == set->uid ? 0
+                                  : quota_charge(&set->service->quota, peer->uid, QUOTA_COUNTERS, 1,
+                                                 &u->charge, why);
+        if (r != 0) {
+                free(u);
+                return r;
+        }
+        u->peer = peer_ref(peer);
+        u->other = other;
+        LIST_INSERT_HEAD(&set->users, u, users);
+        counter_set_save(set);
+        return 0;
+}
+
+static void counter_set_drop_user(CounterUser *u) {
+        LIST_REMOVE(u, users);
+        quota_release(&u->charge);
+        peer_unref(u->peer);
+        free(u);
+}
+
+void counter_set_drop_users(CounterSet *set) {
+        while (!LIST_EMPTY(&set->users))
+                counter_set_drop_user(LIST_FIRST(&set->users));
+}
+
+void counter_set_drop_readers(CounterSet *set) {
+        CounterUser *u, *next;
+
+        for (u = LIST_FIRST(&set->users); u; u = next) {
+                next = LIST_NEXT(u, users);
+                if (u->peer->uid == set->uid || u->peer->uid == 0 || u->other)
+                        continue;
+                samplers_forget_reader(set->service, u->peer, set);
+                counter_set_drop_user(u);
+        }
+}
+
+bool counter_set_forget_user(CounterSet *set, const Peer *peer) {
+        CounterUser *u = counter_set_find_user(set, peer);
+
+        if (!u)
+                return false;
+        counter_set_drop_user(u);
+        if (LIST_EMPTY(&set->users) && !set->persistent)
+                return true;
+        counter_set_save(set);
+        return false;
+}
+
+void counter_set_persist(CounterSet *set, bool persistent) {
+        Counter *c;
+
+        if (set->persistent == persistent)
+                return;
+        set->persistent = persistent;
+        counter_set_save(set);
+        LIST_FOREACH (c, &set->members, members)
+                counter_changed(c, COUNTER_CHANGED_PERSISTENT);
+}
+
+int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why) {
+        if (counter_set_has_user(c->set, peer))
+                return peer->gone ? -ESTALE : 0;
+        return service_check_owner(c->set->service, peer, m, c->set->uid, c->path, why);
+}

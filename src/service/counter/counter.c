@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counter.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/hold/hold.h"
+
+#include "service/counter/attach-call.h"
+#include "service/counter/counter-store.h"
+#include "service/pmu/capacity.h"
+#include "service/sampler/reading-cache.h"
+
+#define COUNTER_RETRY_USEC USEC_PER_SEC
+
+static int compare_counters(const void *a, const void *b) {
+        const Counter *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Those that were made or found last are likely to be asked for next, a thousand in one call. */
+Counter *counter_find(Service *s, uint64_t id) {
+        Counter **recent = &s->recent[id % COUNTERS_RECENT];
+        Counter key = { .id = id };
+        Counter **found;
+
+        if (*recent && (*recent)->id == id)
+                return *recent;
+        found = tfind(&key, &s->counters, compare_counters);
+        if (!found)
+                return NULL;
+        *recent = *found;
+        return *found;
+}
+
+const char *counter_state(const Counter *c) {
+        const Group *g = c->set->group;
+
+        if (g->error != 0)
+                return "error";
+        if (g->yielded)
+                return "yielded";
+        if (group_is_dropped(g))
+                return "error";
+        return g->wanted ? "counting" : "stopped";
+}
+
+void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
+        group_read(c->set->group, c->event, ret, ret_quality);
+        /* what the kernel drops says nothing any more, to whoever comes after us neither */
+        if (c->set->group->pinned)
+                counter_set_save(c->set);
+}
+
+void counters_retry_soon(Service *s) {
+        (void) sd_event_source_set_enabled(s->retry, SD_EVENT_ON);
+}
+
+static void counter_set_yield_changed(void *userdata) {
+        CounterSet *set = userdata;
+
+        /* who is only disabled: that follows from the holds */
+        if (group_closes_to_yield(set->group))
+                counter_set_save(set);
+        counter_set_changed(set);
+        counter_set_guard(set);
+}
+
+/* False: it is still in error, or is pinned and may come to be: nobody tells when the kernel drops
+ * it. */
+static bool counter_set_retry(CounterSet *set) {
+        Group *g = set->group;
+
+        if (group_revive(g)) {
+                counter_set_save(set);
+                counter_set_changed(set);
+        }
+        if (set->monitor)
+                return counter_yielder_retry(set->monitor) && !g->pinned;
+        if (g->error != 0 && group_mend(g, NULL) == 0) {
+                counter_set_save(set);
+                counter_set_changed(set);
+        }
+        return g->error == 0 && !g->pinned;
+}
+
+/* What could not be opened again when it should: somebody outside the service was faster. */
+static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        Service *s = userdata;
+        bool again = false;
+        CounterSet *set;
+
+        store_settle(s->store);
+        LIST_FOREACH (set, &s->sets, sets)
+                if (!counter_set_retry(set))
+                        again = true;
+        if (!again)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void) sd_event_source_set_time_relative(source, COUNTER_RETRY_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int counters_init(Service *s) {
+        int r;
+
+        LIST_INIT(&s->sets);
+        r = counters_tell_init(s);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(s->event, &s->retry, CLOCK_MONOTONIC, COUNTER_RETRY_USEC,
+                                       USEC_PER_SEC / 10, counters_retry, s);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(s->retry, SD_EVENT_OFF);
+}
+
+/* The slots that the group may take counters of: a thread may run anywhere. */
+static int counter_scope(const Group *group, const CpuSet *cpus, Scope *ret) {
+        _cleanup_(scope_done) Scope scope = SCOPE_NULL;
+
+        for (size_t i = 0; i < group->n_events; i++) {
+                const Pmu *pmu = group->events[i].pmu;
+                int r = scope_add(&scope, pmu->index, cpus ?: &pmu->cpus);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = scope;
+        scope = SCOPE_NULL;
+        return 0;
+}
+
+static int counter_set_charge(CounterSet *set, Refusal *why) {
+        Quota *quota = &set->service->quota;
+        int r;
+
+        r = quota_charge(quota, set->uid, QUOTA_COUNTERS, set->group->n_events, &set->counters,
+                         why);
+        if (r != 0)
+                return r;
+        return quota_charge(quota, set->uid, QUOTA_DESCRIPTORS, group_n_descriptors(set->group),
+                            &set->descriptors, why);
+}
+
+int counters_apply(Service *s) {
+        if (s->ledger.n_active == 0)
+                return 0;
+        return yielders_apply(&s->roster, holds_current(s),
+                              now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+}
+
+/* A monitor is enrolled before it is opened: while its counters are held it may not take any. */
+int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
+        int r = counter_yielder_new(&set->service->roster, set->group, &set->scope, o->priority,
+                                    o->yields_to, o->seq, &set->monitor);
+
+        if (r < 0) {
+                set->group = NULL;
+                return r;
+        }
+        set->monitor->changed = counter_set_yield_changed;
+        set->monitor->userdata = set;
+        return 0;
+}
+
+static int counter_set_describe(CounterSet *set, const CounterSetOptions *o) {
+        int r;
+
+        set->name = strdup(o->name ?: "");
+        if (!set->name)
+                return -ENOMEM;
+        if (o->cpus)
+                r = cpuset_format(o->cpus, &set->cpus);
+        else
+                r = (set->cpus = strdup("")) ? 0 : -ENOMEM;
+        return r < 0 ? r : counter_scope(set->group, o->cpus, &set->scope);
+}
+
+int counter_set_make(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret) {
+        CounterSet *set = calloc(1, sizeof(CounterSet));
+        int r;
+
+        if (!set) {
+                group_free(group);
+                return -ENOMEM;
+        }
+        *set = (CounterSet){ .service = s,
+                             .group = group,
+                             .uid = o->uid,
+                             .configured = o->configured,
+                             .persistent = o->persistent,
+                             .peer = o->peer ? peer_ref(o->peer) : NULL };
+        LIST_INSERT_HEAD(&s->sets, set, sets);
+        r = counter_set_describe(set, o);
+        if (r < 0) {
+                counter_set_discard(set);
+                return r;
+        }
+        *ret = set;
+        return 0;
+}
+
+int counter_set_open(CounterSet *set, Refusal *why) {
+        if (group_closes_to_yield(set->group))
+                store_settle(set->service->store);
+        return group_open(set->group, why);
+}
+
+int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
+                    Refusal *why) {
+        _cleanup_(counter_set_freep) CounterSet *set = NULL;
+        int r = counter_set_make(s, group, o, &set);
+
+        if (r == 0)
+                r = capacities_need(s);
+        if (r == 0 && o->peer)
+                r = counter_set_add_user(set, o->peer, false, why);
+        if (r == 0)
+                r = counter_set_charge(set, why);
+        if (r == 0 && o->monitor) {
+                r = counter_set_enroll(set, o);
+                /* In a partial hold others may have to make room for one of higher priority. */
+                if (r == 0)
+                        r = counters_apply(s);
+        }
+        if (r == 0 && (!group->yielded || !group_closes_to_yield(group)))
+                r = counter_set_open(set, why);
+        if (r != 0)
+                return r;
+        if (group->pinned)
+                counters_retry_soon(s);
+        *ret = TAKE_PTR(set);
+        return 0;
+}
+
+static void counter_free(Counter *c) {
+        Service *s = c->set->service;
+
+        LIST_REMOVE(c, members);
+        if (c->queued)
+                TAILQ_REMOVE(&s->changed, c, changed);
+        reading_cache_forget_counter(c);
+        if (s->recent[c->id % COUNTERS_RECENT] == c)
+                s->recent[c->id % COUNTERS_RECENT] = NULL;
+        tdelete(c, &s->counters, compare_counters);
+        free(c->path);
+        free(c);
+}
+
+CounterSet *counter_set_discard(CounterSet *set) {
+        if (!set)
+                return NULL;
+        while (!LIST_EMPTY(&set->members))
+                counter_free(LIST_FIRST(&set->members));
+        LIST_REMOVE(set, sets);
+        reader_job_cancel(set->guard);
+        counter_set_drop_users(set);
+        if (set->monitor)
+                counter_yielder_free(set->monitor);
+        else
+                group_free(set->group);
+        quota_release(&set->counters);
+        quota_release(&set->descriptors);
+        scope_done(&set->scope);
+        peer_unrefp(&set->peer);
+        free(set->name);
+        free(set->cpus);
+        free(set);
+        return NULL;
+}
+
+CounterSet *counter_set_free(CounterSet *set) {
+        Service *s;
+        Counter *c;
+        bool monitor;
+
+        if (!set)
+                return NULL;
+        while ((c = LIST_FIRST(&set->members))) {
+                /* the last one would free the set */
+                if (!LIST_NEXT(c, members)) {
+                        counter_close(c);
+                        return NULL;
+                }
+                counter_close(c);
+        }
+        s = set->service;
+        monitor = set->monitor;
+        counter_set_forget(set);
+        counter_set_discard(set);
+        /* in a partial hold another one may go on in its place */
+        if (monitor)
+                (void) counters_apply(s);
+        return NULL;
+}
+
+int counter_add(CounterSet *set, size_t event, uint64_t id, Counter **ret) {
+        Service *s = set->service;
+        Counter *c;
+
+        if (counter_find(s, id))
+                return -EEXIST;
+        c = calloc(1, sizeof(Counter));
+        if (!c)
+                return -ENOMEM;
+        *c = (Counter){ .id = id, .set = set, .event = event };
+        if (asprintf(&c->path, PERFALLOC_OBJECT_PATH "/counter/%" PRIu64, c->id) < 0) {
+                free(c);
+                return -ENOMEM;
+        }
+        if (!tsearch(c, &s->counters, compare_counters)) {
+                free(c->path);
+                free(c);
+                return -ENOMEM;
+        }
+        LIST_INSERT_HEAD(&set->members, c, members);
+        s->recent[id % COUNTERS_RECENT] = c;
+        *ret = c;
+        return 0;
+}
+
+int counter_new(CounterSet *set, size_t event, Counter **ret) {
+        Service *s = set->service;
+        int r = counter_add(set, event, serial_next(&s->serial, SERIAL_COUNTER), ret);
+
+        if (r < 0)
+                return r;
+        counter_changed(*ret, COUNTER_CHANGED_STATE);
+        service_touch(s);
+        return 0;
+}
+
+void counter_close(Counter *c) {
+        CounterSet *set = c->set;
+        Service *s = set->service;
+
+        attach_calls_forget_counter(s, c);
+        if (c->announced)
+                (void) sd_bus_emit_object_removed(s->bus, c->path);
+        counter_free(c);
+        if (LIST_EMPTY(&set->members))
+                counter_set_free(set);
+        else
+                counter_set_save(set);
+        service_touch(s);
+}
+
+void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
+        CounterSet *set;
+
+        if (online) /* what it had before it went has its slots as long as copies are kept */
+                store_settle(s->store);
+        LIST_FOREACH (set, &s->sets, sets) {
+                int error = set->group->error;
+
+                if (online)
+                        (void) group_cpu_join(set->group, cpu, NULL);
+                else
+                        group_cpu_leave(set->group, cpu);
+                if (set->group->version != set->kept)
+                        counter_set_save(set);
+                if (set->group->error != error)
+                        counter_set_changed(set);
+        }
+}
+
+void counters_forget_peer(Service *s, Peer *peer) {
+        CounterSet *set, *next;
+
+        for (set = LIST_FIRST(&s->sets); set; set = next) {
+                next = LIST_NEXT(set, sets);
+                if (set->peer == peer)
+                        peer_unrefp(&set->peer);
+                if (counter_set_forget_user(set, peer))
+                        counter_set_free(set);
+        }
+        store_settle(s->store);
+}
+
+int counters_foreign(Service *s, uid_t uid, const Scope *scope,
+                     int (*f)(void *userdata, const CounterSet *set), void *userdata) {
+        CounterSet *set;
+
+        LIST_FOREACH (set, &s->sets, sets) {
+                int r = 0;
+
+                if (!set->monitor && set->uid != uid && set->group->n_parts > 0 &&
+                    scope_overlaps(&set->scope, scope))
+                        r = f(userdata, set);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+void counters_done(Service *s) {
+        CounterSet *set;
+
+        while ((set = LIST_FIRST(&s->sets)))
+                if (set->item.store)
+                        counter_set_discard(set);
+                else {
+                        set->unkept = 0; /* the next run is told */
+                        counter_set_free(set);
+                }
+}

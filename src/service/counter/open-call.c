@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "open-call.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/bus/request.h"
+#include "service/counter/attach-job.h"
+#include "service/counter/counter-store.h"
+#include "service/counter/open-request.h"
+#include "service/hold/hold.h"
+#include "service/util/reply.h"
+
+typedef struct OpenCall {
+        Call call;
+        OpenRequest request;
+
+        AttachJob attaching; /* the target of a process counter */
+        bool opened;         /* the sets are there, with or without the target */
+        CounterSet **sets;
+        size_t n_sets;
+} OpenCall;
+
+static void open_call_end(Call *call) {
+        OpenCall *o = container_of(call, OpenCall, call);
+
+        attach_job_done(&o->attaching);
+        for (size_t i = 0; i < o->n_sets; i++)
+                counter_set_free(o->sets[i]);
+        free(o->sets);
+        open_request_done(&o->request);
+        call_done(call);
+        free(o);
+}
+
+static int open_call_new(Service *s, Peer *peer, sd_bus_message *m, OpenCall **ret, Refusal *why) {
+        OpenCall *o = calloc(1, sizeof(OpenCall));
+        int r;
+
+        if (!o)
+                return -ENOMEM;
+        *o = (OpenCall){ .request = OPEN_REQUEST_NULL, .attaching = ATTACH_JOB_NULL };
+        r = call_begin(&o->call, s, peer, m, open_call_end, why);
+        if (r == 0)
+                r = open_request_read(s, m, peer, &o->request, why);
+        if (r == 0)
+                r = quota_check(&s->quota, peer->uid, QUOTA_COUNTERS, o->request.n_events, why);
+        if (r == 0)
+                *ret = o;
+        else
+                open_call_end(&o->call);
+        return r;
+}
+
+static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
+        const OpenRequest *q = &o->request;
+
+        if (q->pinned)
+                return true;
+        /* What a holder opens inside of his hold keeps what he was promised; an inherited event
+         * cannot. */
+        return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
+               holds_grants(o->call.service, o->call.peer->uid, g->events[0].pmu);
+}
+
+static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {
+        const OpenRequest *q = &o->request;
+        CounterSetOptions options = {
+                .uid = o->call.peer->uid,
+                .peer = o->call.peer,
+                .name = q->name,
+                .cpus = q->scope == GROUP_PROCESS ? NULL : &q->cpus,
+                .monitor = q->monitor,
+                .persistent = q->persistent,
+                .priority = q->priority,
+                .yields_to = q->yields_to,
+        };
+        _cleanup_(group_freep) Group *g = NULL;
+        Event *events;
+        int r;
+
+        r = events_copy(&o->request.events[first], n, &events);
+        if (r == 0)
+                r = group_new(q->scope, events, n, &g, why);
+        if (r != 0)
+                return r;
+        g->descendants = q->descendants;
+        g->pinned = open_call_is_pinned(o, g);
+        if (q->scope == GROUP_CGROUP) {
+                g->cgroup = fcntl(q->cgroup, F_DUPFD_CLOEXEC, 3);
+                if (g->cgroup < 0)
+                        return -errno;
+        }
+        if (q->scope != GROUP_PROCESS) {
+                r = group_add_cpus(g, &q->cpus, &o->call.service->pmus.online);
+                if (r < 0)
+                        return r;
+        }
+        return counter_set_new(o->call.service, TAKE_PTR(g), &options, ret, why);
+}
+
+/* What fails in the middle is undone when the call is freed. */
+static int open_call_new_sets(OpenCall *o, Refusal *why) {
+        size_t n_events = o->request.n_events;
+        size_t step = o->request.group ? n_events : 1;
+
+        o->sets = calloc(n_events, sizeof(CounterSet *));
+        if (!o->sets)
+                return -ENOMEM;
+        for (size_t first = 0; first < n_events; first += step) {
+                int r = open_call_new_set(o, first, step, &o->sets[o->n_sets], why);
+
+                if (r != 0)
+                        return r;
+                o->n_sets++;
+        }
+        o->opened = true;
+        return 0;
+}
+
+static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
+        int r = sd_bus_message_open_container(reply, 'a', "o");
+
+        for (size_t i = 0; i < o->n_sets && r >= 0; i++)
+                for (size_t event = 0; event < o->sets[i]->group->n_events && r >= 0; event++) {
+                        Counter *c;
+
+                        r = counter_new(o->sets[i], event, &c);
+                        if (r >= 0)
+                                r = sd_bus_message_append_basic(reply, 'o', c->path);
+                }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* All is open and allowed: from here on it counts. */
+static int open_call_finish(OpenCall *o) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
+        int r = groups ? sd_bus_message_new_method_return(o->call.m, &reply) : -ENOMEM;
+
+        if (r >= 0)
+                r = open_call_make_counters(o, reply);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < o->n_sets; i++)
+                groups[i] = o->sets[i]->group;
+        if (o->request.start)
+                groups_start(groups, o->n_sets);
+        counter_sets_save(o->call.service, o->sets, o->n_sets);
+        r = sd_bus_send(NULL, reply, NULL);
+        if (r < 0)
+                return r;
+        o->n_sets = o->attaching.n_sets = 0; /* they live on their own now */
+        open_call_end(&o->call);
+        return 0;
+}
+
+/* Whether the caller may still ask for count-other. */
+static bool open_call_asks_more(const OpenCall *o, int r) {
+        return r == REFUSAL_NOT_PERMITTED && *o->attaching.untraceable && !o->attaching.allowed;
+}
+
+/* The target was inspected, or was opened. */
+static void open_call_attached(void *userdata, int r, const Refusal *why) {
+        OpenCall *o = userdata;
+
+        if ((!o->opened && r == 0) || open_call_asks_more(o, r))
+                r = scheduler_again(o->call.service->turns, o->call.m);
+        else if (r == 0)
+                r = open_call_finish(o);
+        if (r != 0)
+                call_fail(&o->call, r, why);
+}
+
+static int open_call_authorized(OpenCall *o, Refusal *why) {
+        Service *s = o->call.service;
+        int r;
+
+        r = holds_admit_opening(s, o->call.peer->uid, o->request.events, o->request.n_events,
+                                o->request.scope == GROUP_PROCESS ? NULL : &o->request.cpus, why);
+        if (r == 0 && !o->opened)
+                r = open_call_new_sets(o, why);
+        if (r == 0 && o->request.attach) {
+                o->attaching.allowed = *o->attaching.untraceable;
+                o->attaching.sets = o->sets;
+                o->attaching.n_sets = o->n_sets;
+                r = attach_job_open(&o->attaching, why);
+        }
+        return r == 0 ? open_call_finish(o) : r;
+}
+
+/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the
+ * target. Root may count everybody. */
+static int open_call_begin(OpenCall *o, Refusal *why) {
+        const OpenRequest *q = &o->request;
+        AttachJob *a = &o->attaching;
+        int r;
+
+        if (!q->attach)
+                return 0;
+        *a = (AttachJob){ .service = o->call.service,
+                          .peer = o->call.peer,
+                          .done = open_call_attached,
+                          .userdata = o,
+                          .pidfd = -1,
+                          .descendants = q->descendants };
+        r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call.peer->pid, q->pidfd, why);
+        if (r != 0 || o->call.peer->uid == 0)
+                return r;
+        r = attach_job_inspect(a);
+        return r < 0 ? r : -EINPROGRESS;
+}
+
+static int open_call_authorize(OpenCall *o, Refusal *why) {
+        const char *untraceable = o->attaching.untraceable;
+        unsigned actions = open_request_actions(&o->request, *untraceable);
+        Refusal denied;
+        int r = auth_check(o->call.service->auth, o->call.peer, o->call.m, actions, NULL, &denied);
+
+        if (r <= 0)
+                return r;
+        return refuse(why, r, "%s%s%.600s", untraceable, *untraceable ? "; " : "", denied.text);
+}
+
+int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+        Peer *peer = peers_sender(s->peers, m);
+        Call *under_way = call_find(peer, m);
+        OpenCall *o = under_way ? container_of(under_way, OpenCall, call) : NULL;
+        Refusal why = REFUSAL_NULL;
+        int r = 0;
+
+        if (!o) {
+                r = open_call_new(s, peer, m, &o, &why);
+                if (r != 0)
+                        return reply_failure(r, &why, error);
+                r = open_call_begin(o, &why);
+        }
+        if (r == 0)
+                r = open_call_authorize(o, &why);
+        if (r == 0)
+                r = open_call_authorized(o, &why);
+        if (r == 0 || r == -EINPROGRESS)
+                return 1;
+        open_call_end(&o->call);
+        return reply_failure(r, &why, error);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * One OpenCounters call on its way: read, target inspected, authorized, opened disabled, target
+ * inspected again, started.
+ */
+
+#include "service/counter/counter.h"
+
+#define OPEN_EVENTS_MAX 1024u /* in one call */
+
+/* The handler of Manager.OpenCounters. */
+int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "open-request.h"
+
+#include <string.h>
+
+#include "perf/group/cgroup.h"
+#include "service/counter/open-call.h"
+#include "service/util/options.h"
+
+#define NAME_MAX_BYTES 128u
+
+typedef struct OpeningOptions {
+        const char *scope, *cpus, *role, *yield, *name;
+        uint32_t pid, priority;
+        int pidfd, cgroup;
+        int attach, descendants, group, pinned, start, persistent;
+} OpeningOptions;
+
+enum {
+        OPTION_SCOPE,
+        OPTION_PID,
+        OPTION_PIDFD,
+        OPTION_ATTACH,
+        OPTION_DESCENDANTS,
+        OPTION_CPUS,
+        OPTION_CGROUP,
+        OPTION_GROUP,
+        OPTION_PINNED,
+        OPTION_ROLE,
+        OPTION_PRIORITY,
+        OPTION_YIELD,
+        OPTION_NAME,
+        OPTION_START,
+        OPTION_PERSISTENT,
+        _OPTION_MAX,
+};
+
+static const OptionSpec option_specs[_OPTION_MAX] = {
+        [OPTION_SCOPE] = { "scope", "s", offsetof(OpeningOptions, scope) },
+        [OPTION_PID] = { "pid", "u", offsetof(OpeningOptions, pid) },
+        [OPTION_PIDFD] = { "pidfd", "h", offsetof(OpeningOptions, pidfd) },
+        [OPTION_ATTACH] = { "attach", "b", offsetof(OpeningOptions, attach) },
+        [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(OpeningOptions, descendants) },
+        [OPTION_CPUS] = { "cpus", "s", offsetof(OpeningOptions, cpus) },
+        [OPTION_CGROUP] = { "cgroup", "h", offsetof(OpeningOptions, cgroup) },
+        [OPTION_GROUP] = { "group", "b", offsetof(OpeningOptions, group) },
+        [OPTION_PINNED] = { "pinned", "b", offsetof(OpeningOptions, pinned) },
+        [OPTION_ROLE] = { "role", "s", offsetof(OpeningOptions, role) },
+        [OPTION_PRIORITY] = { "priority", "u", offsetof(OpeningOptions, priority) },
+        [OPTION_YIELD] = { "yield", "s", offsetof(OpeningOptions, yield) },
+        [OPTION_NAME] = { "name", "s", offsetof(OpeningOptions, name) },
+        [OPTION_START] = { "start", "b", offsetof(OpeningOptions, start) },
+        [OPTION_PERSISTENT] = { "persistent", "b", offsetof(OpeningOptions, persistent) },
+};
+
+/* Which options go with which scope. */
+static const struct {
+        const char *name;
+        uint64_t takes;
+} scopes[_GROUP_SCOPE_MAX] = {
+        [GROUP_PROCESS] = { "process", 1u << OPTION_PID | 1u << OPTION_PIDFD | 1u << OPTION_ATTACH |
+                                               1u << OPTION_DESCENDANTS },
+        [GROUP_CPU] = { "cpu", 1u << OPTION_CPUS },
+        [GROUP_CGROUP] = { "cgroup", 1u << OPTION_CPUS | 1u << OPTION_CGROUP },
+};
+
+/* The place of a word in a list of them, or REFUSAL_INVALID_ARGS. */
+static int choice_read(const char *key, const char *value, const char *const words[], size_t n,
+                       int *ret, Refusal *why) {
+        char list[128] = "";
+
+        for (size_t i = 0; i < n; i++) {
+                if (strcmp(words[i], value) == 0) {
+                        *ret = (int) i;
+                        return 0;
+                }
+                (void) strncat(list, i > 0 ? ", " : "", sizeof(list) - strlen(list) - 1);
+                (void) strncat(list, words[i], sizeof(list) - strlen(list) - 1);
+        }
+        return refuse(why, REFUSAL_INVALID_ARGS, "option '%s': '%.64s' is none of %s", key, value,
+                      list);
+}
+
+static int scope_read(const OpeningOptions *o, uint64_t seen, OpenRequest *q, Refusal *why) {
+        uint64_t scoped = 0;
+        int scope = GROUP_PROCESS;
+        const char *names[_GROUP_SCOPE_MAX];
+        int r;
+
+        for (int i = 0; i < _GROUP_SCOPE_MAX; i++) {
+                names[i] = scopes[i].name;
+                scoped |= scopes[i].takes;
+        }
+        if (o->scope) {
+                r = choice_read("scope", o->scope, names, _GROUP_SCOPE_MAX, &scope, why);
+                if (r != 0)
+                        return r;
+        }
+        for (int i = 0; i < _OPTION_MAX; i++)
+                if (seen & scoped & ~scopes[scope].takes & UINT64_C(1) << i)
+                        return refuse(why, REFUSAL_INVALID_ARGS,
+                                      "option '%s' does not go with scope %s", option_specs[i].key,
+                                      scopes[scope].name);
+        if (scope == GROUP_CGROUP && !(seen & 1u << OPTION_CGROUP))
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "scope cgroup needs option 'cgroup', a descriptor of its directory");
+        if (seen & 1u << OPTION_PID && seen & 1u << OPTION_PIDFD)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "options 'pid' and 'pidfd' name the target twice");
+        if (!o->attach && seen & (1u << OPTION_PID | 1u << OPTION_PIDFD))
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option '%s': with 'attach' false there is no target yet",
+                              seen & 1u << OPTION_PID ? "pid" : "pidfd");
+        if (seen & 1u << OPTION_PID && (o->pid == 0 || o->pid > INT32_MAX))
+                return refuse(why, REFUSAL_INVALID_PROCESS, "option 'pid': %u is no process",
+                              o->pid);
+        if (scope == GROUP_CGROUP) {
+                r = cgroup_check(o->cgroup, why);
+                if (r != 0)
+                        return r;
+        }
+        q->scope = (GroupScope) scope;
+        q->pid = o->pid;
+        q->pidfd = seen & 1u << OPTION_PIDFD ? o->pidfd : -1;
+        q->cgroup = seen & 1u << OPTION_CGROUP ? o->cgroup : -1;
+        q->attach = scope == GROUP_PROCESS && o->attach;
+        q->descendants = o->descendants;
+        return 0;
+}
+
+static int role_read(const OpeningOptions *o, uint64_t seen, const Peer *peer, OpenRequest *q,
+                     Refusal *why) {
+        static const char *const roles[] = { "foreground", "monitor" };
+        static const char *const yields[] = {
+                [PLAN_ALWAYS] = "always",
+                [PLAN_EXCLUSIVE] = "exclusive",
+                [PLAN_NEVER] = "never",
+        };
+        int role = 0, yields_to = PLAN_ALWAYS;
+        int r;
+
+        if (o->role) {
+                r = choice_read("role", o->role, roles, ELEMENTSOF(roles), &role, why);
+                if (r != 0)
+                        return r;
+        }
+        q->monitor = role == 1;
+        if (!q->monitor && seen & (1u << OPTION_PRIORITY | 1u << OPTION_YIELD))
+                return refuse(why, REFUSAL_INVALID_ARGS, "option '%s' is for role monitor",
+                              seen & 1u << OPTION_YIELD ? "yield" : "priority");
+        if (o->yield) {
+                r = choice_read("yield", o->yield, yields, ELEMENTSOF(yields), &yields_to, why);
+                if (r != 0)
+                        return r;
+        }
+        if (yields_to != PLAN_ALWAYS && peer->uid != 0)
+                return refuse(why, REFUSAL_ACCESS_DENIED,
+                              "option 'yield': only root may have monitors that do not yield to "
+                              "every hold ('%s')",
+                              o->yield);
+        q->yields_to = (PlanClass) yields_to;
+        q->priority = o->priority;
+        return 0;
+}
+
+static int cpus_read(Service *s, const OpeningOptions *o, OpenRequest *q, Refusal *why) {
+        int r;
+
+        if (q->scope == GROUP_PROCESS)
+                return 0;
+        if (!o->cpus)
+                return cpuset_copy(&q->cpus, &s->pmus.present);
+        r = cpuset_parse(&q->cpus, o->cpus, why);
+        if (r != 0)
+                return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
+        if (cpuset_is_empty(&q->cpus))
+                return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
+        CPU_FOREACH (cpu, &q->cpus)
+                if (!cpuset_has(&s->pmus.present, (unsigned) cpu))
+                        return refuse(why, REFUSAL_INVALID_ARGS,
+                                      "option 'cpus': this machine has no CPU %d", cpu);
+        q->has_cpus = true;
+        return 0;
+}
+
+/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name.
+ * The events of one call are counted on the same CPUs: what a later one narrows would be missing in
+ * the earlier. */
+static int cpus_narrow(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+        _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
+        int r = cpuset_intersect(&both, &s->pmus.present, &event->pmu->cpus);
+
+        if (r < 0)
+                return r;
+        if (cpuset_is_empty(&both))
+                return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
+                              "'%s': PMU %s counts on no CPU of this machine", event->name,
+                              event->pmu->name);
+        if (event != q->events && !cpuset_equal(&both, &q->cpus))
+                return refuse(
+                        why, REFUSAL_INVALID_EVENT,
+                        "'%s' (PMU %s) and '%s' (PMU %s) count on different CPUs; open them in "
+                        "calls of their own",
+                        q->events[0].name, q->events[0].pmu->name, event->name, event->pmu->name);
+        cpuset_done(&q->cpus);
+        q->cpus = both;
+        both = CPUSET_NULL;
+        return 0;
+}
+
+static int cpus_fit(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+        if (q->scope == GROUP_PROCESS) {
+                if (event->pmu->kind != PMU_UNCORE)
+                        return 0;
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "'%s': PMU %s is shared by several CPUs and cannot count a process; "
+                              "use scope cpu",
+                              event->name, event->pmu->name);
+        }
+        if (!q->has_cpus)
+                return cpus_narrow(s, event, q, why);
+        if (cpuset_is_subset(&q->cpus, &event->pmu->cpus))
+                return 0;
+        return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
+                      "'%s': PMU %s does not count on all of the CPUs in option 'cpus'",
+                      event->name, event->pmu->name);
+}
+
+static int event_check(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+        if (q->monitor && q->descendants && event->pmu->closes_to_yield)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "option 'descendants': a monitor on PMU %s gives way by closing its "
+                              "event, and descendants cannot be found again afterwards",
+                              event->pmu->name);
+        return cpus_fit(s, event, q, why);
+}
+
+static int events_read(Service *s, char **strings, OpenRequest *q, Refusal *why) {
+        size_t n = 0;
+
+        while (strings[n])
+                n++;
+        if (n == 0)
+                return refuse(why, REFUSAL_INVALID_ARGS, "no event is named");
+        q->events = calloc(n, sizeof(Event));
+        if (!q->events)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                /* many are asked for in one go when they are all the same */
+                bool again = i > 0 && strcmp(strings[i], strings[i - 1]) == 0;
+                int r = again ? event_copy(&q->events[i], &q->events[i - 1])
+                              : event_parse(&s->pmus, strings[i], &q->events[i], why);
+
+                if (r != 0)
+                        return r;
+                q->n_events = i + 1;
+                r = event_check(s, &q->events[i], q, why);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+int open_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
+                      Refusal *why) {
+        _cleanup_(open_request_done) OpenRequest q = OPEN_REQUEST_NULL;
+        _cleanup_(strings_freep) char **strings = NULL;
+        OpeningOptions o = { .pidfd = -1, .cgroup = -1, .attach = true, .start = true };
+        uint64_t seen;
+        int r;
+
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = strings_read(m, OPEN_EVENTS_MAX, &strings);
+        if (r == -E2BIG)
+                return refuse(why, REFUSAL_LIMITS_EXCEEDED, "one call takes at most %u events",
+                              OPEN_EVENTS_MAX);
+        if (r < 0)
+                return r;
+        r = options_read(m, option_specs, _OPTION_MAX, &o, &seen, why);
+        if (r != 0)
+                return r;
+        r = scope_read(&o, seen, &q, why);
+        if (r == 0)
+                r = role_read(&o, seen, peer, &q, why);
+        if (r == 0)
+                r = cpus_read(s, &o, &q, why);
+        if (r == 0)
+                r = o.name ? words_check("option 'name'", o.name, NAME_MAX_BYTES, why) : 0;
+        if (r == 0)
+                r = events_read(s, strings, &q, why);
+        if (r != 0)
+                return r;
+        if (o.pinned && o.descendants)
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "options 'pinned' and 'descendants' do not go together: the kernel starves "
+                        "the descendants of a pinned event and tells nobody");
+        q.group = o.group;
+        q.pinned = o.pinned;
+        q.start = o.start;
+        q.persistent = o.persistent;
+        q.name = o.name;
+        *ret = q;
+        q = OPEN_REQUEST_NULL;
+        return 0;
+}
+
+void open_request_done(OpenRequest *q) {
+        for (size_t i = 0; q->events && i < q->n_events; i++)
+                event_done(&q->events[i]);
+        free(q->events);
+        cpuset_done(&q->cpus);
+        *q = OPEN_REQUEST_NULL;
+}
+
+unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable) {
+        unsigned actions = 0;
+
+        for (size_t i = 0; i < n_events; i++) {
+                if (events[i].pmu->kind == PMU_TRACEPOINT)
+                        actions |= ACTION_COUNT_RAW;
+                if (scope != GROUP_PROCESS)
+                        actions |= ACTION_COUNT_SYSTEM;
+                else if (untraceable)
+                        actions |= ACTION_COUNT_OTHER;
+                else
+                        actions |= event_is_user_only(&events[i]) ? ACTION_COUNT_OWN
+                                                                  : ACTION_COUNT_KERNEL;
+        }
+        /* Who may count the kernel may count user space: one prompt is enough. */
+        if (actions & ACTION_COUNT_KERNEL)
+                actions &= ~(unsigned) ACTION_COUNT_OWN;
+        return actions;
+}
+
+unsigned open_request_actions(const OpenRequest *q, bool untraceable) {
+        return events_actions(q->events, q->n_events, q->scope, untraceable) |
+               (q->monitor ? ACTION_MONITOR : 0) | (q->persistent ? ACTION_PERSIST : 0);
+}

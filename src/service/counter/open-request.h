@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What an OpenCounters call asks for: its arguments, checked against this machine.
+ */
+
+#include "core/plan.h"
+#include "perf/group/group.h"
+#include "service/daemon/service.h"
+
+typedef struct OpenRequest OpenRequest;
+
+struct OpenRequest {
+        Event *events;
+        size_t n_events;
+        GroupScope scope;
+        bool has_cpus;
+        CpuSet cpus;  /* scope cpu and cgroup */
+        uint32_t pid; /* 0: the caller */
+        int pidfd;    /* borrowed, -1: by pid */
+        int cgroup;   /* borrowed, else -1 */
+        bool attach, descendants, group, pinned, monitor, start, persistent;
+        uint32_t priority;
+        PlanClass yields_to;
+        const char *name; /* borrowed */
+};
+
+#define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .cgroup = -1 })
+
+/* Everything that can be wrong with the arguments alone is refused here, before anything is done.
+ * Borrowed parts live as long as the message. */
+int open_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
+                      Refusal *why);
+void open_request_done(OpenRequest *q);
+
+/* The actions (bits) that counting these events takes; untraceable: the target may not be traced by
+ * the caller. */
+unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable);
+
+/* The actions that the call needs. */
+unsigned open_request_actions(const OpenRequest *q, bool untraceable);

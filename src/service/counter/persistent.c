@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "persistent.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/auth/trace-rule.h"
+#include "service/bus/request.h"
+#include "service/counter/open-request.h"
+#include "service/util/reply.h"
+
+#define INSPECT_ROUNDS 3 /* while the owner attaches others */
+
+/* One OpenPersistent call of somebody who is not the owner: every target is inspected. */
+typedef struct PersistentCall {
+        Call call;
+
+        uint64_t id;
+        uint64_t attached; /* of the set, when the inspection began */
+        int *pidfds;       /* of the targets then */
+        size_t n_pidfds, n_inspected;
+        ReaderJob *job;
+        bool other; /* needs count-other */
+        unsigned rounds;
+} PersistentCall;
+
+const char *persistent_id(const Counter *c, char buffer[static PERSISTENT_ID_SIZE]) {
+        buffer[0] = '\0';
+        if (c->set->persistent)
+                (void) snprintf(buffer, PERSISTENT_ID_SIZE, "%" PRIu64, c->id);
+        return buffer;
+}
+
+static int persistent_find(Service *s, const char *id, Counter **ret, Refusal *why) {
+        char again[PERSISTENT_ID_SIZE];
+        Counter *c = counter_find(s, strtoull(id, NULL, 10));
+
+        /* "007" and " 7" are no ids */
+        if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
+                return refuse(why, REFUSAL_UNKNOWN_OBJECT,
+                              "there is no persistent counter '%.64s'; ListPersistent has them all",
+                              id);
+        *ret = c;
+        return 0;
+}
+
+/* ---- Persist and Adopt ---- */
+
+int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Service *s = c->set->service;
+        Peer *peer = peers_sender(s->peers, m);
+        char id[PERSISTENT_ID_SIZE];
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peer, m, c->set->uid, c->path, &why);
+
+        if (r == 0 && c->set->configured)
+                r = refuse(&why, REFUSAL_NOT_PERMITTED,
+                           "%s is a configured monitor: it stays as long as it is configured",
+                           c->path);
+        if (r == 0)
+                r = auth_check(s->auth, peer, m, ACTION_PERSIST, NULL, &why);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        counter_set_persist(c->set, true);
+        return sd_bus_reply_method_return(m, "s", persistent_id(c, id));
+}
+
+int adopt_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counter *c = userdata;
+        Service *s = c->set->service;
+        Peer *peer = peers_sender(s->peers, m);
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peer, m, c->set->uid, c->path, &why);
+
+        if (r == 0 && c->set->configured)
+                r = refuse(&why, REFUSAL_NOT_PERMITTED,
+                           "%s is a configured monitor: it belongs to no connection", c->path);
+        if (r == 0)
+                r = counter_set_add_user(c->set, peer, false, &why);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        counter_set_persist(c->set, false);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+/* ---- OpenPersistent ---- */
+
+static void persistent_call_forget_targets(PersistentCall *c) {
+        c->job = reader_job_cancel(c->job);
+        for (size_t i = 0; i < c->n_pidfds; i++)
+                close_fd(c->pidfds[i]);
+        free(c->pidfds);
+        c->pidfds = NULL;
+        c->n_pidfds = c->n_inspected = 0;
+}
+
+static void persistent_call_end(Call *call) {
+        PersistentCall *c = container_of(call, PersistentCall, call);
+
+        persistent_call_forget_targets(c);
+        call_done(call);
+        free(c);
+}
+
+static int persistent_call_next(PersistentCall *c);
+
+static void persistent_call_inspected(void *userdata, int r, const ProcessFacts *facts,
+                                      const Refusal *why) {
+        PersistentCall *c = userdata;
+
+        c->job = NULL;
+        c->n_inspected++;
+        /* what has ended counts no more, and who cannot be looked at is not the peer's to trace */
+        if (r == 0 && !facts->zombie)
+                c->other |= trace_rule_denies(c->call.peer, facts) != NULL;
+        else if (r == REFUSAL_NOT_PERMITTED)
+                c->other = true;
+        r = MIN(r, 0);
+        if (r == 0)
+                r = persistent_call_next(c);
+        if (r < 0)
+                call_fail(&c->call, r, NULL);
+}
+
+/* Has the next target looked at; after the last one the message goes back to its handler. */
+static int persistent_call_next(PersistentCall *c) {
+        if (c->other || c->n_inspected == c->n_pidfds)
+                return scheduler_again(c->call.service->turns, c->call.m);
+        return reader_inspect(c->call.service->helper, c->pidfds[c->n_inspected],
+                              persistent_call_inspected, c, &c->job);
+}
+
+static int persistent_call_inspect(PersistentCall *c, const CounterSet *set) {
+        const Group *g = set->group;
+
+        persistent_call_forget_targets(c);
+        c->attached = set->attached;
+        c->rounds++;
+        c->pidfds = calloc(MAX(g->n_targets, 1u), sizeof(int));
+        if (!c->pidfds)
+                return -ENOMEM;
+        for (size_t i = 0; i < g->n_targets; i++) {
+                int fd = fcntl(g->targets[i].pidfd, F_DUPFD_CLOEXEC, 3);
+
+                if (fd < 0)
+                        return -errno;
+                c->pidfds[c->n_pidfds++] = fd;
+                /* of descendants nobody knows which they are */
+                c->other |= g->targets[i].descendants;
+        }
+        return persistent_call_next(c);
+}
+
+static int persistent_call_new(Service *s, Peer *peer, sd_bus_message *m, const Counter *counter,
+                               PersistentCall **ret, Refusal *why) {
+        PersistentCall *c = calloc(1, sizeof(PersistentCall));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->id = counter->id;
+        r = call_begin(&c->call, s, peer, m, persistent_call_end, why);
+        if (r == 0)
+                *ret = c;
+        else
+                persistent_call_end(&c->call);
+        return r;
+}
+
+/* A reader is authorized as if he opened the counter himself, now. 0, -EINPROGRESS or what it fails
+ * with. */
+static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Counter *counter,
+                                PersistentCall **call, Refusal *why) {
+        const CounterSet *set = counter->set;
+        const Group *g = set->group;
+        PersistentCall *c = *call;
+        int r;
+
+        if (!c) {
+                r = persistent_call_new(s, peer, m, counter, call, why);
+                if (r == 0)
+                        r = persistent_call_inspect(*call, set);
+                return r == 0 ? -EINPROGRESS : r;
+        }
+        if (!c->other && c->attached != set->attached) {
+                if (c->rounds == INSPECT_ROUNDS)
+                        return refuse(why, REFUSAL_BUSY,
+                                      "%s: processes are being attached to it all the time",
+                                      counter->path);
+                r = persistent_call_inspect(c, set);
+                return r == 0 ? -EINPROGRESS : r;
+        }
+        return auth_check(s->auth, peer, m,
+                          events_actions(&g->events[counter->event], 1, g->scope, c->other), NULL,
+                          why);
+}
+
+int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+        Peer *peer = peers_sender(s->peers, m);
+        Call *under_way = call_find(peer, m);
+        PersistentCall *c = under_way ? container_of(under_way, PersistentCall, call) : NULL;
+        Refusal why = REFUSAL_NULL;
+        Counter *counter = NULL;
+        const char *id;
+        int r;
+
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 's', &id);
+        if (r >= 0)
+                r = persistent_find(s, id, &counter, &why);
+        if (r == 0 && peer->uid != 0 && peer->uid != counter->set->uid)
+                r = persistent_authorize(s, peer, m, counter, &c, &why);
+        if (r == -EINPROGRESS)
+                return 1;
+        if (r == 0 && peer->gone)
+                r = -ESTALE;
+        if (r == 0)
+                r = counter_set_add_user(counter->set, peer, c && c->other, &why);
+        if (c)
+                persistent_call_end(&c->call);
+        return r == 0 ? sd_bus_reply_method_return(m, "o", counter->path)
+                      : reply_failure(r, &why, error);
+}
+
+/* ---- ListPersistent ---- */
+
+typedef struct Listing {
+        sd_bus_message *reply;
+        const Peer *peer;
+        bool manages;
+        bool foreign; /* one of them is somebody else's */
+        int r;
+} Listing;
+
+static void listing_look(const void *node, VISIT which, void *userdata) {
+        const Counter *c = *(const Counter *const *) node;
+        Listing *l = userdata;
+
+        if (which == postorder || which == leaf)
+                l->foreign |= c->set->persistent && c->set->uid != l->peer->uid;
+}
+
+static void listing_append(const void *node, VISIT which, void *userdata) {
+        const Counter *c = *(const Counter *const *) node;
+        Listing *l = userdata;
+        char id[PERSISTENT_ID_SIZE];
+        bool seen;
+
+        if ((which != postorder && which != leaf) || l->r < 0 || !c->set->persistent)
+                return;
+        seen = l->manages || c->set->uid == l->peer->uid;
+        l->r = sd_bus_message_append(l->reply, "(sos)", persistent_id(c, id), c->path,
+                                     seen ? c->set->group->events[c->event].name : "");
+}
+
+int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        Service *s = userdata;
+        Listing l = { .peer = peers_sender(s->peers, m) };
+        int r = 0;
+
+        twalk_r(s->counters, listing_look, &l);
+        l.manages = l.peer->uid == 0;
+        if (l.foreign && !l.manages) {
+                /* asked only where the answer makes a difference */
+                r = auth_may_manage(s->auth, peers_sender(s->peers, m), m);
+                l.manages = r > 0;
+        }
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(sos)");
+        if (r >= 0) {
+                l.reply = reply;
+                twalk_r(s->counters, listing_append, &l);
+                r = l.r < 0 ? l.r : sd_bus_message_close_container(reply);
+        }
+        return r < 0 ? reply_failure(r, NULL, error) : sd_bus_send(NULL, reply, NULL);
+}

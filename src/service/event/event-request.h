@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What an OpenEvent call asks for: its arguments, checked against this machine and the allow-list
+ * of attr fields (core/attr-rules.h).
+ */
+
+#include "core/attr-rules.h"
+#include "perf/event/event.h"
+#include "service/daemon/service.h"
+
+typedef struct EventRequest EventRequest;
+
+struct EventRequest {
+        Attr attr;  /* with disabled set */
+        bool start; /* disabled was not */
+        AttrNeeds needs;
+        char name[96]; /* for messages: "event 0x2 of PMU software" */
+        Event event;   /* what others want to know of it; borrows name */
+
+        pid_t pid; /* 0: the caller; -1: everybody on cpu */
+        int cpu;   /* -1: all */
+        unsigned long flags;
+        int pidfd, group, cgroup; /* borrowed from the message, else -1 */
+};
+
+#define EVENT_REQUEST_NULL ((EventRequest){ .pidfd = -1, .group = -1, .cgroup = -1 })
+
+/* Everything that is wrong with the arguments alone is refused here. ret stays where it is. */
+int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why);
+
+/* Whether it counts one process, not whoever runs on a CPU or in a cgroup. */
+bool event_request_has_target(const EventRequest *q);
+
+/* Whether it joins a group as a sibling. */
+bool event_request_joins(const EventRequest *q);
+
+/* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
+unsigned event_request_actions(const EventRequest *q, bool untraceable);
+
+/* Puts the fields for which the denied actions were needed in front of a refusal's words. */
+void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "service/bus/object.h"
+#include "service/hold/hold-waiter.h"
+#include "service/util/reply.h"
+
+/* org.perfalloc1.Hold */
+
+static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->uid);
+}
+
+static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->pid);
+}
+
+static int get_reason(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Hold *h = userdata;
+        bool seen = redaction_allows(h->service, h->uid);
+
+        return sd_bus_message_append(reply, "s", seen ? h->request.reason : "");
+}
+
+static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append_strv(reply, ((Hold *) userdata)->request.what.pmus);
+}
+
+static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.what.cpus);
+}
+
+static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", ((Hold *) userdata)->request.counters);
+}
+
+static int get_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Hold *h = userdata;
+
+        return sd_bus_message_append(reply, "s", h->request.exclusive ? "exclusive" : "shared");
+}
+
+static int get_unattended(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *reply, void *userdata,
+                          sd_bus_error *error) {
+        return sd_bus_message_append(reply, "b", (int) ((Hold *) userdata)->request.unattended);
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", hold_state_name(((Hold *) userdata)->state));
+}
+
+static int get_confirmed(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "b", (int) ((Hold *) userdata)->confirmed);
+}
+
+static int get_result(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", hold_result_name(((Hold *) userdata)->result));
+}
+
+static int get_request_timestamp(sd_bus *bus, const char *path, const char *interface,
+                                 const char *property, sd_bus_message *reply, void *userdata,
+                                 sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->requested_usec);
+}
+
+static int get_grant_timestamp(sd_bus *bus, const char *path, const char *interface,
+                               const char *property, sd_bus_message *reply, void *userdata,
+                               sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->granted_usec);
+}
+
+static int get_expire_timestamp(sd_bus *bus, const char *path, const char *interface,
+                                const char *property, sd_bus_message *reply, void *userdata,
+                                sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->expires_usec);
+}
+
+static int get_latency(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->latency_usec);
+}
+
+static int get_queue_position(sd_bus *bus, const char *path, const char *interface,
+                              const char *property, sd_bus_message *reply, void *userdata,
+                              sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", (uint32_t) hold_queue_position(userdata));
+}
+
+static int append_obstacle(void *userdata, pid_t pid, const char *who) {
+        return sd_bus_message_append(userdata, "(us)", (uint32_t) pid, who);
+}
+
+static int get_obstacles(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        int r = sd_bus_message_open_container(reply, 'a', "(us)");
+
+        if (r >= 0)
+                r = hold_obstacles(userdata, append_obstacle, reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* The common beginning of all methods: 0 go on, 1 or negative: return it. */
+static int hold_enter(Hold *h, sd_bus_message *m, sd_bus_error *error) {
+        Service *s = h->service;
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peers_sender(s->peers, m), m, h->uid, h->path, &why);
+
+        return r == 0 ? 0 : reply_failure(r, &why, error);
+}
+
+static int method_wait(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Hold *h = userdata;
+        Refusal why = REFUSAL_NULL;
+        int r = hold_enter(h, m, error);
+
+        if (r != 0)
+                return r;
+        r = hold_wait(h, peers_sender(h->service->peers, m), m, &why);
+        return r == 0 ? 1 : reply_failure(r, &why, error);
+}
+
+static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Hold *h = userdata;
+        const Peer *peer = peers_sender(h->service->peers, m);
+        Refusal why = REFUSAL_NULL;
+        int r = hold_enter(h, m, error);
+
+        if (r != 0)
+                return r;
+        if (h->state == HOLD_ENDED) {
+                r = refuse(&why, REFUSAL_ENDED, "the hold has ended already (%s)",
+                           hold_result_name(h->result));
+                return reply_failure(r, &why, error);
+        }
+        hold_end(h, peer->uid == h->uid ? HOLD_RELEASED : HOLD_REVOKED);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static const sd_bus_vtable hold_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pid", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Reason", "s", get_reason, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pmus", "as", get_pmus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Counters", "u", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Mode", "s", get_mode, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Unattended", "b", get_unattended, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Confirmed", "b", get_confirmed, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Result", "s", get_result, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("RequestTimestamp", "t", get_request_timestamp, 0,
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("GrantTimestamp", "t", get_grant_timestamp, 0,
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("ExpireTimestamp", "t", get_expire_timestamp, 0,
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("LatencyUSec", "t", get_latency, 0, 0),
+        SD_BUS_PROPERTY("QueuePosition", "u", get_queue_position, 0, 0),
+        SD_BUS_PROPERTY("Obstacles", "a(us)", get_obstacles, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("b", confirmed, "t", latency_usec), method_wait,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_release,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int hold_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                         void **ret_found, sd_bus_error *error) {
+        uint64_t id;
+        Hold *h = object_path_number(path, "hold", &id) ? hold_find(userdata, id) : NULL;
+
+        *ret_found = h;
+        return h != NULL;
+}
+
+static int hold_path(const void *object, char **ret) {
+        *ret = strdup(((const Hold *) object)->path);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int hold_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                              sd_bus_error *error) {
+        return object_enumerate(((Service *) userdata)->holds, hold_path, ret_nodes);
+}
+
+int hold_bus_register(Service *s) {
+        return object_register(s, "hold", PERFALLOC_HOLD_INTERFACE, hold_vtable, hold_bus_find,
+                               hold_bus_enumerate);
+}

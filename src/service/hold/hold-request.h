@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What a Hold or HoldUnattended call asks for: its arguments, checked against this machine.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "service/pmu/scope-request.h"
+
+typedef struct HoldRequest HoldRequest;
+
+#define HOLD_REASON_MAX 1024u /* bytes */
+#define HOLD_YIELD_USEC (500 * USEC_PER_MSEC)
+
+struct HoldRequest {
+        char *reason;
+        ScopeRequest what;
+        uint32_t counters; /* 0: all */
+        bool exclusive, best_effort, unattended;
+        uint64_t wait_usec, yield_usec;
+        uint64_t lifetime_usec; /* UINT64_MAX: until it is released */
+        uint64_t age_usec; /* how long ago the call came: the times above, but for yield_usec, count
+                              from then */
+};
+
+#define HOLD_REQUEST_NULL ((HoldRequest){})
+
+/* Everything that can be wrong with the arguments alone is refused here: REFUSAL_INVALID_ARGS names
+ * it. */
+int hold_request_read(const PmuTable *pmus, sd_bus_message *m, bool unattended, HoldRequest *ret,
+                      Refusal *why);
+void hold_request_done(HoldRequest *q);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold-signals.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/hold/hold-admission.h"
+#include "service/util/log.h"
+#include "service/util/reply.h"
+
+#define NAMED_MAX 4u /* who are in the way are named up to here, then counted */
+
+const char *hold_state_name(HoldState state) {
+        static const char *const names[_HOLD_STATE_MAX] = {
+                [HOLD_QUEUED] = "queued",
+                [HOLD_YIELDING] = "yielding",
+                [HOLD_GRANTED] = "granted",
+                [HOLD_ENDED] = "ended",
+        };
+        return names[state];
+}
+
+const char *hold_result_name(HoldResult result) {
+        static const char *const names[_HOLD_RESULT_MAX] = {
+                [HOLD_NONE] = "",
+                [HOLD_RELEASED] = "released",
+                [HOLD_LEASE_CLOSED] = "lease-closed",
+                [HOLD_EXPIRED] = "expired",
+                [HOLD_TIMED_OUT] = "timed-out",
+                [HOLD_OBSTRUCTED] = "obstructed",
+                [HOLD_REVOKED] = "revoked",
+        };
+        return names[result];
+}
+
+/* Signals go out as well as they can: a bus that takes no more has ended, and the loop sees that.
+ */
+
+void hold_signal_added(Hold *h) {
+        Service *s = h->service;
+
+        s->broadcasting = true;
+        (void) sd_bus_emit_object_added(s->bus, h->path);
+        s->broadcasting = false;
+}
+
+void hold_signal_removed(Hold *h) {
+        (void) sd_bus_emit_object_removed(h->service->bus, h->path);
+}
+
+void hold_signal_state(const Hold *h) {
+        sd_bus *bus = h->service->bus;
+
+        if (h->state == HOLD_ENDED)
+                (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                                                      "State", "Result", NULL);
+        else
+                (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                                                      "State", NULL);
+}
+
+void hold_signal_granted(const Hold *h) {
+        sd_bus *bus = h->service->bus;
+
+        (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE, "State",
+                                              "Confirmed", "GrantTimestamp", NULL);
+        (void) sd_bus_emit_signal(bus, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                                  "HoldGranted", "obt", h->path, (int) h->confirmed,
+                                  h->latency_usec);
+}
+
+void hold_signal_confirmed(const Hold *h) {
+        (void) sd_bus_emit_properties_changed(h->service->bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                                              "Confirmed", NULL);
+}
+
+void hold_signal_ended(const Hold *h) {
+        (void) sd_bus_emit_signal(h->service->bus, PERFALLOC_OBJECT_PATH,
+                                  PERFALLOC_MANAGER_INTERFACE, "HoldEnded", "os", h->path,
+                                  hold_result_name(h->result));
+}
+
+void hold_signal_yielding(Service *s) {
+        (void) sd_bus_emit_properties_changed(s->bus, PERFALLOC_OBJECT_PATH,
+                                              PERFALLOC_MANAGER_INTERFACE, "Yielding", NULL);
+}
+
+typedef struct Names {
+        char text[512];
+        unsigned n;
+} Names;
+
+static void names_add(Names *names, const char *name) {
+        size_t used = strlen(names->text);
+
+        if (names->n++ < NAMED_MAX)
+                (void) snprintf(names->text + used, sizeof(names->text) - used, "%s%s",
+                                used > 0 ? "; " : "", name);
+}
+
+static const char *names_end(Names *names) {
+        size_t used = strlen(names->text);
+
+        if (names->n > NAMED_MAX)
+                (void) snprintf(names->text + used, sizeof(names->text) - used, "; and %u more",
+                                names->n - NAMED_MAX);
+        return names->text;
+}
+
+static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
+        char name[160];
+
+        (void) snprintf(name, sizeof(name), "%.120s (pid %d)", who, (int) pid);
+        names_add(userdata, pid > 0 ? name : who);
+        return 0;
+}
+
+static int hold_refuse_ended(const Hold *h, Refusal *why) {
+        Names names = {};
+
+        switch (h->result) {
+        case HOLD_TIMED_OUT:
+                (void) hold_obstacles(h, names_add_obstacle, &names);
+                return refuse(why, REFUSAL_TIMED_OUT,
+                              "the hold stood in the queue for the %" PRIu64
+                              " ms of wait_usec; still in the way: %s",
+                              h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
+        case HOLD_OBSTRUCTED:
+                (void) hold_obstacles(h, names_add_obstacle, &names);
+                return refuse(
+                        why, REFUSAL_OBSTRUCTED,
+                        "not all of the counters could be made free; in the way: %s. Ask with "
+                        "best_effort to be granted all the same",
+                        names_end(&names));
+        default:
+                return refuse(why, REFUSAL_ENDED, "the hold has ended (%s)",
+                              hold_result_name(h->result));
+        }
+}
+
+void hold_signal_waiter(const Hold *h, sd_bus_message *m) {
+        Refusal why;
+        int r;
+
+        if (h->state == HOLD_GRANTED)
+                r = MIN(sd_bus_reply_method_return(m, "bt", (int) h->confirmed, h->latency_usec),
+                        0);
+        else
+                r = hold_refuse_ended(h, &why);
+        if (r != 0)
+                reply_failure_later(m, r, &why);
+}
+
+int hold_refuse_busy(const Hold *h, Refusal *why) {
+        Names names = {};
+
+        (void) hold_obstacles(h, names_add_obstacle, &names);
+        return refuse(
+                why, REFUSAL_BUSY,
+                "others hold counters of the scope: %s. Wait for them with wait_usec (perfalloc "
+                "--wait=TIME)",
+                names_end(&names));
+}
+
+static void hold_log(const Hold *h, int priority, const char *message_id, const char *text) {
+        char id[24], uid[16], pid[16], latency[24];
+        const char *fields[] = {
+                "PERFALLOC_HOLD",
+                id,
+                "PERFALLOC_UID",
+                uid,
+                "PERFALLOC_PID",
+                pid,
+                "PERFALLOC_REASON",
+                h->request.reason,
+                "PERFALLOC_CPUS",
+                h->request.what.cpus,
+                "PERFALLOC_CONFIRMED",
+                h->confirmed ? "yes" : "no",
+                "PERFALLOC_LATENCY_USEC",
+                latency,
+                "PERFALLOC_RESULT",
+                hold_result_name(h->result),
+                NULL,
+        };
+
+        (void) snprintf(id, sizeof(id), "%" PRIu64, h->id);
+        (void) snprintf(uid, sizeof(uid), "%u", (unsigned) h->uid);
+        (void) snprintf(pid, sizeof(pid), "%d", (int) h->pid);
+        (void) snprintf(latency, sizeof(latency), "%" PRIu64, h->latency_usec);
+        log_event(priority, message_id, text, fields);
+}
+
+void hold_log_granted(const Hold *h) {
+        char text[256];
+
+        (void) snprintf(text, sizeof(text),
+                        "Hold %" PRIu64 " of uid %u (pid %d) granted after %" PRIu64 " us, %s.",
+                        h->id, (unsigned) h->uid, (int) h->pid, h->latency_usec,
+                        h->confirmed ? "confirmed" : "not confirmed");
+        hold_log(h, LOG_INFO, LOG_ID_HOLD_GRANTED, text);
+}
+
+void hold_log_ended(const Hold *h) {
+        Names names = {};
+        char text[1024];
+
+        if (h->result != HOLD_OBSTRUCTED) {
+                (void) snprintf(text, sizeof(text),
+                                "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->id,
+                                (unsigned) h->uid, (int) h->pid, hold_result_name(h->result));
+                hold_log(h, LOG_INFO, LOG_ID_HOLD_ENDED, text);
+                return;
+        }
+        (void) hold_obstacles(h, names_add_obstacle, &names);
+        (void) snprintf(text, sizeof(text),
+                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; in the way: %s.", h->id,
+                        (unsigned) h->uid, (int) h->pid, names_end(&names));
+        hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
+}
+
+void hold_signal_degraded(const char *what) {
+        log_event(LOG_ERR, LOG_ID_DEGRADED, what, NULL);
+}

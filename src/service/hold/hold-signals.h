@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What is told of a hold: on the bus, to those who wait, in the journal.
+ */
+
+#include "service/hold/hold.h"
+
+void hold_signal_added(Hold *h);   /* InterfacesAdded */
+void hold_signal_removed(Hold *h); /* InterfacesRemoved */
+void hold_signal_state(const Hold *h);
+void hold_signal_granted(const Hold *h); /* State, Confirmed and GrantTimestamp, then HoldGranted */
+void hold_signal_confirmed(const Hold *h); /* Confirmed alone */
+void hold_signal_ended(const Hold *h);     /* HoldEnded */
+void hold_signal_yielding(Service *s);     /* Manager.Yielding */
+
+/* Answers a Wait on a hold that is granted or has ended. */
+void hold_signal_waiter(const Hold *h, sd_bus_message *m);
+
+void hold_log_granted(const Hold *h);
+void hold_log_ended(const Hold *h);
+void hold_signal_degraded(const char *what);
+
+/* REFUSAL_BUSY: who is in the way of h in the ledger. */
+int hold_refuse_busy(const Hold *h, Refusal *why);

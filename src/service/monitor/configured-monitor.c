@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "configured-monitor.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/counter/counter-store.h"
+#include "service/monitor/monitor-spec.h"
+#include "service/util/config-file.h"
+#include "service/util/log.h"
+
+#define SUFFIX ".conf"
+
+struct Configured {
+        Service *service;
+        char *name; /* of the file, without the suffix */
+        char *text; /* of the file, to see whether it has changed */
+        CounterSet **sets;
+        size_t n_sets;
+        uint64_t interval_usec;
+        sd_event_source *timer;
+        bool present; /* its file was there at the last look */
+        LIST_ENTRY(Configured) configured;
+};
+
+/* ---- one monitor ---- */
+
+static Configured *configured_free(Configured *c) {
+        if (!c)
+                return NULL;
+        sd_event_source_disable_unref(c->timer);
+        for (size_t i = 0; i < c->n_sets; i++)
+                counter_set_free(c->sets[i]);
+        free(c->sets);
+        free(c->name);
+        free(c->text);
+        free(c);
+        return NULL;
+}
+DEFINE_CLEANUP(Configured *, configured_free)
+
+/* The CPUs on which the monitor has the event. */
+static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
+        return cpuset_intersect(ret, &e->pmu->cpus,
+                                spec->has_cpus ? &spec->cpus : &spec->pmus->present);
+}
+
+static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t first, size_t n,
+                               CounterSet **ret, Refusal *why) {
+        Service *s = c->service;
+        CounterSetOptions options = {
+                .name = c->name,
+                .monitor = true,
+                .configured = true,
+                .priority = spec->priority,
+                .yields_to = spec->yields_to,
+        };
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        _cleanup_(group_freep) Group *g = NULL;
+        Counter *counter;
+        Event *events;
+        int r;
+
+        r = spec_cpus(spec, &spec->events[first], &cpus);
+        if (r == 0)
+                r = events_copy(&spec->events[first], n, &events);
+        if (r == 0)
+                r = group_new(GROUP_CPU, events, n, &g, why);
+        if (r == 0)
+                r = group_add_cpus(g, &cpus, &s->pmus.online);
+        if (r != 0)
+                return r;
+        options.cpus = &cpus;
+        r = counter_set_new(s, TAKE_PTR(g), &options, ret, why);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = counter_new(*ret, i, &counter);
+        if (r != 0)
+                return r;
+        group_start((*ret)->group);
+        counter_set_save(*ret);
+        return 0;
+}
+
+/* ---- what an earlier run has left ---- */
+
+static bool set_counts(const CounterSet *set, const MonitorSpec *spec, size_t first, size_t n) {
+        const PlanMonitor *plan = &set->monitor->yielder.plan;
+
+        if (set->group->scope != GROUP_CPU || set->group->n_events != n ||
+            plan->priority != spec->priority || plan->klass != spec->yields_to)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                const Event *a = &set->group->events[i], *b = &spec->events[first + i];
+
+                if (strcmp(a->name, b->name) != 0 || a->pmu != b->pmu ||
+                    memcmp(&a->attr, &b->attr, sizeof(a->attr)) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* A set that counts just what the file says goes on, with its values. *ret stays NULL when there is
+ * none. */
+static int configured_claim_set(const Configured *c, const MonitorSpec *spec, size_t first,
+                                size_t n, CounterSet **ret) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        _cleanup_free_ char *list = NULL;
+        CounterSet *set;
+        int r;
+
+        r = spec_cpus(spec, &spec->events[first], &cpus);
+        if (r == 0)
+                r = cpuset_format(&cpus, &list);
+        if (r < 0)
+                return r;
+        LIST_FOREACH (set, &c->service->sets, sets)
+                if (set->unclaimed && strcmp(set->name, c->name) == 0 &&
+                    strcmp(set->cpus, list) == 0 && set_counts(set, spec, first, n)) {
+                        set->unclaimed = false;
+                        *ret = set;
+                        break;
+                }
+        return 0;
+}
+
+static void configured_drop_unclaimed(Service *s,
+                                      bool (*goes)(const void *userdata, const char *name),
+                                      const void *userdata) {
+        CounterSet *set, *next;
+
+        for (set = LIST_FIRST(&s->sets); set; set = next) {
+                next = LIST_NEXT(set, sets);
+                if (set->unclaimed && goes(userdata, set->name))
+                        counter_set_free(set);
+        }
+}
+
+static bool is_of(const void *userdata, const char *name) {
+        const Configured *c = userdata;
+
+        return strcmp(name, c->name) == 0;
+}
+
+static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why) {
+        size_t step = spec->group ? spec->n_events : 1;
+        int r = 0;
+
+        c->sets = calloc(spec->n_events, sizeof(CounterSet *));
+        if (!c->sets)
+                return -ENOMEM;
+        c->n_sets = spec->n_events / step;
+        for (size_t i = 0; i < c->n_sets && r == 0; i++)
+                r = configured_claim_set(c, spec, i * step, step, &c->sets[i]);
+        /* first: there may not be counters for both */
+        configured_drop_unclaimed(c->service, is_of, c);
+        store_settle(c->service->store);
+        for (size_t i = 0; i < c->n_sets && r == 0; i++)
+                if (!c->sets[i])
+                        r = configured_open_set(c, spec, i * step, step, &c->sets[i], why);
+        return r;
+}
+
+/* Interval=: what was counted goes to the journal every so often. */
+static int configured_report(sd_event_source *source, uint64_t usec, void *userdata) {
+        Configured *c = userdata;
+
+        for (size_t i = 0; i < c->n_sets; i++)
+                for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
+                        const char *name = c->sets[i]->group->events[event].name;
+                        Reading reading;
+                        Quality quality;
+
+                        group_read(c->sets[i]->group, event, &reading, &quality);
+                        log_plain(LOG_INFO,
+                                  "Monitor %s: %s %" PRIu64 " (%s, enabled %" PRIu64
+                                  " ns, running %" PRIu64 " ns)",
+                                  c->name, name, reading.value, quality_name(quality),
+                                  reading.enabled, reading.running);
+                }
+        (void) sd_event_source_set_time(source, usec + c->interval_usec);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int configured_new(Service *s, const char *name, const ConfigFile *file,
+                          const MonitorSpec *spec, Configured **ret, Refusal *why) {
+        _cleanup_(configured_freep) Configured *c = calloc(1, sizeof(Configured));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        *c = (Configured){ .service = s,
+                           .name = strdup(name),
+                           .text = strdup(file->text),
+                           .interval_usec = spec->interval_usec,
+                           .present = true };
+        if (!c->name || !c->text)
+                return -ENOMEM;
+        r = configured_open(c, spec, why);
+        if (r == 0 && spec->interval_usec != UINT64_MAX)
+                r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_BOOTTIME,
+                                               spec->interval_usec, USEC_PER_SEC, configured_report,
+                                               c);
+        if (r != 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+/* ---- the directory ---- */
+
+static Configured *configured_find(Service *s, const char *name) {
+        Configured *c;
+
+        LIST_FOREACH (c, &s->configured, configured)
+                if (strcmp(c->name, name) == 0)
+                        return c;
+        return NULL;
+}
+
+static void configured_remove(Configured *c) {
+        LIST_REMOVE(c, configured);
+        configured_free(c);
+}
+
+static int configured_apply(Service *s, const char *name, const ConfigFile *file, Configured *old) {
+        _cleanup_(monitor_spec_done) MonitorSpec spec = MONITOR_SPEC_NULL;
+        Refusal why = REFUSAL_NULL;
+        Configured *c;
+        int r;
+
+        r = monitor_spec_read(&spec, &s->pmus, file);
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                log_plain(LOG_WARNING, "%s: refused%s", file->path,
+                          old ? "; what it said before stays" : "");
+                return 0;
+        }
+        if (old)
+                configured_remove(old); /* first: there may not be counters for both */
+        r = configured_new(s, name, file, &spec, &c, &why);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                log_plain(LOG_WARNING, "%s: cannot be opened: %s", file->path, why.text);
+        else
+                LIST_INSERT_HEAD(&s->configured, c, configured);
+        return 0;
+}
+
+static int configured_load_file(Service *s, const char *directory, const char *file_name) {
+        _cleanup_(config_file_done) ConfigFile file = CONFIG_FILE_NULL;
+        _cleanup_free_ char *path = NULL, *name = NULL;
+        Configured *old;
+        int r;
+
+        name = strndup(file_name, strlen(file_name) - strlen(SUFFIX));
+        if (!name || asprintf(&path, "%s/%s", directory, file_name) < 0)
+                return -ENOMEM;
+        old = configured_find(s, name);
+        if (old)
+                old->present = true; /* also when it cannot be read now */
+        r = config_file_read(path, &file);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        if (old && strcmp(old->text, file.text) == 0)
+                return 0;
+        return configured_apply(s, name, &file, old);
+}
+
+static int is_monitor(const struct dirent *e) {
+        size_t n = strlen(e->d_name);
+
+        return e->d_name[0] != '.' && n > strlen(SUFFIX) &&
+               strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+typedef struct Entries {
+        struct dirent **entries;
+        int n;
+} Entries;
+
+static bool has_no_file(const void *userdata, const char *name) {
+        const Entries *e = userdata;
+        size_t n = strlen(name);
+
+        for (int i = 0; i < e->n; i++)
+                if (strncmp(e->entries[i]->d_name, name, n) == 0 &&
+                    strcmp(e->entries[i]->d_name + n, SUFFIX) == 0)
+                        return false;
+        return true;
+}
+
+int configured_load(Service *s, const char *directory) {
+        struct dirent **entries = NULL;
+        int n = scandir(directory, &entries, is_monitor, alphasort), r = 0;
+        Configured *c, *next;
+
+        if (n < 0 && errno == ENOMEM)
+                return -ENOMEM;
+        if (n < 0 && errno != ENOENT) {
+                log_plain(LOG_WARNING, "%s: cannot be read: %s", directory, strerror(errno));
+                return 0;
+        }
+        LIST_FOREACH (c, &s->configured, configured)
+                c->present = false;
+        configured_drop_unclaimed(s, has_no_file, &(Entries){ entries, n });
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = configured_load_file(s, directory, entries[i]->d_name);
+                free(entries[i]);
+        }
+        free(entries);
+        for (c = LIST_FIRST(&s->configured); c && r == 0; c = next) {
+                next = LIST_NEXT(c, configured);
+                if (!c->present)
+                        configured_remove(c);
+        }
+        return r;
+}
+
+void configured_done(Service *s) {
+        Configured *c;
+
+        while ((c = LIST_FIRST(&s->configured))) {
+                c->n_sets = 0; /* those go, or stay, with the other counters */
+                configured_remove(c);
+        }
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "service/bus/object.h"
+#include "service/monitor/monitor.h"
+#include "service/util/reply.h"
+
+/* org.perfalloc1.Monitor */
+
+static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Monitor *monitor = userdata;
+        bool seen = redaction_allows(monitor->service, monitor->uid);
+
+        return sd_bus_message_append(reply, "s", seen ? monitor->name : "");
+}
+
+static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", (uint32_t) ((const Monitor *) userdata)->uid);
+}
+
+static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u",
+                                     (uint32_t) ((const Monitor *) userdata)->peer->pid);
+}
+
+static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append_strv(reply, ((Monitor *) userdata)->what.pmus);
+}
+
+static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", ((const Monitor *) userdata)->what.cpus);
+}
+
+static int get_priority(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u",
+                                     ((const Monitor *) userdata)->yielder.plan.priority);
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", monitor_state(userdata));
+}
+
+/* Only the connection that registered it may answer: the uid is not enough. */
+static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Monitor *monitor = userdata;
+        Service *s = monitor->service;
+        Refusal why = REFUSAL_NULL;
+        const char *path;
+        uint64_t hold;
+        int r;
+
+        r = sd_bus_message_read_basic(m, 'o', &path);
+        if (r < 0)
+                return r;
+        if (peers_sender(s->peers, m) != monitor->peer) {
+                r = refuse(
+                        &why, REFUSAL_NOT_OWNER,
+                        "%s was registered from another connection, which alone can answer for it",
+                        monitor->path);
+                return reply_failure(r, &why, error);
+        }
+        if (!object_path_number(path, "hold", &hold)) {
+                r = refuse(&why, REFUSAL_INVALID_ARGS, "'%.64s' is not the path of a hold", path);
+                return reply_failure(r, &why, error);
+        }
+        monitor_note_yielded(monitor, hold);
+        r = sd_bus_reply_method_return(m, NULL);
+        monitor_yielded(monitor, hold);
+        return r;
+}
+
+static const sd_bus_vtable monitor_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pid", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pmus", "as", get_pmus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Priority", "u", get_priority, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Yielded", SD_BUS_ARGS("o", hold), SD_BUS_NO_RESULT, method_yielded,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("Yield", SD_BUS_ARGS("o", hold, "t", deadline_usec), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("Resume", SD_BUS_NO_ARGS, 0),
+        SD_BUS_VTABLE_END,
+};
+
+static int monitor_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                            void **ret_found, sd_bus_error *error) {
+        uint64_t id;
+        Monitor *monitor =
+                object_path_number(path, "monitor", &id) ? monitor_find(userdata, id) : NULL;
+
+        *ret_found = monitor;
+        return monitor != NULL;
+}
+
+static int monitor_path(const void *object, char **ret) {
+        *ret = strdup(((const Monitor *) object)->path);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int monitor_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                                 sd_bus_error *error) {
+        return object_enumerate(((Service *) userdata)->monitors, monitor_path, ret_nodes);
+}
+
+int monitor_bus_register(Service *s) {
+        return object_register(s, "monitor", PERFALLOC_MONITOR_INTERFACE, monitor_vtable,
+                               monitor_bus_find, monitor_bus_enumerate);
+}

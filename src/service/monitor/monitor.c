@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "monitor.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/hold/hold.h"
+#include "service/util/lease.h"
+#include "service/util/options.h"
+#include "service/util/reply.h"
+
+static int compare_monitors(const void *a, const void *b) {
+        const Monitor *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+Monitor *monitor_find(Service *s, uint64_t id) {
+        Monitor key = { .id = id };
+        Monitor **found = tfind(&key, &s->monitors, compare_monitors);
+
+        return found ? *found : NULL;
+}
+
+const char *monitor_state(const Monitor *monitor) {
+        switch (monitor->yielder.state) {
+        case YIELDER_ASKED:
+                return "asked";
+        case YIELDER_YIELDED:
+                return "yielded";
+        default:
+                return "counting";
+        }
+}
+
+/* ---- what it is told ---- */
+
+/* A signal from the monitor's object to its client alone: libsystemd 252 has no call for that. */
+static int monitor_signal(const Monitor *monitor, const char *member, sd_bus_message **ret) {
+        int r = sd_bus_message_new_signal(monitor->service->bus, ret, monitor->path,
+                                          PERFALLOC_MONITOR_INTERFACE, member);
+
+        return r < 0 ? r : sd_bus_message_set_destination(*ret, monitor->peer->name);
+}
+
+void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char path[64];
+
+        if (hold == 0) { /* for no new one */
+                hold = holds_current(monitor->service);
+                deadline_usec = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
+        }
+        monitor->asked_for = hold;
+        monitor_save(monitor, YIELDER_ASKED);
+        (void) snprintf(path, sizeof(path), PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, hold);
+        /* who cannot be asked does not answer, and becomes an obstacle */
+        if (monitor_signal(monitor, "Yield", &m) >= 0 &&
+            sd_bus_message_append(m, "ot", path, deadline_usec) >= 0)
+                (void) sd_bus_send(NULL, m, NULL);
+}
+
+static int monitor_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
+        monitor_ask(container_of(y, Monitor, yielder), hold, deadline_usec);
+        return 1;
+}
+
+static void monitor_resume(Yielder *y) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        Monitor *monitor = container_of(y, Monitor, yielder);
+
+        if (monitor_signal(monitor, "Resume", &m) >= 0)
+                (void) sd_bus_send(NULL, m, NULL);
+        /* afterwards: if we are killed in between it is told twice, which does no harm, and not
+         * never */
+        monitor_save(monitor, YIELDER_COUNTING);
+}
+
+static void monitor_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
+        const Monitor *monitor = container_of(y, Monitor, yielder);
+
+        *ret_pid = monitor->peer->pid;
+        (void) snprintf(buffer, size, "monitor %" PRIu64 " of uid %u, which was asked to yield",
+                        monitor->id, (unsigned) monitor->uid);
+}
+
+static const YielderOps monitor_ops = {
+        .yield = monitor_yield,
+        .resume = monitor_resume,
+        .describe = monitor_describe,
+};
+
+static bool monitor_awaits(const Monitor *monitor, uint64_t hold) {
+        return monitor->yielder.state == YIELDER_ASKED && hold == monitor->asked_for;
+}
+
+void monitor_note_yielded(Monitor *monitor, uint64_t hold) {
+        if (monitor_awaits(monitor, hold))
+                monitor_save(monitor, YIELDER_YIELDED);
+}
+
+void monitor_yielded(Monitor *monitor, uint64_t hold) {
+        if (monitor_awaits(monitor, hold))
+                yielder_acknowledge(&monitor->yielder);
+}
+
+/* ---- its life ---- */
+
+Monitor *monitor_allocate(Service *s, uid_t uid, Peer *peer) {
+        Monitor *monitor = calloc(1, sizeof(Monitor));
+
+        if (!monitor)
+                return NULL;
+        *monitor = (Monitor){ .yielder.ops = &monitor_ops,
+                              .service = s,
+                              .uid = uid,
+                              .peer = peer ? peer_ref(peer) : NULL,
+                              .lease = -1 };
+        return monitor;
+}
+
+Monitor *monitor_free(Monitor *monitor) {
+        if (!monitor)
+                return NULL;
+        sd_event_source_disable_unref(monitor->again);
+        sd_event_source_disable_unref(monitor->lease_source);
+        close_fd(monitor->lease);
+        scope_request_done(&monitor->what);
+        quota_release(&monitor->charge);
+        if (monitor->peer)
+                peer_unref(monitor->peer);
+        free(monitor->path);
+        free(monitor->name);
+        free(monitor);
+        return NULL;
+}
+
+static void monitor_leave(Monitor *monitor) {
+        Service *s = monitor->service;
+
+        tdelete(monitor, &s->monitors, compare_monitors);
+        s->n_monitors--;
+        yielders_dismiss(&s->roster, &monitor->yielder);
+}
+
+/* It is gone, and with it what it counted: whoever waited for it waits no more. */
+static void monitor_end(Monitor *monitor) {
+        Service *s = monitor->service;
+
+        store_leave(&monitor->item);
+        (void) sd_bus_emit_object_removed(s->bus, monitor->path);
+        monitor_leave(monitor);
+        /* in a partial hold another one may go on in its place */
+        (void) yielders_apply(&s->roster, holds_current(s),
+                              now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+        monitor_free(monitor);
+        service_touch(s);
+}
+
+static int monitor_lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        monitor_end(userdata);
+        return 0;
+}
+
+int monitor_watch_lease(Monitor *monitor, int lease) {
+        int r = lease_watch(monitor->service->event, lease, &monitor->lease_source,
+                            monitor_lease_closed, monitor);
+
+        if (r >= 0)
+                monitor->lease = lease;
+        return r;
+}
+
+int monitor_enter(Monitor *monitor, uint64_t id) {
+        Service *s = monitor->service;
+        bool yielded;
+        int r;
+
+        monitor->id = id;
+        if (asprintf(&monitor->path, PERFALLOC_OBJECT_PATH "/monitor/%" PRIu64, id) < 0) {
+                monitor->path = NULL;
+                return -ENOMEM;
+        }
+        if (!tsearch(monitor, &s->monitors, compare_monitors))
+                return -ENOMEM;
+        r = yielders_enroll(&s->roster, &monitor->yielder, &yielded);
+        if (r < 0) {
+                tdelete(monitor, &s->monitors, compare_monitors);
+                return r;
+        }
+        s->n_monitors++;
+        return 0;
+}
+
+typedef struct MonitorOptions {
+        char **pmus;
+        const char *cpus;
+        uint32_t priority;
+} MonitorOptions;
+
+static const OptionSpec option_specs[] = {
+        { "pmus", "as", offsetof(MonitorOptions, pmus) },
+        { "cpus", "s", offsetof(MonitorOptions, cpus) },
+        { "priority", "u", offsetof(MonitorOptions, priority) },
+};
+
+static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
+        _cleanup_(strings_freep) char **pmus = NULL;
+        MonitorOptions o = {};
+        const char *name;
+        uint64_t seen;
+        int r;
+
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 's', &name);
+        if (r < 0)
+                return r;
+        r = words_check("the name", name, MONITOR_NAME_MAX, why);
+        if (r == 0)
+                r = options_read(m, option_specs, ELEMENTSOF(option_specs), &o, &seen, why);
+        pmus = o.pmus;
+        if (r == 0)
+                r = scope_request_read(&monitor->service->pmus, o.pmus, o.cpus, &monitor->what,
+                                       why);
+        if (r != 0)
+                return r;
+        monitor->yielder.plan =
+                (PlanMonitor){ .scope = &monitor->what.scope, .priority = o.priority, .use = 1 };
+        monitor->name = strdup(name);
+        return monitor->name ? 0 : -ENOMEM;
+}
+
+static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
+        Service *s = monitor->service;
+        int r;
+
+        r = quota_charge(&s->quota, monitor->uid, QUOTA_MONITORS, 1, &monitor->charge, why);
+        if (r != 0)
+                return r;
+        r = lease_new(s->event, &monitor->lease, &monitor->lease_source, monitor_lease_closed,
+                      monitor, ret_lease);
+        if (r < 0)
+                return r;
+        r = monitor_enter(monitor, serial_next(&s->serial, SERIAL_MONITOR));
+        if (r < 0)
+                return r;
+        /* it counts, and if it has to yield it is asked to */
+        monitor_enter_store(monitor);
+        return 0;
+}
+
+static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret, int *ret_lease,
+                       Refusal *why) {
+        _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(s, peer->uid, peer);
+        int r;
+
+        if (!monitor)
+                return -ENOMEM;
+        r = monitor_read(monitor, m, why);
+        if (r == 0)
+                r = quota_check(&s->quota, peer->uid, QUOTA_MONITORS, 1, why);
+        if (r == 0)
+                r = auth_check(s->auth, peer, m, ACTION_MONITOR, monitor->name, why);
+        if (r == 0)
+                r = monitor_build(monitor, ret_lease, why);
+        if (r != 0)
+                return r;
+        *ret = TAKE_PTR(monitor);
+        return 0;
+}
+
+int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_close_ int lease = -1;
+        Service *s = userdata;
+        Refusal why = REFUSAL_NULL;
+        Monitor *monitor;
+        int r;
+
+        r = monitor_new(s, peers_sender(s->peers, m), m, &monitor, &lease, &why);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        service_touch(s);
+        s->broadcasting = true;
+        (void) sd_bus_emit_object_added(s->bus, monitor->path);
+        s->broadcasting = false;
+        r = sd_bus_reply_method_return(m, "oh", monitor->path, lease);
+        if (r < 0) {
+                monitor_end(monitor);
+                return reply_failure(r, NULL, error);
+        }
+        /* It counts, and somebody holds what it counts with: no grant waited for it, so it is told
+         * now. */
+        if (monitor->yielder.state == YIELDER_YIELDED) {
+                monitor->yielder.state = YIELDER_ASKED;
+                monitor_ask(monitor, holds_current(s), now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
+        }
+        return 1;
+}
+
+/* ---- all of them ---- */
+
+typedef struct MonitorSearch {
+        const Peer *peer; /* NULL: any */
+        Monitor *found;
+} MonitorSearch;
+
+static void monitor_match(const void *node, VISIT which, void *userdata) {
+        Monitor *monitor = *(Monitor *const *) node;
+        MonitorSearch *search = userdata;
+
+        if ((which == postorder || which == leaf) &&
+            (!search->peer || monitor->peer == search->peer))
+                search->found = monitor;
+}
+
+void monitors_forget_peer(Service *s, Peer *peer) {
+        while (s->n_monitors > 0) {
+                MonitorSearch search = { .peer = peer };
+
+                twalk_r(s->monitors, monitor_match, &search);
+                if (!search.found)
+                        return;
+                monitor_end(search.found);
+        }
+}
+
+void monitors_done(Service *s) {
+        while (s->n_monitors > 0) {
+                MonitorSearch search = {};
+
+                twalk_r(s->monitors, monitor_match, &search);
+                search.found->yielder.state = YIELDER_COUNTING; /* nobody waits for it any more */
+                monitor_leave(search.found);
+                monitor_free(search.found);
+        }
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pcp-perfalloc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "service/hold/hold-signals.h"
+#include "service/hold/hold.h"
+#include "service/monitor/bridges.h"
+#include "service/util/log.h"
+#include "yield/pcp-lock.h"
+
+#define UID_NOBODY 65534u
+
+/* Between opening and locking, from one look to the next. */
+#define LOOK_FIRST_USEC (1 * USEC_PER_MSEC)
+#define LOOK_LAST_USEC  USEC_PER_SEC
+#define LOOK_FACTOR     10u
+
+/* Somebody who opens and closes it for ever costs that many looks a second at most. */
+#define EVENTS_INTERVAL_USEC (100 * USEC_PER_MSEC)
+#define EVENTS_BURST         10u
+
+struct PcpPerfalloc {
+        Service *service;
+        Bridge *lock;
+        char *name; /* of the file in its directory */
+        sd_event_source *events, *timer;
+        uint64_t look_usec; /* until the next look */
+        pid_t pid;          /* who has the lock, as far as is known */
+        uint64_t hold;      /* on his behalf; 0: none */
+};
+
+static Hold *perfalloc_hold(const PcpPerfalloc *p) {
+        Hold *h = p->hold > 0 ? hold_find(p->service, p->hold) : NULL;
+
+        return h && h->state != HOLD_ENDED ? h : NULL;
+}
+
+static bool has_hold(const Service *s, pid_t pid) {
+        LedgerHold *l;
+
+        TAILQ_FOREACH (l, &s->ledger.holds, list)
+                if (container_of(l, Hold, ledger)->pid == pid)
+                        return true;
+        return false;
+}
+
+/* Whose process it is; what cannot be seen from here is nobody's. */
+static uid_t pid_owner(pid_t pid) {
+        char path[32];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d", (int) pid);
+        return pid > 0 && stat(path, &st) == 0 ? st.st_uid : UID_NOBODY;
+}
+
+static int request_make(const Service *s, uid_t uid, HoldRequest *ret, Refusal *why) {
+        *ret = (HoldRequest){ .unattended = true,
+                              .best_effort = true,
+                              .wait_usec = UINT64_MAX,
+                              .yield_usec = HOLD_YIELD_USEC,
+                              .lifetime_usec = uid == 0 ? UINT64_MAX : s->config.hold_max_usec };
+        ret->reason = strdup("the lock of PCP's perfalloc");
+        if (!ret->reason)
+                return -ENOMEM;
+        return scope_request_read(&s->pmus, NULL, NULL, &ret->what, why);
+}
+
+static void perfalloc_begin(PcpPerfalloc *p) {
+        _cleanup_(hold_request_done) HoldRequest request = HOLD_REQUEST_NULL;
+        Service *s = p->service;
+        const Peer who = { .uid = pid_owner(p->pid), .pid = MAX(p->pid, 0) };
+        Refusal why = REFUSAL_NULL;
+        Hold *h;
+        int r;
+
+        r = request_make(s, who.uid, &request, &why);
+        if (r == 0) {
+                /* known before it is there: else nobody would end it if the service were killed
+                 * in between */
+                p->hold = s->serial.next[SERIAL_HOLD];
+                bridges_perfalloc_changed(s);
+                r = hold_new(s, &who, &request, &h, NULL, &why);
+        }
+        if (r != 0) {
+                p->hold = 0;
+                bridges_perfalloc_changed(s);
+                log_plain(LOG_WARNING, "Nobody gives way to pid %d, which has PCP's lock: %s",
+                          (int) p->pid, r < 0 ? strerror(-r) : why.text);
+                return;
+        }
+        hold_signal_added(h);
+        hold_begin(h);
+}
+
+static void perfalloc_end(PcpPerfalloc *p) {
+        Hold *h = perfalloc_hold(p);
+
+        p->hold = 0;
+        if (h)
+                hold_end(h, HOLD_LEASE_CLOSED);
+        bridges_perfalloc_changed(p->service);
+}
+
+/* A hold that somebody else has ended does not come back before the lock was free. */
+static void perfalloc_look(PcpPerfalloc *p) {
+        pid_t pid = pcp_lock_holder(p->lock);
+
+        if (pid == p->pid || (pid != 0 && perfalloc_hold(p)))
+                return;
+        p->pid = pid;
+        bridges_perfalloc_changed(p->service);
+        if (pid == 0)
+                perfalloc_end(p);
+        else if (!has_hold(p->service, pid))
+                perfalloc_begin(p);
+}
+
+static void perfalloc_look_later(PcpPerfalloc *p) {
+        /* an explicit unlock makes no event, and mostly the file is closed right after it: there is
+         * no hurry */
+        if (p->look_usec > LOOK_LAST_USEC) {
+                if (p->pid == 0)
+                        return;
+                p->look_usec = LOOK_LAST_USEC;
+        }
+        (void) sd_event_source_set_time_relative(p->timer, p->look_usec);
+        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        p->look_usec *= LOOK_FACTOR;
+}
+
+static int perfalloc_timed(sd_event_source *source, uint64_t usec, void *userdata) {
+        PcpPerfalloc *p = userdata;
+
+        perfalloc_look(p);
+        perfalloc_look_later(p);
+        return 0;
+}
+
+/* Whether any of the events that are there concerns the file. */
+static bool events_read(int fd, const char *name) {
+        char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+        ssize_t n = read(fd, buffer, sizeof(buffer));
+        bool concerned = false;
+
+        for (ssize_t at = 0; at < n;) {
+                const struct inotify_event *e = (const void *) (buffer + at);
+
+                if ((e->mask & IN_Q_OVERFLOW) || (e->len > 0 && strcmp(e->name, name) == 0))
+                        concerned = true;
+                at += (ssize_t) (sizeof(*e) + e->len);
+        }
+        return concerned;
+}
+
+static int perfalloc_touched(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        PcpPerfalloc *p = userdata;
+
+        if (!events_read(fd, p->name))
+                return 0;
+        bridge_try(p->lock); /* it may be new */
+        perfalloc_look(p);
+        p->look_usec = LOOK_FIRST_USEC;
+        perfalloc_look_later(p);
+        return 0;
+}
+
+/* Of the directory: the file need not be there yet, and may be another one tomorrow. */
+static int perfalloc_watch(PcpPerfalloc *p, const char *directory) {
+        _cleanup_close_ int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        int r;
+
+        if (fd < 0 || inotify_add_watch(fd, directory,
+                                        IN_OPEN | IN_CLOSE | IN_CREATE | IN_MOVE | IN_DELETE |
+                                                IN_ONLYDIR) < 0)
+                return -errno;
+        r = sd_event_add_io(p->service->event, &p->events, fd, EPOLLIN, perfalloc_touched, p);
+        if (r >= 0)
+                r = sd_event_source_set_io_fd_own(p->events, true);
+        if (r >= 0)
+                (void) TAKE_FD(fd);
+        if (r >= 0)
+                r = sd_event_source_set_ratelimit(p->events, EVENTS_INTERVAL_USEC, EVENTS_BURST);
+        return r;
+}
+
+static int perfalloc_build(PcpPerfalloc *p, const char *path) {
+        _cleanup_free_ char *directory = strdup(path);
+        char *slash = directory ? strrchr(directory, '/') : NULL;
+        int r;
+
+        if (!slash)
+                return -ENOMEM;
+        p->name = strdup(slash + 1);
+        if (!p->name)
+                return -ENOMEM;
+        slash[slash == directory] = '\0';
+        /* the first look is when the loop runs, before anybody is answered: what follows from it is
+         * told */
+        r = sd_event_add_time(p->service->event, &p->timer, CLOCK_MONOTONIC, 0, LOOK_FIRST_USEC,
+                              perfalloc_timed, p);
+        if (r >= 0)
+                r = sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IMPORTANT);
+        return r < 0 ? r : perfalloc_watch(p, directory);
+}
+
+static const PackField perfalloc_fields[] = {
+        PACK_FIELD(PACK_U32, "perfalloc_pid", PcpPerfalloc, pid),
+        PACK_FIELD(PACK_U64, "perfalloc_hold", PcpPerfalloc, hold),
+};
+
+bool pcp_perfalloc_is_kept(const PcpPerfalloc *p) {
+        return p && (p->pid != 0 || p->hold != 0);
+}
+
+void pcp_perfalloc_pack(const PcpPerfalloc *p, Pack *pack) {
+        if (p)
+                pack_struct(pack, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p);
+}
+
+int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, const Unpack *past,
+                      PcpPerfalloc **ret) {
+        PcpPerfalloc *p = calloc(1, sizeof(PcpPerfalloc));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        *p = (PcpPerfalloc){ .service = s, .lock = lock, .look_usec = LOOK_LAST_USEC };
+        r = past ? unpack_struct(past, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p) : 0;
+        if (r >= 0)
+                r = perfalloc_build(p, path);
+        if (r < 0) {
+                pcp_perfalloc_free(p);
+                return r;
+        }
+        *ret = p;
+        return 0;
+}
+
+PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p) {
+        if (!p)
+                return NULL;
+        perfalloc_end(p);
+        pcp_perfalloc_drop(p);
+        return NULL;
+}
+
+void pcp_perfalloc_drop(PcpPerfalloc *p) {
+        if (!p)
+                return;
+        sd_event_source_disable_unref(p->events);
+        sd_event_source_disable_unref(p->timer);
+        free(p->name);
+        free(p);
+}
+
+void pcp_perfalloc_forget(PcpPerfalloc *p, pid_t pid) {
+        if (p && p->pid == pid)
+                perfalloc_end(p);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pmu-bus.h"
+
+#include <string.h>
+
+#include "service/pmu/capacity.h"
+#include "service/pmu/probe-call.h"
+#include "service/util/options.h"
+#include "service/util/reply.h"
+
+#define PMU_PATH PERFALLOC_OBJECT_PATH "/pmu"
+
+static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->name);
+}
+
+static int get_type(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", ((const Pmu *) userdata)->type);
+}
+
+static int get_kind(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", pmu_kind_name(((const Pmu *) userdata)->kind));
+}
+
+static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Pmu *pmu = userdata;
+        _cleanup_free_ char *cpus = NULL;
+        int r = cpuset_format(&pmu->cpus, &cpus);
+
+        return r < 0 ? r : sd_bus_message_append(reply, "s", cpus);
+}
+
+static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "u", (uint32_t) ((const Pmu *) userdata)->counters);
+}
+
+static int get_probed(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->probed ?: "");
+}
+
+/* The objects are the table's own; who serves them comes with the slot. */
+static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const Pmu *pmu = userdata;
+        Service *s = sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(m)));
+        Refusal why = REFUSAL_NULL;
+        int r = probe_call_begin(s, pmu, m, &why);
+
+        return r == 0 ? 1 : reply_failure(r, &why, error);
+}
+
+/* Counters and Probed are no constants: what could not be measured at one start of the service may
+ * be at the next. */
+static const sd_bus_vtable pmu_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Type", "u", get_type, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Kind", "s", get_kind, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),
+        SD_BUS_PROPERTY("Probed", "s", get_probed, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(uu)", free), method_probe,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int pmu_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                    void **ret_found, sd_bus_error *error) {
+        Service *s = userdata;
+        _cleanup_free_ char *name = NULL;
+        int r = sd_bus_path_decode(path, PMU_PATH, &name);
+
+        if (r <= 0)
+                return r;
+        r = capacities_need(s);
+        if (r < 0)
+                return r;
+        *ret_found = pmu_table_find(&s->pmus, name);
+        return *ret_found != NULL;
+}
+
+static int pmu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                         sd_bus_error *error) {
+        Service *s = userdata;
+        _cleanup_(strings_freep) char **nodes = calloc(s->pmus.n_pmus + 1, sizeof(char *));
+
+        if (!nodes)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
+                int r = sd_bus_path_encode(PMU_PATH, s->pmus.pmus[i].name, &nodes[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        *ret_nodes = TAKE_PTR(nodes);
+        return 0;
+}
+
+int pmu_bus_register(Service *s) {
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, PMU_PATH, PERFALLOC_PMU_INTERFACE,
+                                           pmu_vtable, pmu_find, s);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, PMU_PATH, pmu_enumerate, s);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The PMU objects on the bus, /org/perfalloc1/pmu/NAME.
+ */
+
+#include "service/daemon/service.h"
+
+int pmu_bus_register(Service *s);

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "probe-call.h"
+
+#include "perf/pmu/probe.h"
+#include "service/bus/request.h"
+#include "service/util/rate-limit.h"
+
+typedef struct ProbeCall ProbeCall;
+
+TAILQ_HEAD(ProbeCallList, ProbeCall);
+
+struct ProbeCall {
+        Call call;
+        const Pmu *pmu;
+        sd_bus_message *reply;
+        struct ProbeCallList *list; /* that it is in */
+        TAILQ_ENTRY(ProbeCall) entry;
+};
+
+struct Probing {
+        Service *service;
+        Allowances users;
+        uint64_t paid_usec;            /* CLOCK_MONOTONIC, for the pace of all */
+        struct ProbeCallList waiting;  /* for a measurement that has not begun */
+        struct ProbeCallList measured; /* the one that is under way is for these */
+        const Pmu *pmu;                /* of that one; NULL: there is none */
+        unsigned cpu;                  /* to be looked at next */
+        sd_event_source *step;         /* the next CPU */
+        sd_event_source *clock;        /* the next measurement may begin */
+};
+
+/* ---- calls ---- */
+
+static void probe_call_enlist(ProbeCall *c, struct ProbeCallList *list) {
+        if (c->list)
+                TAILQ_REMOVE(c->list, c, entry);
+        c->list = list;
+        if (list)
+                TAILQ_INSERT_TAIL(list, c, entry);
+}
+
+static void probe_call_end(Call *call) {
+        ProbeCall *c = container_of(call, ProbeCall, call);
+
+        probe_call_enlist(c, NULL);
+        sd_bus_message_unref(c->reply);
+        call_done(call);
+        free(c);
+}
+
+static int probe_call_add(ProbeCall *c, unsigned cpu, unsigned n_free) {
+        return sd_bus_message_append(c->reply, "(uu)", (uint32_t) cpu, (uint32_t) n_free);
+}
+
+static void probe_call_answer(ProbeCall *c) {
+        int r = sd_bus_message_close_container(c->reply);
+
+        if (r >= 0)
+                r = sd_bus_send(NULL, c->reply, NULL);
+        if (r < 0)
+                call_fail(&c->call, r, NULL);
+        else
+                probe_call_end(&c->call);
+}
+
+/* ---- measurements ---- */
+
+/* When the next one may begin. Of root's nobody waits. */
+static uint64_t probing_due(Probing *p, uint64_t now) {
+        const uint64_t full = PROBES_BURST * PROBES_USEC;
+        const ProbeCall *c;
+
+        p->paid_usec = MAX(p->paid_usec, now > full ? now - full : 0);
+        TAILQ_FOREACH (c, &p->waiting, entry)
+                if (c->call.peer->uid == 0)
+                        return now;
+        return p->paid_usec + PROBES_USEC;
+}
+
+/* Who may join the measurement that is about to begin. */
+typedef struct Joining {
+        size_t n;
+        struct {
+                uid_t uid;
+                bool may;
+        } users[ALLOWANCES_MAX];
+} Joining;
+
+/* An allowance is so much a second: here of a clock that is slower. */
+static bool probing_take(Probing *p, uid_t uid, uint64_t now) {
+        const uint64_t burst_usec = PROBES_USER_BURST * PROBES_USER_USEC;
+
+        return uid == 0 || allowance_take(&p->users, uid, now / (burst_usec / USEC_PER_SEC),
+                                          USEC_PER_SEC, PROBES_USER_BURST * USEC_PER_SEC);
+}
+
+/* A user pays once for all his calls. */
+static bool probing_user_may(Probing *p, Joining *j, uid_t uid, uint64_t now) {
+        bool may;
+
+        for (size_t i = 0; i < j->n; i++)
+                if (j->users[i].uid == uid)
+                        return j->users[i].may;
+        may = probing_take(p, uid, now);
+        if (j->n < ALLOWANCES_MAX) {
+                j->users[j->n].uid = uid;
+                j->users[j->n++].may = may;
+        }
+        return may;
+}
+
+/* All that wait for the same PMU, and may, are served at once. */
+static void probing_gather(Probing *p, uint64_t now) {
+        ProbeCall *c, *next;
+        Joining j = {};
+
+        for (c = TAILQ_FIRST(&p->waiting); c; c = next) {
+                next = TAILQ_NEXT(c, entry);
+                if ((p->pmu && c->pmu != p->pmu) ||
+                    !probing_user_may(p, &j, c->call.peer->uid, now))
+                        continue;
+                p->pmu = c->pmu;
+                probe_call_enlist(c, &p->measured);
+        }
+}
+
+static void probing_begin(Probing *p) {
+        uint64_t now = now_usec(CLOCK_MONOTONIC), due;
+
+        if (p->pmu || TAILQ_EMPTY(&p->waiting))
+                return;
+        due = probing_due(p, now);
+        if (due <= now)
+                probing_gather(p, now);
+        if (!p->pmu) {
+                (void) sd_event_source_set_time(p->clock, MAX(due, now + PROBES_USEC / 2));
+                (void) sd_event_source_set_enabled(p->clock, SD_EVENT_ONESHOT);
+                return;
+        }
+        p->paid_usec = MIN(p->paid_usec + PROBES_USEC, now);
+        p->cpu = 0;
+        (void) sd_event_source_set_enabled(p->step, SD_EVENT_ON);
+}
+
+/* Looks at the next CPU: 1 there are more, 0 all is done. */
+static int probing_look(Probing *p) {
+        int cpu = cpuset_next(&p->pmu->cpus, p->cpu), n, r = 1;
+        ProbeCall *c;
+
+        if (cpu < 0 || TAILQ_EMPTY(&p->measured))
+                return 0;
+        p->cpu = (unsigned) cpu + 1;
+        if (!cpuset_has(&p->service->pmus.online, (unsigned) cpu))
+                return 1;
+        store_settle(p->service->store);
+        n = probe_free_now(p->pmu, (unsigned) cpu, p->pmu->counters);
+        if (n < 0) /* or it has just gone offline */
+                return n == -ENODEV ? 1 : n;
+        TAILQ_FOREACH (c, &p->measured, entry)
+                if (r > 0)
+                        r = MIN(probe_call_add(c, (unsigned) cpu, (unsigned) n), 1);
+        return r < 0 ? r : 1;
+}
+
+static int probing_step(sd_event_source *source, void *userdata) {
+        Probing *p = userdata;
+        int r = probing_look(p);
+        ProbeCall *c;
+
+        if (r > 0)
+                return 0;
+        while ((c = TAILQ_FIRST(&p->measured)))
+                if (r < 0)
+                        call_fail(&c->call, r, NULL);
+                else
+                        probe_call_answer(c);
+        p->pmu = NULL;
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        probing_begin(p);
+        return 0;
+}
+
+static int probing_may_begin(sd_event_source *source, uint64_t usec, void *userdata) {
+        probing_begin(userdata);
+        return 0;
+}
+
+/* ---- new ones ---- */
+
+static int probe_call_start(ProbeCall *c) {
+        int r = sd_bus_message_new_method_return(c->call.m, &c->reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(c->reply, 'a', "(uu)");
+        return MIN(r, 0);
+}
+
+static int probe_call_new(Service *s, const Pmu *pmu, Peer *peer, sd_bus_message *m, Refusal *why) {
+        ProbeCall *c = calloc(1, sizeof(ProbeCall));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->pmu = pmu;
+        r = call_begin(&c->call, s, peer, m, probe_call_end, why);
+        if (r == 0)
+                r = probe_call_start(c);
+        if (r != 0) {
+                probe_call_end(&c->call);
+                return r;
+        }
+        probe_call_enlist(c, &s->probing->waiting);
+        probing_begin(s->probing);
+        return 0;
+}
+
+int probe_call_begin(Service *s, const Pmu *pmu, sd_bus_message *m, Refusal *why) {
+        Peer *peer = peers_sender(s->peers, m);
+        int r = quota_check(&s->quota, peer->uid, QUOTA_CALLS, 1, why);
+
+        if (r == 0)
+                r = auth_check(s->auth, peer, m, ACTION_COUNT_SYSTEM, NULL, why);
+        if (r != 0)
+                return r;
+        if (!probe_can(pmu) || !pmu->measured)
+                return refuse(why, REFUSAL_NOT_SUPPORTED,
+                              "PMU %s (%s) has no counters that run out, or none that can be "
+                              "measured without harm",
+                              pmu->name, pmu_kind_name(pmu->kind));
+        return probe_call_new(s, pmu, peer, m, why);
+}
+
+/* ---- start and end ---- */
+
+int probing_new(Service *s, Probing **ret) {
+        Probing *p = calloc(1, sizeof(Probing));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->service = s;
+        TAILQ_INIT(&p->waiting);
+        TAILQ_INIT(&p->measured);
+        r = sd_event_add_defer(s->event, &p->step, probing_step, p);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(p->step, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &p->clock, CLOCK_MONOTONIC, UINT64_MAX,
+                                      USEC_PER_MSEC, probing_may_begin, p);
+        if (r < 0) {
+                probing_free(p);
+                return r;
+        }
+        *ret = p;
+        return 0;
+}
+
+Probing *probing_free(Probing *p) {
+        if (!p)
+                return NULL;
+        sd_event_source_disable_unref(p->step);
+        sd_event_source_disable_unref(p->clock);
+        free(p);
+        return NULL;
+}

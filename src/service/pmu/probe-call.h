@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Pmu.Probe: how many counters are free on each CPU, measured now. One CPU after the other, with a
+ * look at the loop in between: there may be hundreds.
+ *
+ * A measurement takes other people's breakpoints for a moment, and the loop stands still in it: the
+ * kernel waits for an RCU grace period, some milliseconds, when it has not given out any for a
+ * while (percpu_down_write() in kernel/events/hw_breakpoint.c). So each user has a pace, and there
+ * is one for all together. Who goes beyond one waits. A measurement is for all calls that came
+ * before it began, of users who are within their pace; each pays once: so nobody can use up what
+ * others may have, and a flood of calls is answered at the caller's pace.
+ */
+
+#include "service/daemon/service.h"
+
+/* So many at once, and one more every so often. */
+#define PROBES_USER_BURST 8u
+#define PROBES_USER_USEC  (500 * USEC_PER_MSEC)
+#define PROBES_BURST      8u
+#define PROBES_USEC       (100 * USEC_PER_MSEC)
+
+int probe_call_begin(Service *s, const Pmu *pmu, sd_bus_message *m, Refusal *why);
+
+int probing_new(Service *s, Probing **ret);
+Probing *probing_free(Probing *p); /* calls have ended */

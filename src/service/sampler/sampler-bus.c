@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/bus/object.h"
+#include "service/sampler/sampler.h"
+#include "service/util/reply.h"
+
+/* org.perfalloc1.Sampler */
+
+static int get_interval(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->tick.interval_usec);
+}
+
+static int get_start(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->tick.start_usec);
+}
+
+static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Sampler *a = userdata;
+        int r = sd_bus_message_open_container(reply, 'a', "o");
+
+        for (size_t i = 0; i < a->n_counters && r >= 0; i++) {
+                char counter[64];
+
+                (void) snprintf(counter, sizeof(counter), PERFALLOC_OBJECT_PATH "/counter/%" PRIu64,
+                                a->counters[i]->id);
+                r = sd_bus_message_append_basic(reply, 'o', counter);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_ticks(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->streamed.told);
+}
+
+static int get_missed(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->streamed.missed);
+}
+
+static int get_blocked(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "b", (int) ((Sampler *) userdata)->client->blocked);
+}
+
+static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Sampler *a = userdata;
+        Service *s = a->service;
+        Peer *peer = peers_sender(s->peers, m);
+        Refusal why = REFUSAL_NULL;
+        int r = service_check_owner(s, peer, m, a->client->peer->uid, a->path, &why);
+
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        sampler_free(a);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static const sd_bus_vtable sampler_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("IntervalUSec", "t", get_interval, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("StartUSec", "t", get_start, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Counters", "ao", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Ticks", "t", get_ticks, 0, 0),
+        SD_BUS_PROPERTY("Missed", "t", get_missed, 0, 0),
+        SD_BUS_PROPERTY("Blocked", "b", get_blocked, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS(
+                "Sample",
+                SD_BUS_ARGS("t", tick, "t", boottime_nsec, "t", missed, "a(ttts)", readings), 0),
+        SD_BUS_VTABLE_END,
+};
+
+static int sampler_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                            void **ret_found, sd_bus_error *error) {
+        uint64_t id;
+        Sampler *a = object_path_number(path, "sampler", &id) ? sampler_find(userdata, id) : NULL;
+
+        *ret_found = a;
+        return a != NULL;
+}
+
+static int sampler_path(const void *object, char **ret) {
+        *ret = strdup(((const Sampler *) object)->path);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int sampler_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                                 sd_bus_error *error) {
+        return object_enumerate(((Service *) userdata)->samplers->tree, sampler_path, ret_nodes);
+}
+
+int sampler_bus_register(Service *s) {
+        return object_register(s, "sampler", PERFALLOC_SAMPLER_INTERFACE, sampler_vtable,
+                               sampler_bus_find, sampler_bus_enumerate);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sampler-call.h"
+
+#include <inttypes.h>
+
+#include "service/counter/counter.h"
+#include "service/sampler/sampler.h"
+#include "service/util/options.h"
+#include "service/util/reply.h"
+
+typedef struct SamplerRequest {
+        Counter *counters[PERFALLOC_READINGS_MAX];
+        size_t n_counters;
+        uint64_t interval_usec;
+        uint64_t start_usec;
+        int signal;
+} SamplerRequest;
+
+enum {
+        OPTION_START_USEC,
+        OPTION_SIGNAL,
+        _OPTION_MAX,
+};
+
+static const OptionSpec option_specs[_OPTION_MAX] = {
+        [OPTION_START_USEC] = { "start_usec", "t", offsetof(SamplerRequest, start_usec) },
+        [OPTION_SIGNAL] = { "signal", "b", offsetof(SamplerRequest, signal) },
+};
+
+static int counters_add(SamplerRequest *q, Counter *c, Refusal *why) {
+        for (size_t i = 0; i < q->n_counters; i++)
+                if (q->counters[i] == c)
+                        return refuse(why, REFUSAL_INVALID_ARGS, "counters: '%s' is given twice",
+                                      c->path);
+        q->counters[q->n_counters++] = c;
+        return 0;
+}
+
+static int counters_read(Service *s, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+                         Refusal *why) {
+        const char *path;
+        int r = sd_bus_message_enter_container(m, 'a', "o");
+
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
+                Counter *c;
+
+                if (q->n_counters == PERFALLOC_READINGS_MAX)
+                        return refuse(why, REFUSAL_INVALID_ARGS,
+                                      "counters: a sampler has at most %d", PERFALLOC_READINGS_MAX);
+                r = counter_find_readable(s, peer, m, path, &c, why);
+                if (r == 0)
+                        r = counters_add(q, c, why);
+                if (r != 0)
+                        return r;
+        }
+        return r < 0 ? r : MIN(sd_bus_message_exit_container(m), 0);
+}
+
+static int time_check(const char *name, uint64_t usec, Refusal *why) {
+        if (usec > TICK_FAR_USEC)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "%s is %" PRIu64 " us, more than the 10 years that a sampler lasts",
+                              name, usec);
+        return 0;
+}
+
+static int interval_check(const Config *config, const SamplerRequest *q, Refusal *why) {
+        bool signals =
+                q->signal && config->sampler_signal_min_usec > config->sampler_interval_min_usec;
+        uint64_t floor =
+                signals ? config->sampler_signal_min_usec : config->sampler_interval_min_usec;
+
+        if (q->interval_usec > 0 && q->interval_usec < floor)
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "interval_usec is %" PRIu64 ", less than the %" PRIu64
+                        " us that are allowed here (%s= in perfallocd.conf); 0 is one tick only",
+                        q->interval_usec, floor,
+                        signals ? "SamplerSignalMinSec" : "SamplerIntervalMinSec");
+        return time_check("interval_usec", q->interval_usec, why);
+}
+
+static int request_read(Service *s, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+                        Refusal *why) {
+        uint64_t seen;
+        int r;
+
+        q->n_counters = 0;
+        q->signal = false;
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = counters_read(s, peer, m, q, why);
+        if (r == 0)
+                r = MIN(sd_bus_message_read_basic(m, 't', &q->interval_usec), 0);
+        if (r == 0)
+                r = options_read(m, option_specs, ELEMENTSOF(option_specs), q, &seen, why);
+        if (r == 0)
+                r = interval_check(&s->config, q, why);
+        if (r != 0)
+                return r;
+        if (!(seen >> OPTION_START_USEC & 1))
+                q->start_usec = q->interval_usec;
+        return time_check("start_usec", q->start_usec, why);
+}
+
+int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_close_ int stream = -1;
+        Service *s = userdata;
+        Peer *peer = peers_sender(s->peers, m);
+        Refusal why = REFUSAL_NULL;
+        SamplerRequest q;
+        Sampler *a;
+        int r;
+
+        r = request_read(s, peer, m, &q, &why);
+        if (r == 0) {
+                SamplerOptions options = {
+                        .interval_usec = q.interval_usec,
+                        .start_usec = now_usec(CLOCK_BOOTTIME) + q.start_usec,
+                        .signal = q.signal,
+                        .counters = q.counters,
+                        .n_counters = q.n_counters,
+                };
+                r = sampler_new(s, peer, &options, &a, &stream, &why);
+        }
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        sampler_announce(a);
+        r = sd_bus_reply_method_return(m, "oh", a->path, stream);
+        if (r >= 0)
+                return r;
+        sampler_free(a);
+        return reply_failure(r, NULL, error);
+}
+
+int sampler_call_block(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+        int r = samplers_block(s, peers_sender(s->peers, m));
+
+        return r < 0 ? reply_failure(r, NULL, error) : sd_bus_reply_method_return(m, NULL);
+}
+
+int sampler_call_unblock(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+
+        samplers_unblock(s, peers_sender(s->peers, m));
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+int sampler_call_has(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Service *s = userdata;
+        bool has = samplers_any(s, peers_sender(s->peers, m));
+
+        return sd_bus_reply_method_return(m, "b", (int) has);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sampler-clock.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
+
+static uint64_t now_nsec(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_BOOTTIME, &t);
+        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
+}
+
+static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_t instant) {
+        struct perfalloc_sample *record = a->tally.record;
+        struct perfalloc_reading *reading = record->readings;
+
+        record->tick = slot;
+        record->boottime_nsec = nsec;
+        for (size_t i = 0; i < a->n_counters; i++, reading++) {
+                ReadingCache *s = a->counters[i];
+
+                reading_cache_read(s, instant);
+                reading->value = s->reading.value;
+                reading->enabled_nsec = s->reading.enabled;
+                reading->running_nsec = s->reading.running;
+                reading->quality = s->quality;
+        }
+}
+
+/* False when the reader is gone. One who is slow, or whose record the kernel has no memory for,
+ * loses it. */
+static bool sampler_send(Sampler *a) {
+        TickCount after = a->streamed;
+        int r;
+
+        a->tally.record->missed = tick_count_missed(&a->streamed, a->tally.record->tick);
+        tick_count_tell(&after, a->tally.record->tick);
+        r = send_log_send(&a->tally, a->stream, &after);
+        if (r >= 0)
+                a->streamed = after;
+        return r != -EPIPE && r != -ECONNRESET;
+}
+
+static int append_readings(sd_bus_message *m, const Sampler *a) {
+        int r = sd_bus_message_open_container(m, 'a', "(ttts)");
+
+        for (size_t i = 0; i < a->n_counters && r >= 0; i++) {
+                const struct perfalloc_reading *reading = &a->tally.record->readings[i];
+
+                r = sd_bus_message_append(m, "(ttts)", reading->value, reading->enabled_nsec,
+                                          reading->running_nsec,
+                                          quality_name((Quality) reading->quality));
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* Whether the owner has not had his bytes of signals for now: about what a message takes. */
+static bool sampler_may_signal(const Sampler *a) {
+        Service *s = a->service;
+        uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
+
+        return a->client->peer->uid == 0 ||
+               allowance_take(&s->samplers->signals, a->client->peer->uid,
+                              now_usec(CLOCK_MONOTONIC), bytes,
+                              s->quota.limits[QUOTA_SIGNAL_BYTES]);
+}
+
+/* To the owner alone; a signal that cannot be sent is missed too. */
+static void sampler_signal(Sampler *a) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        uint64_t slot = a->tally.record->tick, n_queued;
+        int r;
+
+        r = sd_bus_get_n_queued_write(a->service->bus, &n_queued);
+        if (r < 0 || n_queued > SIGNALS_QUEUED_MAX || !sampler_may_signal(a))
+                return;
+        r = sd_bus_message_new_signal(a->service->bus, &m, a->path, PERFALLOC_SAMPLER_INTERFACE,
+                                      "Sample");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ttt", slot, a->tally.record->boottime_nsec,
+                                          tick_count_missed(&a->signalled, slot));
+        if (r >= 0)
+                r = append_readings(m, a);
+        if (r >= 0)
+                r = sd_bus_message_set_destination(m, a->client->peer->name);
+        if (r < 0)
+                return;
+        send_log_set_signalled(&a->tally, slot + 1);
+        r = sd_bus_send(a->service->bus, m, NULL);
+        if (r >= 0)
+                tick_count_tell(&a->signalled, slot);
+        else
+                send_log_set_signalled(&a->tally, a->signalled.next);
+}
+
+static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
+        uint64_t slot;
+
+        if (!tick_take(&a->tick, nsec / NSEC_PER_USEC, &slot))
+                return;
+        schedule_move(&a->service->samplers->schedule, &a->entry, tick_due(&a->tick));
+        sampler_read(a, slot, nsec, instant);
+        if (a->signal)
+                sampler_signal(a);
+        if (!sampler_send(a))
+                sampler_free(a);
+}
+
+/* Whoever is due now, for one slice: they share the instant, so each counter is read once. */
+static int sampler_clock_ticked(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Samplers *all = userdata;
+        uint64_t begin = now_nsec(), end = begin;
+        const ScheduleEntry *first;
+
+        all->armed_usec = TICK_NEVER;
+        all->instant++;
+        while ((first = schedule_first(&all->schedule)) &&
+               first->due_usec <= begin / NSEC_PER_USEC &&
+               end - begin < SAMPLERS_SLICE_USEC * NSEC_PER_USEC) {
+                sampler_tick(container_of(first, Sampler, entry), begin, all->instant);
+                end = now_nsec();
+        }
+        all->not_before_usec = (end + (end - begin)) / NSEC_PER_USEC;
+        sampler_clock_set(all);
+        return 0;
+}
+
+void sampler_clock_set(Samplers *all) {
+        const ScheduleEntry *first = schedule_first(&all->schedule);
+        uint64_t usec = first ? first->due_usec : TICK_NEVER;
+        struct itimerspec t = {};
+
+        if (usec != TICK_NEVER)
+                usec = MAX(usec, all->not_before_usec);
+        if (usec == all->armed_usec)
+                return;
+        all->armed_usec = usec;
+        if (usec != TICK_NEVER) {
+                t.it_value.tv_sec = (time_t) (usec / USEC_PER_SEC);
+                t.it_value.tv_nsec = (long) (usec % USEC_PER_SEC * NSEC_PER_USEC);
+        }
+        (void) timerfd_settime(all->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* Edge-triggered: the timer is set anew each time, so nobody has to read from it. */
+int sampler_clock_init(Samplers *all) {
+        int r;
+
+        all->armed_usec = TICK_NEVER;
+        all->not_before_usec = 1; /* 0 would stop the timer */
+        all->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (all->timer < 0)
+                return -errno;
+        r = sd_event_add_io(all->service->event, &all->source, all->timer, EPOLLIN | EPOLLET,
+                            sampler_clock_ticked, all);
+        if (r < 0)
+                return r;
+        /* ticks have a time, calls have not */
+        return sd_event_source_set_priority(all->source, SD_EVENT_PRIORITY_NORMAL - 1);
+}
+
+void sampler_clock_done(Samplers *all) {
+        sd_event_source_disable_unref(all->source);
+        all->timer = close_fd(all->timer);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "send-log.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define TALLY_FORMAT 1u /* another one for every change of what follows */
+
+typedef struct TallyMessage {
+        struct mmsghdr message; /* msg_len, the kernel's to write: 0 until it was sent */
+        TickCount after;
+} TallyMessage;
+
+struct SendLogState {
+        uint64_t format;
+        uint64_t n_readings;
+        uint64_t signalled;
+        TallyMessage messages[2];
+        struct perfalloc_sample record; /* and its readings */
+};
+
+static int send_log_map(int fd, size_t size, SendLog *ret) {
+        SendLogState *state = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (state == MAP_FAILED)
+                return -errno;
+        *ret = (SendLog){ .state = state, .size = size, .record = &state->record };
+        return 0;
+}
+
+static size_t send_log_size(size_t n_readings) {
+        return offsetof(SendLogState, record) + PERFALLOC_SAMPLE_SIZE(n_readings);
+}
+
+int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
+        _cleanup_close_ int fd = memfd_create("perfalloc-tally", MFD_CLOEXEC);
+        size_t size = send_log_size(n_readings);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        /* memory now, rather than a SIGBUS later */
+        if (fallocate(fd, 0, 0, (off_t) size) < 0)
+                return errno == ENOSPC ? -ENOMEM : -errno;
+        r = send_log_map(fd, size, ret);
+        if (r < 0)
+                return r;
+        ret->state->format = TALLY_FORMAT;
+        ret->state->n_readings = n_readings;
+        ret->record->n_readings = n_readings;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+int send_log_open(int fd, size_t n_readings, SendLog *ret) {
+        size_t size = send_log_size(n_readings);
+        struct stat st;
+        SendLog t;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_size != (off_t) size)
+                return -EBADMSG;
+        r = send_log_map(fd, size, &t);
+        if (r < 0)
+                return r;
+        if (t.state->format != TALLY_FORMAT || t.state->n_readings != n_readings) {
+                send_log_done(&t);
+                return -EBADMSG;
+        }
+        t.record->n_readings = n_readings;
+        *ret = t;
+        return 0;
+}
+
+void send_log_done(SendLog *t) {
+        if (t->state)
+                (void) munmap(t->state, t->size);
+        *t = (SendLog){};
+}
+
+static const TallyMessage *send_log_last(const SendLog *t) {
+        const TallyMessage *last = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(t->state->messages); i++) {
+                const TallyMessage *m = &t->state->messages[i];
+
+                if (m->message.msg_len > 0 && (!last || m->after.told > last->after.told))
+                        last = m;
+        }
+        return last;
+}
+
+int send_log_send(SendLog *t, int stream, const TickCount *after) {
+        TallyMessage *m = &t->state->messages[send_log_last(t) == &t->state->messages[0]];
+        struct iovec whole = { t->record, PERFALLOC_SAMPLE_SIZE(t->record->n_readings) };
+
+        m->message.msg_len = 0; /* it counts for nothing before it says something else */
+        atomic_signal_fence(memory_order_seq_cst);
+        m->message.msg_hdr = (struct msghdr){ .msg_iov = &whole, .msg_iovlen = 1 };
+        m->after = *after;
+        atomic_signal_fence(memory_order_seq_cst);
+        return sendmmsg(stream, &m->message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+TickCount send_log_count(const SendLog *t) {
+        const TallyMessage *last = send_log_last(t);
+
+        return last ? last->after : (TickCount){};
+}
+
+void send_log_set_signalled(SendLog *t, uint64_t next) {
+        t->state->signalled = next;
+}
+
+uint64_t send_log_signalled(const SendLog *t) {
+        return t->state->signalled;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What has been sent on a sampler's stream, in memory that outlives this process (a memfd).
+ *
+ * Which record was the last one is known exactly, whenever the process is killed: neither is one
+ * counted that the reader did not get, nor one sent twice. To write it down before sending, or
+ * after, would leave an instant in which one of that could happen. So the kernel writes it down
+ * itself, as a part of sending: sendmmsg(2) stores the size of what was sent beside the message, in
+ * the same call, and the message lies in that memory. There are two places for messages, so that
+ * what is about to be sent is never where the last one is.
+ *
+ * The record itself lies there too: with it the last readings of counters that are closed. Nothing
+ * else has to be saved at a tick.
+ */
+
+#include <perfalloc/sample.h>
+
+#include "core/tick.h"
+
+typedef struct SendLog SendLog;
+typedef struct SendLogState SendLogState;
+
+struct SendLog {
+        SendLogState *state; /* NULL: none */
+        size_t size;
+        struct perfalloc_sample *record; /* with room for all readings; in the same memory */
+};
+
+/* ret_fd: what to keep for send_log_open(), the caller's to close. */
+int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd);
+
+/* One that an earlier run has made, with that many readings; -EBADMSG: it is no such thing. fd
+ * stays the caller's. */
+int send_log_open(int fd, size_t n_readings, SendLog *ret);
+void send_log_done(SendLog *t);
+
+/* Sends t's record, without waiting: -errno when it was not sent. after is what is counted when it
+ * was. */
+int send_log_send(SendLog *t, int stream, const TickCount *after);
+
+/* What was counted with the last one that was sent. */
+TickCount send_log_count(const SendLog *t);
+
+/* The slot after the last one that was told in a signal. What sd-bus has queued dies with the
+ * process, so nobody knows exactly: it is set before it is told, and nothing is told twice. */
+void send_log_set_signalled(SendLog *t, uint64_t next);
+uint64_t send_log_signalled(const SendLog *t);

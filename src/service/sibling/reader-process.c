@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader-process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "service/sibling/reader.h"
+
+#define SOCKET_FD    3
+#define CHILDREN_MAX (READER_INSPECTS_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
+#define THREADS_INLINE_MAX                                                                         \
+        64u /* more threads are read by a child, as others are waiting meanwhile */
+#define INSPECT_MAX_USEC (2 * USEC_PER_SEC)
+
+typedef struct Child Child;
+typedef struct HelperProcess HelperProcess;
+
+struct Child {
+        pid_t pid; /* 0: none */
+        uint64_t id;
+        ReaderOp op;
+        int result; /* of a scan: what it has found so far */
+};
+
+struct HelperProcess {
+        pid_t service;
+        pid_t self;
+        int socket;
+        int signals;
+        Child children[CHILDREN_MAX];
+};
+
+/* Events on others' behalf are opened by workers that are forked from here, so what that takes is
+ * kept at hand; reading needs the first two alone. */
+static const struct {
+        cap_value_t value;
+        bool effective;
+} capabilities[] = {
+        { CAP_SYS_PTRACE, true },
+        { CAP_DAC_READ_SEARCH, true },
+        { CAP_PERFMON, false },
+        { CAP_SYS_ADMIN, false }, /* is not there when the service needs none */
+};
+
+static int capabilities_keep(void) {
+        cap_t now = cap_get_proc(), kept = cap_init();
+        int r = now && kept ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(capabilities); i++) {
+                cap_value_t value = capabilities[i].value;
+                cap_flag_value_t have = CAP_CLEAR;
+
+                if (cap_get_flag(now, value, CAP_PERMITTED, &have) < 0 || have == CAP_CLEAR)
+                        continue; /* none to keep, or a kernel that does not know it */
+                if (cap_set_flag(kept, CAP_PERMITTED, 1, &value, CAP_SET) < 0 ||
+                    (capabilities[i].effective &&
+                     cap_set_flag(kept, CAP_EFFECTIVE, 1, &value, CAP_SET) < 0))
+                        r = -errno;
+        }
+        /* nothing is inheritable, so the kernel empties the ambient set as well */
+        if (r == 0 && cap_set_proc(kept) < 0)
+                r = -errno;
+        (void) cap_free(now);
+        (void) cap_free(kept);
+        return r;
+}
+
+/* Ends with its parent, at once. To be called after credentials have changed, which undoes it. */
+static int die_with(pid_t parent) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                return -errno;
+        return getppid() == parent ? 0 : -ESRCH;
+}
+
+static void signals_reset(void) {
+        /* The service manager's SIGTERM and a terminal's signals go to all of the service: it
+         * decides, and may need answers until its end. */
+        static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
+        sigset_t set;
+
+        for (int s = 1; s < NSIG; s++)
+                (void) signal(s, SIG_DFL);
+        for (size_t i = 0; i < ELEMENTSOF(ignored); i++)
+                (void) signal(ignored[i], SIG_IGN);
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        (void) sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+/* Nothing but the socket stays open; 0 to 2 are /dev/null, so that nobody gets them by chance. */
+static int descriptors_reset(int *socket) {
+        int fd;
+
+        if (*socket != SOCKET_FD && dup3(*socket, SOCKET_FD, O_CLOEXEC) < 0)
+                return -errno;
+        *socket = SOCKET_FD;
+        if (close_range(SOCKET_FD + 1, UINT32_MAX, 0) < 0)
+                return -errno;
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int i = 0; fd >= 0 && i < SOCKET_FD; i++)
+                if (dup2(fd, i) < 0)
+                        return -errno;
+        close_fd(fd);
+        return fd < 0 ? -errno : 0;
+}
+
+static int self_reset(HelperProcess *p, pid_t parent) {
+        sigset_t set;
+        int r;
+
+        signals_reset();
+        r = descriptors_reset(&p->socket);
+        if (r < 0)
+                return r;
+        (void) prctl(PR_SET_NAME, "perfalloc-helper");
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return -errno;
+        r = capabilities_keep();
+        if (r < 0)
+                return r;
+        r = die_with(parent);
+        if (r < 0)
+                return r;
+        p->service = parent;
+        p->self = getpid();
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return p->signals < 0 ? -errno : 0;
+}
+
+/* A service that has gone does not need the answer. */
+static void reply(int socket, const ReaderReply *a, int fd) {
+        if (reader_reply_send(socket, a, fd) < 0)
+                _exit(EIO);
+}
+
+static ReaderReply reply_to(uint64_t id, ReaderOp op) {
+        ReaderReply a;
+
+        memset(&a, 0, sizeof(a)); /* the padding too: it leaves this process */
+        a.id = id;
+        a.op = op;
+        return a;
+}
+
+/* False: it has more threads than that, and nothing is answered. */
+static bool do_inspect(int socket, const ReaderRequest *q, int pidfd, size_t threads_max,
+                       bool ends) {
+        ReaderReply a = reply_to(q->id, READER_INSPECT);
+
+        a.answers = true;
+        a.ends = ends;
+        a.r = process_read_up_to(pidfd, threads_max, &a.facts, &a.why);
+        if (a.r == -E2BIG)
+                return false;
+        reply(socket, &a, -1);
+        return true;
+}
+
+static int user_found(void *userdata, const User *user) {
+        int fd = *(int *) userdata;
+        ssize_t n = write(fd, user, sizeof(*user));
+
+        return n == sizeof(*user) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+static int do_scan(HelperProcess *p, int result) {
+        const pid_t skip[] = { p->service, p->self, getpid() };
+
+        return users_scan(skip, ELEMENTSOF(skip), user_found, &result);
+}
+
+static void alarm_set(uint64_t usec) {
+        const struct itimerval t = {
+                .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC),
+                              .tv_usec = (suseconds_t) (usec % USEC_PER_SEC) },
+        };
+
+        (void) setitimer(ITIMER_REAL, &t, NULL);
+}
+
+/* In the child, whose exit status is an errno. SIGALRM kills also what waits for somebody's memory
+ * map. */
+static void child_run(HelperProcess *p, const Child *c, const ReaderRequest *q, const int fds[2]) {
+        static const uint64_t bounds[_READER_OP_MAX] = {
+                [READER_INSPECT] = INSPECT_MAX_USEC,
+                [READER_SCAN] = READER_SCAN_MAX_USEC,
+                [READER_SEIZE] = READER_SEIZE_MAX_USEC + USEC_PER_SEC,
+        };
+        int r = 0;
+
+        if (die_with(p->self) < 0)
+                _exit(EIO);
+        alarm_set(bounds[c->op]);
+        if (c->op == READER_INSPECT)
+                (void) do_inspect(p->socket, q, fds[0], SIZE_MAX, false);
+        else if (c->op == READER_SCAN)
+                r = do_scan(p, c->result);
+        else
+                reader_process_seize(p->socket, q, fds[0], fds[1]);
+        _exit(r < 0 ? MIN(-r, 255) : EXIT_SUCCESS);
+}
+
+static int child_start(HelperProcess *p, const ReaderRequest *q, const int fds[2]) {
+        Child *c = NULL;
+        pid_t pid;
+
+        for (size_t i = 0; !c && i < CHILDREN_MAX; i++)
+                if (p->children[i].pid == 0)
+                        c = &p->children[i];
+        if (!c)
+                return -EAGAIN;
+        *c = (Child){ .id = q->id, .op = q->op, .result = -1 };
+        if (c->op == READER_SCAN) {
+                c->result = memfd_create("users", MFD_CLOEXEC);
+                if (c->result < 0)
+                        return -errno;
+        }
+        pid = fork();
+        if (pid == 0)
+                child_run(p, c, q, fds);
+        if (pid < 0) {
+                int r = -errno;
+
+                c->result = close_fd(c->result);
+                return r;
+        }
+        c->pid = pid;
+        return 0;
+}
+
+static void child_ended(HelperProcess *p, Child *c, int status) {
+        ReaderReply a = reply_to(c->id, c->op);
+        int error = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+        bool whole = error == 0;
+        bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+
+        a.ends = true;
+        /* What a scan has found until its time was over is true all the same. */
+        a.answers = c->op == READER_SCAN && (whole || late);
+        a.complete = whole;
+        a.r = a.answers ? 0 : late ? -ETIMEDOUT : error ? -error : -EIO;
+        c->pid = 0;
+        reply(p->socket, &a, c->result);
+        c->result = close_fd(c->result);
+}
+
+static void children_reap(HelperProcess *p) {
+        struct signalfd_siginfo info;
+        int status;
+        pid_t pid;
+
+        while (read(p->signals, &info, sizeof(info)) > 0)
+                ;
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+                for (size_t i = 0; i < CHILDREN_MAX; i++)
+                        if (p->children[i].pid == pid)
+                                child_ended(p, &p->children[i], status);
+}
+
+static void request_fail(HelperProcess *p, const ReaderRequest *q, int r) {
+        ReaderReply a = reply_to(q->id, q->op);
+
+        a.answers = a.ends = true;
+        a.r = r;
+        reply(p->socket, &a, -1);
+}
+
+static void request_serve(HelperProcess *p, const ReaderRequest *q, const int fds[2]) {
+        int r;
+
+        if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds[0], THREADS_INLINE_MAX, true))
+                return;
+        r = child_start(p, q, fds);
+        if (r < 0)
+                request_fail(p, q, r);
+}
+
+void reader_process_run(int socket, pid_t parent) {
+        static HelperProcess p;
+        struct pollfd polled[2];
+
+        p.socket = socket;
+        if (self_reset(&p, parent) < 0)
+                _exit(EXIT_FAILURE);
+        polled[0] = (struct pollfd){ .fd = p.socket, .events = POLLIN };
+        polled[1] = (struct pollfd){ .fd = p.signals, .events = POLLIN };
+        for (;;) {
+                static ReaderRequestBuffer buffer;
+                int fds[2], r;
+
+                if (poll(polled, ELEMENTSOF(polled), -1) < 0 && errno != EINTR)
+                        _exit(EXIT_FAILURE);
+                if (polled[1].revents)
+                        children_reap(&p);
+                r = reader_request_receive(p.socket, &buffer, fds);
+                if (r == 0)
+                        _exit(EXIT_SUCCESS);
+                if (r == -EMFILE)
+                        request_fail(&p, &buffer.q, r);
+                if (r < 0)
+                        continue; /* nothing, or no request: whose it was cannot be told */
+                request_serve(&p, &buffer.q, fds);
+                close_fd(fds[0]);
+                close_fd(fds[1]);
+        }
+}

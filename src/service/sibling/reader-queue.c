@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader-queue.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const unsigned slots_max[_READER_OP_MAX] = {
+        [READER_INSPECT] = READER_INSPECTS_MAX,
+        [READER_SCAN] = READER_SCANS_MAX,
+        [READER_SEIZE] = READER_SEIZES_MAX,
+};
+
+void reader_job_move(ReaderJob *job, ReaderJobList *list) {
+        if (job->list)
+                TAILQ_REMOVE(job->list, job, entry);
+        job->list = list;
+        if (list)
+                TAILQ_INSERT_TAIL(list, job, entry);
+}
+
+ReaderJob *reader_job_free(ReaderJob *job) {
+        if (!job)
+                return NULL;
+        reader_job_move(job, NULL);
+        if (job->shared)
+                (void) munmap(job->shared, job->shared_size);
+        close_fd(job->pidfd);
+        close_fd(job->release[0]);
+        close_fd(job->release[1]);
+        free(job);
+        return NULL;
+}
+DEFINE_CLEANUP(ReaderJob *, reader_job_free)
+
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderJob **ret) {
+        size_t n_gids = rule ? MIN(rule->n_gids, (size_t) READER_GIDS_MAX) : 0;
+        _cleanup_(reader_job_freep) ReaderJob *job = NULL;
+
+        if (q->gone)
+                return -EPIPE;
+        job = calloc(1, offsetof(ReaderJob, request) + READER_REQUEST_SIZE(n_gids));
+        if (!job)
+                return -ENOMEM;
+        job->pidfd = job->release[0] = job->release[1] = -1;
+        job->request.op = op;
+        if (pidfd >= 0) {
+                job->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
+                if (job->pidfd < 0)
+                        return -errno;
+        }
+        if (rule) {
+                job->request.any = rule->any;
+                job->request.uid = rule->uid;
+                job->request.n_gids = (uint32_t) n_gids;
+                if (n_gids > 0)
+                        memcpy(job->request.gids, rule->gids, n_gids * sizeof(gid_t));
+                if (pipe2(job->release, O_CLOEXEC) < 0)
+                        return -errno;
+        }
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
+        ReaderJob copy = *job;
+
+        reader_job_free(job);
+        switch ((ReaderOp) copy.request.op) {
+        case READER_INSPECT:
+                copy.done.inspected(copy.userdata, r, NULL, why);
+                break;
+        case READER_SCAN:
+                copy.done.scanned(copy.userdata, r, NULL, 0, false);
+                break;
+        case READER_SEIZE:
+                copy.done.seized(copy.userdata, r, NULL, why);
+                break;
+        case _READER_OP_MAX:
+                break;
+        }
+}
+
+static ReaderSlot *slot_find(const ReaderQueue *q, uint64_t id) {
+        for (size_t i = 0; i < READER_SLOTS_MAX; i++)
+                if (q->slots[i].id == id)
+                        return (ReaderSlot *) &q->slots[i];
+        return NULL;
+}
+
+/* Whether one more of that kind, for that user, may be with the helper. */
+static bool slot_is_free(const ReaderQueue *q, ReaderOp op, uint32_t uid) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < READER_SLOTS_MAX; i++) {
+                const ReaderSlot *s = &q->slots[i];
+
+                if (s->id == 0 || s->op != op)
+                        continue;
+                if (op == READER_SEIZE && s->uid == uid)
+                        return false;
+                n++;
+        }
+        return n < slots_max[op];
+}
+
+/* The next that may be sent. Those whose user has his tree already are stepped over. */
+static ReaderJob *waiting_next(const ReaderQueue *q, ReaderOp op) {
+        ReaderJob *job;
+
+        TAILQ_FOREACH (job, &q->waiting[op], entry) {
+                if (slot_is_free(q, op, job->request.uid))
+                        return job;
+                if (op != READER_SEIZE)
+                        break; /* it is the same for all of them */
+        }
+        return NULL;
+}
+
+/* False: the socket is full. */
+static bool job_send(ReaderQueue *q, ReaderJob *job) {
+        const ReaderOp op = job->request.op;
+        int r;
+
+        job->request.id = ++q->last_id;
+        r = reader_request_send(q->fd, &job->request, (int[]){ job->pidfd, job->release[0] });
+        if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET)
+                return false; /* that a helper has gone is noticed by the loop */
+        if (r < 0) {
+                job->error = r;
+                reader_job_move(job, &q->failed);
+                return true;
+        }
+        *slot_find(q, 0) = (ReaderSlot){ job->request.id, op, job->request.uid };
+        job->pidfd = close_fd(job->pidfd);
+        job->release[0] = close_fd(job->release[0]);
+        reader_job_move(job, &q->flying);
+        for (ReaderJob *other; op == READER_SCAN && (other = TAILQ_FIRST(&q->waiting[op]));) {
+                other->request.id = job->request.id;
+                reader_job_move(other, &q->flying);
+        }
+        return true;
+}
+
+bool reader_queue_send(ReaderQueue *q) {
+        for (ReaderOp op = 0; op < _READER_OP_MAX; op++)
+                for (ReaderJob *job; (job = waiting_next(q, op));)
+                        if (!job_send(q, job))
+                                return false;
+        return true;
+}
+
+ReaderJob *reader_queue_find(const ReaderQueue *q, uint64_t id) {
+        ReaderJob *job;
+
+        TAILQ_FOREACH (job, &q->flying, entry) {
+                if (job->request.id == id)
+                        return job;
+        }
+        return NULL;
+}
+
+void reader_queue_ended(ReaderQueue *q, uint64_t id) {
+        ReaderSlot *s = id != 0 ? slot_find(q, id) : NULL;
+
+        if (s)
+                *s = (ReaderSlot){};
+}
+
+void reader_queue_init(ReaderQueue *q) {
+        *q = (ReaderQueue){ .fd = -1 };
+        TAILQ_INIT(&q->flying);
+        TAILQ_INIT(&q->failed);
+        TAILQ_INIT(&q->standing);
+        for (int op = 0; op < _READER_OP_MAX; op++)
+                TAILQ_INIT(&q->waiting[op]);
+}
+
+static void list_free(ReaderJobList *list) {
+        while (!TAILQ_EMPTY(list))
+                reader_job_free(TAILQ_FIRST(list));
+}
+
+void reader_queue_done(ReaderQueue *q) {
+        list_free(&q->flying);
+        list_free(&q->failed);
+        list_free(&q->standing);
+        for (int op = 0; op < _READER_OP_MAX; op++)
+                list_free(&q->waiting[op]);
+        q->fd = close_fd(q->fd);
+}

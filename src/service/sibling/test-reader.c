@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/sibling/reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "perf/process/procfs.h"
+#include "perf/process/test-child.h"
+#include "service/sibling/reader-process.h"
+
+#define TIMEOUT_USEC (20 * USEC_PER_SEC)
+
+typedef struct Answer {
+        unsigned n_calls;
+        int r;
+        bool complete;
+        ProcessFacts facts;
+        GArray *users;
+        size_t n_processes, n_threads;
+} Answer;
+
+typedef struct Fixture {
+        sd_event *event;
+        Reader *helper;
+        unsigned n_died;
+} Fixture;
+
+static void on_died(void *userdata) {
+        Fixture *f = userdata;
+
+        f->n_died++;
+}
+
+static void fixture_set_up(Fixture *f, const void *userdata) {
+        g_assert_cmpint(reader_fork(&f->helper), ==, 0);
+        g_assert_cmpint(sd_event_new(&f->event), >=, 0);
+        g_assert_cmpint(reader_attach_event(f->helper, f->event, on_died, f), ==, 0);
+}
+
+static void fixture_tear_down(Fixture *f, const void *userdata) {
+        reader_free(f->helper);
+        sd_event_unref(f->event);
+        g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1); /* nobody is left */
+}
+
+static void run_until(Fixture *f, const unsigned *n, unsigned wanted) {
+        gint64 end = g_get_monotonic_time() + (gint64) TIMEOUT_USEC;
+
+        while (*n < wanted) {
+                g_assert_cmpint(g_get_monotonic_time(), <, end);
+                g_assert_cmpint(sd_event_run(f->event, USEC_PER_SEC), >=, 0);
+        }
+}
+
+static void on_inspected(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
+        Answer *a = userdata;
+
+        a->n_calls++;
+        a->r = r;
+        g_assert_cmpint(facts == NULL, ==, r != 0);
+        if (r > 0) {
+                g_assert_cmpint(why->code, ==, r);
+                g_assert_cmpint(strlen(why->text), >, 0);
+        }
+        if (facts)
+                a->facts = *facts;
+}
+
+static void on_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
+        Answer *a = userdata;
+
+        a->n_calls++;
+        a->r = r;
+        a->complete = complete;
+        a->users = g_array_new(FALSE, FALSE, sizeof(User));
+        if (n_users > 0)
+                g_array_append_vals(a->users, users, (guint) n_users);
+}
+
+/* Our processes, all others are none of the test's business. */
+static const User *find_user(const Answer *a, pid_t pid) {
+        for (guint i = 0; i < a->users->len; i++)
+                if (g_array_index(a->users, User, i).pid == pid)
+                        return &g_array_index(a->users, User, i);
+        return NULL;
+}
+
+static void open_event(void *userdata) {
+        struct perf_event_attr attr = {
+                .size = sizeof(attr),
+                .type = PERF_TYPE_SOFTWARE,
+                .config = PERF_COUNT_SW_DUMMY,
+                .exclude_kernel = 1,
+        };
+
+        if (syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) < 0)
+                _exit(1);
+}
+
+static void test_inspects_a_process(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Answer a = {};
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpuint(a.n_calls, ==, 0);
+        run_until(f, &a.n_calls, 1);
+        g_assert_cmpint(a.r, ==, 0);
+        g_assert_cmpint(a.facts.pid, ==, pid);
+        g_assert_true(a.facts.same_pid_ns && a.facts.same_user_ns);
+        child_end(pid);
+}
+
+static void test_refuses_what_is_no_process(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Answer ended = {}, no_pidfd = {}, bad = {};
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        child_end(pid);
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &ended, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, 0, on_inspected, &no_pidfd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, 9999, on_inspected, &bad, NULL), ==, -EBADF);
+        run_until(f, &no_pidfd.n_calls, 1);
+        g_assert_cmpint(ended.r, ==, REFUSAL_NO_SUCH_PROCESS);
+        g_assert_cmpint(no_pidfd.r, ==, REFUSAL_BAD_DESCRIPTOR);
+        g_assert_cmpuint(bad.n_calls, ==, 0);
+}
+
+static void *thread_main(void *userdata) {
+        for (;;)
+                pause();
+        return NULL;
+}
+
+static void start_200_threads(void *userdata) {
+        pthread_t thread;
+
+        for (int i = 0; i < 200; i++)
+                if (pthread_create(&thread, NULL, thread_main, NULL) != 0)
+                        _exit(1);
+}
+
+static void test_inspects_a_process_of_many_threads(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(start_200_threads, NULL);
+        _cleanup_close_ int fd = -1;
+        Answer a = {};
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        run_until(f, &a.n_calls, 1);
+        g_assert_cmpint(a.r, ==, 0);
+        g_assert_cmpint(a.facts.pid, ==, pid);
+        g_assert_true(a.facts.uniform);
+        child_end(pid);
+}
+
+static void test_answers_every_one_of_many(Fixture *f, const void *userdata) {
+        enum { N = 2000 };
+        Answer *a = g_new0(Answer, N);
+        _cleanup_close_ int fd = -1;
+        unsigned n_calls = 0;
+
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        for (int i = 0; i < N; i++) {
+                int r = reader_inspect(f->helper, fd, on_inspected, &a[i], NULL);
+
+                /* descriptors run out long before memory; that is said at once */
+                g_assert_true(r == 0 || r == -EMFILE);
+                n_calls += r == 0;
+                a[i].n_calls += r != 0;
+        }
+        g_assert_cmpuint(n_calls, >, 500);
+        for (int i = 0; i < N; i++)
+                run_until(f, &a[i].n_calls, 1);
+        for (int i = 0; i < N; i++)
+                g_assert_cmpuint(a[i].n_calls, ==, 1);
+        g_free(a);
+}
+
+static void test_a_cancelled_job_says_nothing(Fixture *f, const void *userdata) {
+        Answer a[100] = {}, last = {};
+        ReaderJob *jobs[100];
+        _cleanup_close_ int fd = -1;
+
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        for (size_t i = 0; i < ELEMENTSOF(a); i++)
+                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[i], &jobs[i]), ==,
+                                0);
+        for (size_t i = 0; i < ELEMENTSOF(a); i++)
+                g_assert_null(reader_job_cancel(jobs[i]));
+        g_assert_null(reader_job_cancel(NULL));
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &last, NULL), ==, 0);
+        run_until(f, &last.n_calls, 1);
+        for (size_t i = 0; i < ELEMENTSOF(a); i++)
+                g_assert_cmpuint(a[i].n_calls, ==, 0);
+}
+
+static void test_scans_who_has_events(Fixture *f, const void *userdata) {
+        pid_t with = child_start(open_event, NULL), without = child_start(NULL, NULL);
+        Answer a = {};
+
+        open_event(NULL); /* the service's own do not count */
+        g_assert_cmpint(reader_scan(f->helper, on_scanned, &a, NULL), ==, 0);
+        run_until(f, &a.n_calls, 1);
+        g_assert_cmpint(a.r, ==, 0);
+        g_assert_true(a.complete);
+        g_assert_nonnull(find_user(&a, with));
+        g_assert_cmpuint(find_user(&a, with)->n_descriptors, ==, 1);
+        g_assert_cmpuint(find_user(&a, with)->uid, ==, geteuid());
+        g_assert_null(find_user(&a, without));
+        g_assert_null(find_user(&a, getpid()));
+        g_array_unref(a.users);
+        child_end(with);
+        child_end(without);
+}
+
+static void test_many_share_a_scan(Fixture *f, const void *userdata) {
+        enum { N = 200 };
+        Answer a[N] = {};
+        ReaderJob *cancelled;
+        gint64 begun;
+        pid_t pid;
+
+        begun = g_get_monotonic_time();
+        g_assert_cmpint(reader_scan(f->helper, on_scanned, &a[0], NULL), ==, 0);
+        /* after the first has begun: whom it may have missed the others must find */
+        pid = child_start(open_event, NULL);
+        for (int i = 1; i < N; i++)
+                g_assert_cmpint(
+                        reader_scan(f->helper, on_scanned, &a[i], i == N / 2 ? &cancelled : NULL),
+                        ==, 0);
+        reader_job_cancel(cancelled);
+        run_until(f, &a[N - 1].n_calls, 1);
+        g_test_message("%d scans took %" G_GINT64_FORMAT " us", N, g_get_monotonic_time() - begun);
+        for (int i = 0; i < N; i++) {
+                g_assert_cmpuint(a[i].n_calls, ==, i != N / 2);
+                if (i > 0 && i != N / 2)
+                        g_assert_nonnull(find_user(&a[i], pid));
+                if (a[i].users)
+                        g_array_unref(a[i].users);
+        }
+        child_end(pid);
+}
+
+/* Of the only child that we have now. */
+static pid_t reader_pid(void) {
+        _cleanup_free_ char *text = NULL;
+        char name[64];
+
+        g_snprintf(name, sizeof(name), "task/%d/children", getpid());
+        g_assert_cmpint(procfs_read(getpid(), name, &text, NULL), ==, 0);
+        return (pid_t) strtol(text, NULL, 10);
+}
+
+static void test_the_death_of_the_helper_is_told(Fixture *f, const void *userdata) {
+        _cleanup_close_ int fd = -1;
+        Answer a[50] = {};
+
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        g_assert_cmpint(kill(reader_pid(), SIGSTOP), ==, 0);
+        for (size_t i = 0; i < ELEMENTSOF(a); i++)
+                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[i], NULL), ==, 0);
+        g_assert_cmpint(kill(reader_pid(), SIGKILL), ==, 0);
+        run_until(f, &f->n_died, 1);
+        for (size_t i = 0; i < ELEMENTSOF(a); i++) {
+                g_assert_cmpuint(a[i].n_calls, ==, 1);
+                g_assert_cmpint(a[i].r, ==, -EPIPE);
+        }
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[0], NULL), ==, -EPIPE);
+        g_assert_cmpint(sd_event_run(f->event, 0), ==, 0);
+        g_assert_cmpuint(f->n_died, ==, 1);
+}
+
+static void test_the_helper_survives_a_terminating_service_manager(Fixture *f,
+                                                                   const void *userdata) {
+        _cleanup_close_ int fd = -1;
+        Answer a = {};
+
+        g_assert_cmpint(kill(reader_pid(), SIGTERM), ==, 0);
+        g_assert_cmpint(kill(reader_pid(), SIGINT), ==, 0);
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        run_until(f, &a.n_calls, 1);
+        g_assert_cmpint(a.r, ==, 0);
+}
+
+static void test_the_helper_goes_with_the_service(void) {
+        pid_t service, helper;
+        int pipe_fds[2];
+
+        g_assert_cmpint(pipe(pipe_fds), ==, 0);
+        service = fork();
+        if (service == 0) {
+                Reader *h;
+
+                if (reader_fork(&h) < 0)
+                        _exit(1);
+                helper = reader_pid();
+                if (write(pipe_fds[1], &helper, sizeof(helper)) != sizeof(helper))
+                        _exit(1);
+                for (;;)
+                        pause();
+        }
+        g_assert_cmpint(read(pipe_fds[0], &helper, sizeof(helper)), ==, sizeof(helper));
+        {
+                _cleanup_close_ int fd = -1;
+                struct pollfd p = { .events = POLLIN };
+
+                g_assert_cmpint(process_open(helper, &fd, NULL), ==, 0);
+                child_end(service);
+                p.fd = fd;
+                g_assert_cmpint(poll(&p, 1, 10000), ==, 1);
+        }
+        close(pipe_fds[0]);
+        close(pipe_fds[1]);
+}
+
+static unsigned count_descriptors(pid_t pid) {
+        char path[64];
+        unsigned n = 0;
+        DIR *d;
+
+        g_snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+        d = opendir(path);
+        g_assert_nonnull(d);
+        for (struct dirent *e; (e = readdir(d));)
+                n += e->d_name[0] != '.';
+        closedir(d);
+        return n;
+}
+
+static void test_the_helper_has_nothing_it_does_not_need(Fixture *f, const void *userdata) {
+        _cleanup_free_ char *status = NULL;
+        const uint64_t allowed = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH;
+        const uint64_t kept = allowed | UINT64_C(1) << CAP_PERFMON | UINT64_C(1) << CAP_SYS_ADMIN;
+        _cleanup_close_ int fd = -1;
+        gint64 end = g_get_monotonic_time() + (gint64) TIMEOUT_USEC;
+        Answer a = {};
+
+        /* an answer: it is ready */
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        run_until(f, &a.n_calls, 1);
+
+        g_assert_cmpint(procfs_read(reader_pid(), "status", &status, NULL), ==, 0);
+        g_assert_true(g_str_has_prefix(procfs_field(status, "Name"), "perfalloc-helpe\n"));
+        g_assert_cmpuint(strtoull(procfs_field(status, "CapEff"), NULL, 16) & ~allowed, ==, 0);
+        g_assert_cmpuint(strtoull(procfs_field(status, "CapPrm"), NULL, 16) & ~kept, ==, 0);
+        g_assert_cmpuint(strtoull(procfs_field(status, "CapInh"), NULL, 16), ==, 0);
+        g_assert_cmpuint(strtoull(procfs_field(status, "CapAmb"), NULL, 16), ==, 0);
+        g_assert_cmpint(*procfs_field(status, "NoNewPrivs"), ==, '1');
+        /* /dev/null thrice, the socket, the signals; our pidfd it closes after its answer */
+        while (count_descriptors(reader_pid()) != 5)
+                g_assert_cmpint(g_get_monotonic_time(), <, end);
+}
+
+/* The helper's side by itself, on a socket of ours. */
+static void test_the_helper_survives_garbage(void) {
+        ReaderRequestBuffer valid = { .q = { .id = 7, .op = READER_INSPECT } };
+        char bytes[8192];
+        ReaderReply reply;
+        pid_t pid;
+        int pair[2], passed, r, none[2] = { -1, -1 }, fds[2];
+        GRand *rand = g_rand_new_with_seed(1);
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
+        pid = fork();
+        if (pid == 0) {
+                close(pair[0]);
+                reader_process_run(pair[1], getppid());
+        }
+        close(pair[1]);
+        for (int i = 0; i < 2000; i++) {
+                size_t size = (size_t) g_rand_int_range(rand, 1, sizeof(bytes));
+
+                for (size_t j = 0; j < size; j++)
+                        bytes[j] = (char) g_rand_int(rand);
+                g_assert_cmpint(send(pair[0], bytes, size, 0), ==, (ssize_t) size);
+        }
+        /* well-formed, with descriptors that make no sense */
+        fds[0] = pair[0], fds[1] = pair[0];
+        for (uint32_t op = 0; op < _READER_OP_MAX; op++) {
+                ReaderRequestBuffer q = { .q = { .id = 8, .op = op, .n_gids = 3 } };
+
+                g_assert_cmpint(reader_request_send(pair[0], &q.q, none), ==, 0);
+                g_assert_cmpint(reader_request_send(pair[0], &q.q, fds), ==, 0);
+        }
+        g_assert_cmpint(reader_request_send(pair[0], &valid.q, none), ==, 0);
+        do {
+                struct pollfd p = { .fd = pair[0], .events = POLLIN };
+
+                g_assert_cmpint(poll(&p, 1, 10000), ==, 1);
+                r = reader_reply_receive(pair[0], &reply, &passed);
+                close_fd(passed);
+                g_assert_true(r == 1 || r == -EAGAIN);
+        } while (r != 1 || reply.id != 7);
+        g_assert_cmpint(reply.r, ==, REFUSAL_BAD_DESCRIPTOR);
+        child_end(pid);
+        close(pair[0]);
+        g_rand_free(rand);
+}
+
+typedef struct Seizing {
+        Fixture *f;
+        ReaderJob *job;
+        Answer a;
+        uint64_t keep_usec; /* how long the tree is kept within the callback */
+        int released;
+} Seizing;
+
+static void on_seized(void *userdata, int r, const ReaderTree *tree, const Refusal *why) {
+        Seizing *s = userdata;
+
+        s->a.n_calls++;
+        s->a.r = r;
+        if (r != 0)
+                return;
+        s->a.n_processes = tree->n_processes;
+        s->a.n_threads = tree->n_threads;
+        s->a.facts = tree->processes[0];
+        g_assert_cmpint(tree->threads[0].pid, ==, tree->processes[0].pid);
+        g_usleep(s->keep_usec);
+        s->released = reader_release(s->job, NULL);
+}
+
+static char state_of(pid_t pid) {
+        _cleanup_free_ char *text = NULL;
+
+        g_assert_cmpint(procfs_read(pid, "stat", &text, NULL), ==, 0);
+        return *procfs_stat(text, NULL);
+}
+
+static void fork_sleepers(void *userdata) {
+        for (int i = 0; i < 3; i++)
+                if (child_fork())
+                        for (;;)
+                                pause();
+}
+
+static const SeizeRule any = { .any = true };
+
+static void test_a_tree_stands_until_it_is_released(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(fork_sleepers, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing s = { .f = f, .keep_usec = 20000 };
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(reader_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==,
+                        0);
+        run_until(f, &s.a.n_calls, 1);
+        g_assert_cmpint(s.a.r, ==, 0);
+        g_assert_cmpuint(s.a.n_processes, ==, 4);
+        g_assert_cmpuint(s.a.n_threads, ==, 4);
+        g_assert_cmpint(s.released, ==, 0);
+        while (state_of(pid) != 'S')
+                g_usleep(1000);
+        child_end(pid);
+}
+
+static void test_who_wants_the_same_tree_waits_for_his_turn(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(fork_sleepers, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing s[20];
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                s[i] = (Seizing){ .f = f, .keep_usec = 1000 };
+                g_assert_cmpint(reader_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s[i],
+                                             &s[i].job),
+                                ==, 0);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                run_until(f, &s[i].a.n_calls, 1);
+                g_assert_cmpint(s[i].a.r, ==, 0);
+                g_assert_cmpint(s[i].released, ==, 0);
+        }
+        child_end(pid);
+}
+
+static void test_a_tree_that_is_kept_too_long_is_let_go(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing s = { .f = f, .keep_usec = 300000 };
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(
+                reader_seize(f->helper, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job), ==,
+                0);
+        run_until(f, &s.a.n_calls, 1);
+        g_assert_cmpint(s.a.r, ==, 0);
+        g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
+        g_assert_cmpint(state_of(pid), ==, 'S');
+        child_end(pid);
+}
+
+static void on_seized_kill(void *userdata, int r, const ReaderTree *tree, const Refusal *why) {
+        Seizing *s = userdata;
+
+        s->a.n_calls++;
+        s->a.r = r;
+        g_assert_cmpint(r, ==, 0);
+        /* the tracer dies, and with it the promise */
+        g_assert_cmpint(tree->processes[0].tracer, >, 0);
+        g_assert_cmpint(kill(tree->processes[0].tracer, SIGKILL), ==, 0);
+        while (state_of(tree->processes[0].pid) == 't')
+                g_usleep(1000);
+        s->released = reader_release(s->job, NULL);
+}
+
+static void test_the_death_of_the_tracer_is_noticed(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing s = { .f = f };
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(
+                reader_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job), ==,
+                0);
+        run_until(f, &s.a.n_calls, 1);
+        g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
+        g_assert_cmpuint(f->n_died, ==, 0);
+        child_end(pid);
+}
+
+static void test_a_cancelled_seizure_lets_go(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Answer a = {};
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        /* more than the helper does at a time, so that leaving one behind would be noticed */
+        for (int i = 0; i < 20; i++) {
+                Seizing s = { .f = f };
+
+                g_assert_cmpint(
+                        reader_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized, &s, &s.job),
+                        ==, 0);
+                reader_job_cancel(s.job);
+        }
+        do {
+                a.n_calls = 0;
+                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+                run_until(f, &a.n_calls, 1);
+        } while (a.facts.tracer != 0 || state_of(pid) != 'S');
+        child_end(pid);
+}
+
+static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int fd = -1;
+        Seizing ours = { .f = f }, foreign = { .f = f };
+        const SeizeRule nobody = { .uid = geteuid() + 1, .gids = (gid_t[]){ 65534 }, .n_gids = 1 };
+        _cleanup_close_ int self = -1;
+
+        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
+        g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
+        g_assert_cmpint(
+                reader_seize(f->helper, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job), ==,
+                0);
+        g_assert_cmpint(reader_seize(f->helper, fd, &nobody, USEC_PER_SEC, on_seized, &foreign,
+                                     &foreign.job),
+                        ==, 0);
+        run_until(f, &ours.a.n_calls, 1);
+        run_until(f, &foreign.a.n_calls, 1);
+        g_assert_cmpint(ours.a.r, ==, REFUSAL_NOT_PERMITTED);
+        g_assert_cmpint(foreign.a.r, ==, REFUSAL_NOT_PERMITTED);
+        child_end(pid);
+}
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+#define TEST(name)                                                                                 \
+        g_test_add("/helper/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)
+        TEST(inspects_a_process);
+        TEST(refuses_what_is_no_process);
+        TEST(inspects_a_process_of_many_threads);
+        TEST(answers_every_one_of_many);
+        TEST(a_cancelled_job_says_nothing);
+        TEST(scans_who_has_events);
+        TEST(many_share_a_scan);
+        TEST(the_death_of_the_helper_is_told);
+        TEST(the_helper_survives_a_terminating_service_manager);
+        TEST(the_helper_has_nothing_it_does_not_need);
+        TEST(a_tree_stands_until_it_is_released);
+        TEST(who_wants_the_same_tree_waits_for_his_turn);
+        TEST(a_tree_that_is_kept_too_long_is_let_go);
+        TEST(the_death_of_the_tracer_is_noticed);
+        TEST(a_cancelled_seizure_lets_go);
+        TEST(a_refused_seizure_says_why);
+        g_test_add_func("/helper/the_helper_goes_with_the_service",
+                        test_the_helper_goes_with_the_service);
+        g_test_add_func("/helper/the_helper_survives_garbage", test_the_helper_survives_garbage);
+        return g_test_run();
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fd-queue.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+/* The bytes and descriptors of one message. */
+typedef struct Parcel {
+        FdLabel labels[FD_QUEUE_FDS_MAX];
+        size_t n_labels;
+        int fds[FD_QUEUE_FDS_MAX];
+        size_t n_fds;
+        bool truncated; /* there were more descriptors than we could have */
+} Parcel;
+
+int fd_queue_new(uint64_t number, FdQueue **ret) {
+        FdQueue *s = calloc(1, sizeof(FdQueue));
+        int pair[2];
+
+        if (!s)
+                return -ENOMEM;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+                free(s);
+                return -errno;
+        }
+        *s = (FdQueue){ .in = pair[0], .out = pair[1], .number = number };
+        TAILQ_INIT(&s->messages);
+        *ret = s;
+        return 0;
+}
+
+static void part_free(FdPart *part) {
+        FdMessage *m = part->message;
+
+        TAILQ_REMOVE(&m->parts, part, part);
+        m->n_parts--;
+        m->n_fds -= part->label.n_fds;
+        m->shelf->n_fds -= part->label.n_fds;
+        if (part->dead) {
+                m->n_dead--;
+                m->shelf->n_dead--;
+        }
+        free(part);
+}
+
+static void message_free(FdMessage *m) {
+        FdQueue *s = m->shelf;
+
+        while (!TAILQ_EMPTY(&m->parts))
+                part_free(TAILQ_FIRST(&m->parts));
+        TAILQ_REMOVE(&s->messages, m, queue);
+        s->n_messages--;
+        free(m);
+}
+
+/* One more at the end of the queue. */
+static int message_new(FdQueue *s, FdMessage **ret) {
+        FdMessage *m = malloc(sizeof(FdMessage));
+
+        if (!m)
+                return -ENOMEM;
+        *m = (FdMessage){ .shelf = s };
+        TAILQ_INIT(&m->parts);
+        TAILQ_INSERT_TAIL(&s->messages, m, queue);
+        s->n_messages++;
+        *ret = m;
+        return 0;
+}
+
+static int message_add(FdMessage *m, const FdLabel *label, FdPart **ret) {
+        FdPart *part = malloc(sizeof(FdPart));
+
+        if (!part)
+                return -ENOMEM;
+        *part = (FdPart){ .message = m, .label = *label };
+        TAILQ_INSERT_TAIL(&m->parts, part, part);
+        m->n_parts++;
+        m->n_fds += label->n_fds;
+        m->shelf->n_fds += label->n_fds;
+        *ret = part;
+        return 0;
+}
+
+FdQueue *fd_queue_free(FdQueue *s) {
+        if (!s)
+                return NULL;
+        while (!TAILQ_EMPTY(&s->messages))
+                message_free(TAILQ_FIRST(&s->messages));
+        close_fd(s->in);
+        close_fd(s->out);
+        free(s);
+        return NULL;
+}
+
+static int parcel_send(int in, const FdLabel *labels, size_t n_labels, const int *fds,
+                       size_t n_fds) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
+        } control;
+        struct iovec iov = { .iov_base = (void *) (uintptr_t) labels,
+                             .iov_len = n_labels * sizeof(FdLabel) };
+        struct msghdr message = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
+        };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+        memset(&control, 0, message.msg_controllen);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+        return sendmsg(in, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void parcel_close(Parcel *p) {
+        for (size_t i = 0; i < p->n_fds; i++)
+                close_fd(p->fds[i]);
+        p->n_fds = 0;
+}
+
+static void parcel_take_fds(Parcel *p, struct msghdr *message) {
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                p->n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                memcpy(p->fds, CMSG_DATA(c), p->n_fds * sizeof(int));
+        }
+        p->truncated = (message->msg_flags & MSG_CTRUNC) != 0;
+}
+
+/* 1: looked at one; 0: there is none. It stays in the queue. */
+static int parcel_peek(int out, Parcel *ret) {
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
+        } control;
+        struct iovec iov = { .iov_base = ret->labels, .iov_len = sizeof(ret->labels) };
+        struct msghdr message = {
+                .msg_iov = &iov,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+        ssize_t n;
+
+        ret->n_labels = ret->n_fds = 0;
+        n = recvmsg(out, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n < 0)
+                return errno == EAGAIN ? 0 : -errno;
+        if (n == 0)
+                return 0; /* the other end is closed, and that was all */
+        parcel_take_fds(ret, &message);
+        if (n % sizeof(FdLabel) == 0 && !(message.msg_flags & MSG_TRUNC)) /* else it is not ours */
+                ret->n_labels = (size_t) n / sizeof(FdLabel);
+        return 1;
+}
+
+/* Received without room for descriptors: the kernel closes them. */
+static int parcel_drop(int out) {
+        char byte;
+        ssize_t n = recv(out, &byte, 1, MSG_DONTWAIT);
+
+        return n < 0 ? -errno : n > 0;
+}
+
+static size_t labels_n_fds(const FdLabel *labels, size_t n) {
+        size_t n_fds = 0;
+
+        for (size_t i = 0; i < n; i++)
+                n_fds += labels[i].n_fds;
+        return n_fds;
+}
+
+int fd_queue_put(FdQueue *s, const FdLabel *labels, size_t n_labels, const int *fds, FdPart **ret) {
+        FdMessage *m;
+        int r;
+
+        r = message_new(s, &m);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n_labels && r >= 0; i++)
+                r = message_add(m, &labels[i], &ret[i]);
+        if (r >= 0)
+                r = parcel_send(s->in, labels, n_labels, fds, labels_n_fds(labels, n_labels));
+        if (r < 0)
+                message_free(m);
+        return r;
+}
+
+void fd_queue_drop(FdPart *part) {
+        if (part->dead)
+                return;
+        part->dead = true;
+        part->message->n_dead++;
+        part->message->shelf->n_dead++;
+}
+
+/* What is dead goes out of the parcel, which is the message's. */
+static int parcel_thin(Parcel *p, const FdMessage *m) {
+        size_t n_labels = 0, n_fds = 0, from = 0;
+        const FdPart *part;
+
+        if (p->truncated)
+                return -EMFILE;
+        if (p->n_fds != m->n_fds)
+                return -EBADMSG;
+        TAILQ_FOREACH (part, &m->parts, part)
+                for (uint32_t i = 0; i < part->label.n_fds; i++, from++) {
+                        if (part->dead) {
+                                close_fd(p->fds[from]);
+                                continue;
+                        }
+                        if (i == 0)
+                                p->labels[n_labels++] = part->label;
+                        p->fds[n_fds++] = p->fds[from];
+                }
+        p->n_labels = n_labels;
+        p->n_fds = n_fds;
+        return 0;
+}
+
+/* The first message becomes the last, without what is dead of it. */
+static int fd_queue_turn(FdQueue *s, FdMessage *m) {
+        FdPart *part, *next;
+        Parcel p;
+        int r;
+
+        r = parcel_peek(s->out, &p);
+        if (r >= 0)
+                r = r == 0 ? -EBADMSG : parcel_thin(&p, m);
+        if (r >= 0)
+                r = parcel_send(s->in, p.labels, p.n_labels, p.fds, p.n_fds);
+        if (r >= 0)
+                r = parcel_drop(s->out);
+        parcel_close(&p);
+        if (r < 0)
+                return r;
+        for (part = TAILQ_FIRST(&m->parts); part; part = next) {
+                next = TAILQ_NEXT(part, part);
+                if (part->dead)
+                        part_free(part);
+        }
+        TAILQ_REMOVE(&s->messages, m, queue);
+        TAILQ_INSERT_TAIL(&s->messages, m, queue);
+        return 0;
+}
+
+int fd_queue_sweep(FdQueue *s) {
+        /* the living ones before the last dead one have to make room for it */
+        while (s->n_dead > 0) {
+                FdMessage *m = TAILQ_FIRST(&s->messages);
+                int r;
+
+                if (m->n_dead == m->n_parts) {
+                        r = parcel_drop(s->out);
+                        if (r >= 0)
+                                message_free(m);
+                } else
+                        r = fd_queue_turn(s, m);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* All of one message; its descriptors are f's, or closed. */
+static int parcel_read(Parcel *p, FdQueueReader f, void *userdata) {
+        int *fds = p->fds, r = 0;
+
+        if (p->truncated || p->n_fds != labels_n_fds(p->labels, p->n_labels)) {
+                parcel_close(p);
+                return p->truncated ? -EMFILE : 0;
+        }
+        for (size_t i = 0; i < p->n_labels; i++) {
+                if (r >= 0)
+                        r = f(userdata, &p->labels[i], fds);
+                else
+                        for (uint32_t fd = 0; fd < p->labels[i].n_fds; fd++)
+                                close_fd(fds[fd]);
+                fds += p->labels[i].n_fds;
+        }
+        return r;
+}
+
+int fd_queue_read(int out, FdQueueReader f, void *userdata) {
+        int offset = 0, truncated = 0, r;
+        Parcel p;
+
+        /* each look goes on where the one before ended */
+        if (setsockopt(out, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof(offset)) < 0)
+                return -errno;
+        while ((r = parcel_peek(out, &p)) > 0) {
+                r = parcel_read(&p, f, userdata);
+                if (r == -EMFILE)
+                        truncated = r; /* there may be room for a smaller one */
+                else if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : truncated;
+}
+
+void fd_queue_drain(int out) {
+        while (parcel_drop(out) > 0)
+                ;
+}

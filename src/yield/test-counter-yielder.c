@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The service's own monitors: real breakpoints that give way to holds of a real ledger.
+ */
+
+#include "yield/counter-yielder.h"
+
+#include "perf/group/test-group.h"
+
+typedef struct Stage {
+        Ledger ledger;
+        Yielders roster;
+        Scope scope; /* CPU 0 of breakpoint */
+        LedgerHold hold;
+        CounterYielder *monitor;
+        unsigned n_changed;
+} Stage;
+
+static void on_acknowledged(void *userdata) {
+        g_assert_not_reached(); /* it gives way at once */
+}
+
+static void on_changed(void *userdata) {
+        Stage *s = userdata;
+
+        s->n_changed++;
+}
+
+static void stage_enroll(Stage *s, Group *g) {
+        g_assert_cmpint(
+                counter_yielder_new(&s->roster, g, &s->scope, 0, PLAN_ALWAYS, 0, &s->monitor), ==,
+                0);
+        s->monitor->changed = on_changed;
+        s->monitor->userdata = s;
+        if (!g->yielded)
+                assert_opens(g);
+        group_start(g);
+}
+
+/* False (and skipped) where this user may not count on CPUs. */
+static bool stage_up(Stage *s, bool enrolled) {
+        _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
+        Group *g = group_on_cpus("0");
+
+        *s = (Stage){};
+        if (!g)
+                return false;
+        ledger_init(&s->ledger);
+        yielders_init(&s->roster, &s->ledger, on_acknowledged, s);
+        g_assert_cmpint(scope_add(&s->scope, g->events[0].pmu->index, &cpus), ==, 0);
+        g_assert_cmpint(scope_copy(&s->hold.scope, &s->scope), ==, 0);
+        if (enrolled)
+                stage_enroll(s, g);
+        else
+                group_free(g);
+        return true;
+}
+
+static void stage_down(Stage *s) {
+        counter_yielder_free(s->monitor);
+        yielders_done(&s->roster);
+        ledger_done(&s->ledger);
+        scope_done(&s->scope);
+        scope_done(&s->hold.scope);
+}
+
+static void stage_hold(Stage *s) {
+        size_t n_told;
+
+        g_assert_cmpint(ledger_admit(&s->ledger, &s->hold, false), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->roster, 1, 0, &n_told), ==, 0);
+}
+
+static void stage_release(Stage *s) {
+        ledger_remove(&s->ledger, &s->hold);
+        g_assert_cmpint(yielders_apply(&s->roster, 0, 0, NULL), ==, 0);
+}
+
+static void test_monitor_frees_its_counters_for_a_hold(void) {
+        Stage s;
+
+        if (!stage_up(&s, true))
+                return;
+        g_assert_cmpuint(slots_free(0), ==, SLOTS - 1);
+        write_on_cpu(0, 5);
+        stage_hold(&s);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        g_assert_cmpuint(s.n_changed, ==, 1);
+        write_on_cpu(0, 1000);
+        assert_reads(s.monitor->group, 0, 5, QUALITY_UNMEASURED);
+        stage_release(&s);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS - 1);
+        g_assert_cmpuint(s.n_changed, ==, 2);
+        write_on_cpu(0, 6);
+        assert_exact(s.monitor->group, 11);
+        stage_down(&s);
+}
+
+static void test_monitor_that_comes_into_a_hold_opens_nothing(void) {
+        Stage s;
+
+        if (!stage_up(&s, false))
+                return;
+        stage_hold(&s);
+        stage_enroll(&s, group_on_cpus("0"));
+        g_assert_true(s.monitor->group->yielded);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        stage_release(&s);
+        write_on_cpu(0, 6);
+        assert_exact(s.monitor->group, 6);
+        stage_down(&s);
+}
+
+static void test_monitor_that_cannot_go_on_is_tried_again(void) {
+        int fds[SLOTS];
+        Stage s;
+
+        if (!stage_up(&s, true))
+                return;
+        g_assert_true(counter_yielder_retry(s.monitor));
+        write_on_cpu(0, 5);
+        stage_hold(&s);
+        g_assert_cmpuint(slots_take(0, fds, SLOTS), ==, SLOTS);
+        stage_release(&s);
+        g_assert_cmpint(s.monitor->group->error, ==, ENOSPC);
+        g_assert_false(counter_yielder_retry(s.monitor));
+        g_assert_cmpuint(s.n_changed, ==, 2);
+        slots_give(fds, SLOTS);
+        g_assert_true(counter_yielder_retry(s.monitor));
+        g_assert_cmpuint(s.n_changed, ==, 3);
+        write_on_cpu(0, 6);
+        assert_exact(s.monitor->group, 11);
+        stage_down(&s);
+}
+
+/* The counters are somebody's again: what failed before is no longer wanted. */
+static void test_monitor_in_error_is_left_alone_in_a_hold(void) {
+        int fds[SLOTS];
+        Stage s;
+
+        if (!stage_up(&s, true))
+                return;
+        stage_hold(&s);
+        g_assert_cmpuint(slots_take(0, fds, SLOTS), ==, SLOTS);
+        stage_release(&s);
+        stage_hold(&s);
+        slots_give(fds, SLOTS);
+        (void) counter_yielder_retry(s.monitor);
+        g_assert_cmpint(s.monitor->group->error, ==, 0);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        stage_release(&s);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS - 1);
+        stage_down(&s);
+}
+
+static void test_freed_monitor_is_told_no_more(void) {
+        Stage s;
+
+        if (!stage_up(&s, true))
+                return;
+        s.monitor = counter_yielder_free(s.monitor);
+        g_assert_cmpuint(s.roster.n_yielders, ==, 0);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        stage_hold(&s);
+        stage_release(&s);
+        stage_down(&s);
+}
+
+static void test_monitor_says_whose_it_is(void) {
+        Yielder *y;
+        char who[256];
+        pid_t pid;
+        Stage s;
+
+        if (!stage_up(&s, true))
+                return;
+        y = &s.monitor->yielder;
+        y->ops->describe(y, &pid, who, sizeof(who));
+        g_assert_cmpint(pid, ==, getpid());
+        g_assert_nonnull(strstr(who, s.monitor->group->events[0].name));
+        y->ops->describe(y, &pid, who, 10);
+        g_assert_cmpuint(strlen(who), ==, 9);
+        stage_down(&s);
+}
+
+int main(int argc, char **argv) {
+        static const GroupTest tests[] = {
+                { "monitor-frees-its-counters-for-a-hold",
+                  test_monitor_frees_its_counters_for_a_hold },
+                { "monitor-that-comes-into-a-hold-opens-nothing",
+                  test_monitor_that_comes_into_a_hold_opens_nothing },
+                { "monitor-that-cannot-go-on-is-tried-again",
+                  test_monitor_that_cannot_go_on_is_tried_again },
+                { "monitor-in-error-is-left-alone-in-a-hold",
+                  test_monitor_in_error_is_left_alone_in_a_hold },
+                { "freed-monitor-is-told-no-more", test_freed_monitor_is_told_no_more },
+                { "monitor-says-whose-it-is", test_monitor_says_whose_it_is },
+        };
+
+        return group_tests_run(argc, argv, "/own/", tests, G_N_ELEMENTS(tests));
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "yield/yielders.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define N_FAKES  8u
+#define N_HOLDS  4u
+#define CAPACITY 4u
+
+typedef struct Fake Fake;
+typedef struct Stage Stage;
+
+/* Gives way at once, or when the test says so. */
+struct Fake {
+        Yielder yielder;
+        Scope scope;
+        Stage *stage;
+        bool slow, answers_inside;
+        unsigned n_yields, n_resumes;
+        uint64_t hold, deadline;
+};
+
+struct Stage {
+        Ledger ledger;
+        Yielders roster;
+        LedgerHold holds[N_HOLDS];
+        size_t n_holds;
+        Fake fakes[N_FAKES];
+        size_t n_fakes;
+        unsigned n_acknowledged;
+        GString *log; /* "y" and "r" with the number of the fake */
+};
+
+static int fake_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
+        Fake *f = container_of(y, Fake, yielder);
+
+        g_string_append_printf(f->stage->log, "y%zd ", f - f->stage->fakes);
+        f->n_yields++;
+        f->hold = hold;
+        f->deadline = deadline_usec;
+        if (f->answers_inside)
+                yielder_acknowledge(y);
+        return f->slow;
+}
+
+static void fake_resume(Yielder *y) {
+        Fake *f = container_of(y, Fake, yielder);
+
+        g_string_append_printf(f->stage->log, "r%zd ", f - f->stage->fakes);
+        f->n_resumes++;
+}
+
+static void fake_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
+        *ret_pid = 0;
+        (void) g_strlcpy(buffer, "fake", size);
+}
+
+static const YielderOps fake_ops = {
+        .yield = fake_yield,
+        .resume = fake_resume,
+        .describe = fake_describe,
+};
+
+static void on_acknowledged(void *userdata) {
+        Stage *s = userdata;
+
+        s->n_acknowledged++;
+}
+
+static void stage_up(Stage *s, gconstpointer unused) {
+        *s = (Stage){ .log = g_string_new("") };
+        ledger_init(&s->ledger);
+        g_assert_cmpint(ledger_set_capacity(&s->ledger, 0, CAPACITY), ==, 0);
+        yielders_init(&s->roster, &s->ledger, on_acknowledged, s);
+}
+
+static void stage_down(Stage *s, gconstpointer unused) {
+        yielders_done(&s->roster);
+        ledger_done(&s->ledger);
+        for (size_t i = 0; i < s->n_holds; i++)
+                scope_done(&s->holds[i].scope);
+        for (size_t i = 0; i < s->n_fakes; i++)
+                scope_done(&s->fakes[i].scope);
+        g_string_free(s->log, TRUE);
+}
+
+static void scope_of(Scope *scope, const char *list) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+
+        g_assert_cmpint(cpuset_parse(&cpus, list, NULL), ==, 0);
+        g_assert_cmpint(scope_add(scope, 0, &cpus), ==, 0);
+}
+
+/* An active hold of PMU 0; counters 0: all. Nobody is told yet. */
+static LedgerHold *stage_hold(Stage *s, const char *cpus, unsigned counters) {
+        LedgerHold *h = &s->holds[s->n_holds++];
+
+        *h = (LedgerHold){ .counters = counters };
+        scope_of(&h->scope, cpus);
+        g_assert_cmpint(ledger_admit(&s->ledger, h, false), ==, 0);
+        return h;
+}
+
+static void stage_enroll(Stage *s, Fake *f, bool yielded) {
+        bool starts_yielded = !yielded;
+
+        g_assert_cmpint(yielders_enroll(&s->roster, &f->yielder, &starts_yielded), ==, 0);
+        g_assert_cmpint(starts_yielded, ==, yielded);
+        g_assert_cmpint(f->yielder.state, ==, yielded ? YIELDER_YIELDED : YIELDER_COUNTING);
+}
+
+static Fake *stage_fake(Stage *s, const char *cpus, uint32_t priority, bool slow) {
+        Fake *f = &s->fakes[s->n_fakes++];
+
+        *f = (Fake){ .stage = s, .slow = slow };
+        f->yielder.ops = &fake_ops;
+        f->yielder.plan = (PlanMonitor){ .scope = &f->scope, .priority = priority, .use = 1 };
+        if (cpus)
+                scope_of(&f->scope, cpus);
+        else
+                f->yielder.every_hold = true;
+        return f;
+}
+
+static Fake *stage_monitor(Stage *s, const char *cpus, uint32_t priority) {
+        Fake *f = stage_fake(s, cpus, priority, false);
+
+        stage_enroll(s, f, false);
+        return f;
+}
+
+static Fake *stage_slow(Stage *s, const char *cpus) {
+        Fake *f = stage_fake(s, cpus, 0, true);
+
+        stage_enroll(s, f, false);
+        return f;
+}
+
+static size_t stage_apply(Stage *s) {
+        size_t n_told = 99;
+
+        g_assert_cmpint(yielders_apply(&s->roster, 7, 1234, &n_told), ==, 0);
+        return n_told;
+}
+
+static int asked_in(const Stage *s, const char *cpus) {
+        _cleanup_(scope_done) Scope scope = SCOPE_NULL;
+
+        scope_of(&scope, cpus);
+        return yielders_asked(&s->roster, &scope, NULL, NULL);
+}
+
+/* ---- who is told what ---- */
+
+static void test_monitor_yields_to_a_hold_and_resumes_after_it(Stage *s, gconstpointer unused) {
+        Fake *m = stage_monitor(s, "0-1", 0);
+        LedgerHold *h = stage_hold(s, "1", 0);
+
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_YIELDED);
+        g_assert_cmpuint(m->hold, ==, 7);
+        g_assert_cmpuint(m->deadline, ==, 1234);
+        ledger_remove(&s->ledger, h);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
+        g_assert_cmpstr(s->log->str, ==, "y0 r0 ");
+}
+
+static void test_yields_are_counted(Stage *s, gconstpointer unused) {
+        Fake *m = stage_monitor(s, "0", 0);
+        LedgerHold *first = stage_hold(s, "0", 0), *second;
+
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        second = stage_hold(s, "0", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        ledger_remove(&s->ledger, first);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpuint(m->n_resumes, ==, 0);
+        ledger_remove(&s->ledger, second);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpuint(m->n_yields, ==, 1);
+        g_assert_cmpuint(m->n_resumes, ==, 1);
+}
+
+static void test_who_is_elsewhere_is_not_told(Stage *s, gconstpointer unused) {
+        Fake *elsewhere = stage_monitor(s, "2-3", 0), *everywhere = stage_fake(s, NULL, 0, false);
+
+        stage_enroll(s, everywhere, false);
+        (void) stage_hold(s, "0-1", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        g_assert_cmpuint(elsewhere->n_yields, ==, 0);
+        g_assert_cmpuint(everywhere->n_yields, ==, 1);
+}
+
+static void test_yields_come_before_resumes(Stage *s, gconstpointer unused) {
+        LedgerHold *h;
+
+        (void) stage_monitor(s, "0", 0);
+        (void) stage_monitor(s, "1", 0);
+        h = stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        ledger_remove(&s->ledger, h);
+        (void) stage_hold(s, "1", 0);
+        g_string_truncate(s->log, 0);
+        (void) stage_apply(s);
+        g_assert_cmpstr(s->log->str, ==, "y1 r0 ");
+}
+
+/* ---- who is there already, who comes and goes ---- */
+
+static void test_who_comes_into_a_hold_starts_yielded_and_is_not_told(Stage *s,
+                                                                      gconstpointer unused) {
+        Fake *inside = stage_fake(s, "0", 0, false), *outside = stage_fake(s, "1", 0, false);
+        Fake *everywhere = stage_fake(s, NULL, 0, false);
+        LedgerHold *h = stage_hold(s, "0", 0);
+
+        stage_enroll(s, inside, true);
+        stage_enroll(s, outside, false);
+        stage_enroll(s, everywhere, true);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpstr(s->log->str, ==, "");
+        ledger_remove(&s->ledger, h);
+        (void) stage_apply(s);
+        g_assert_cmpuint(inside->n_resumes, ==, 1);
+        g_assert_cmpuint(outside->n_resumes, ==, 0);
+        g_assert_cmpuint(everywhere->n_resumes, ==, 1);
+}
+
+static void test_who_leaves_is_told_no_more(Stage *s, gconstpointer unused) {
+        Fake *m = stage_monitor(s, "0", 0), *stays = stage_monitor(s, "0", 0);
+        LedgerHold *h = stage_hold(s, "0", 0);
+
+        (void) stage_apply(s);
+        yielders_dismiss(&s->roster, &m->yielder);
+        g_assert_null(m->yielder.roster);
+        g_assert_cmpuint(s->n_acknowledged, ==, 0);
+        ledger_remove(&s->ledger, h);
+        (void) stage_apply(s);
+        g_assert_cmpuint(m->n_resumes, ==, 0);
+        g_assert_cmpuint(stays->n_resumes, ==, 1);
+}
+
+static void test_roster_that_goes_leaves_its_yielders_alone(Stage *s, gconstpointer unused) {
+        Fake *m = stage_slow(s, "0");
+
+        (void) stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        yielders_done(&s->roster);
+        g_assert_null(m->yielder.roster);
+        yielder_acknowledge(&m->yielder);
+        g_assert_cmpuint(s->n_acknowledged, ==, 0);
+}
+
+/* ---- those who take their time ---- */
+
+static void test_all_are_asked_at_once(Stage *s, gconstpointer unused) {
+        Fake *a = stage_slow(s, "0"), *b = stage_slow(s, "0-1"), *c = stage_slow(s, "0");
+
+        (void) stage_hold(s, "0", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 3);
+        g_assert_cmpint(asked_in(s, "0"), ==, 3);
+        g_assert_cmpuint(stage_apply(s), ==, 0); /* once */
+        yielder_acknowledge(&b->yielder);
+        g_assert_cmpint(asked_in(s, "0"), ==, 2);
+        yielder_acknowledge(&a->yielder);
+        yielder_acknowledge(&c->yielder);
+        g_assert_cmpint(asked_in(s, "0"), ==, 0);
+        g_assert_cmpuint(s->n_acknowledged, ==, 3);
+        g_assert_cmpstr(s->log->str, ==, "y0 y1 y2 ");
+}
+
+static void test_answer_may_come_while_being_asked(Stage *s, gconstpointer unused) {
+        Fake *m = stage_slow(s, "0");
+
+        m->answers_inside = true;
+        (void) stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_YIELDED);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+}
+
+static void test_answer_that_nobody_awaits_changes_nothing(Stage *s, gconstpointer unused) {
+        Fake *m = stage_slow(s, "0");
+        LedgerHold *h;
+
+        yielder_acknowledge(&m->yielder);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
+
+        h = stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        yielder_acknowledge(&m->yielder);
+        yielder_acknowledge(&m->yielder);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+
+        ledger_remove(&s->ledger, h);
+        (void) stage_apply(s);
+        yielder_acknowledge(&m->yielder);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+
+        yielders_dismiss(&s->roster, &m->yielder);
+        yielder_acknowledge(&m->yielder);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+}
+
+static void test_who_has_not_answered_resumes_when_the_hold_ends(Stage *s, gconstpointer unused) {
+        Fake *m = stage_slow(s, "0");
+        LedgerHold *h = stage_hold(s, "0", 0);
+
+        (void) stage_apply(s);
+        ledger_remove(&s->ledger, h);
+        (void) stage_apply(s);
+        g_assert_cmpuint(m->n_resumes, ==, 1);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
+        (void) stage_hold(s, "0", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        g_assert_cmpuint(m->n_yields, ==, 2);
+}
+
+static void test_who_leaves_while_asked_has_answered(Stage *s, gconstpointer unused) {
+        Fake *m = stage_slow(s, "0");
+
+        (void) stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        yielders_dismiss(&s->roster, &m->yielder);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+        g_assert_cmpint(asked_in(s, "0"), ==, 0);
+}
+
+static int stop_at_second(void *userdata, const Yielder *y) {
+        unsigned *n = userdata;
+
+        g_assert_cmpint(y->state, ==, YIELDER_ASKED);
+        return ++*n == 2 ? -ECANCELED : 0;
+}
+
+static void test_asked_are_those_of_the_scope(Stage *s, gconstpointer unused) {
+        Scope scope = SCOPE_NULL;
+        unsigned n = 0;
+
+        (void) stage_slow(s, "0");
+        (void) stage_slow(s, "1");
+        stage_enroll(s, stage_fake(s, NULL, 0, true), false);
+        (void) stage_hold(s, "0-1", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 3);
+        g_assert_cmpint(asked_in(s, "0"), ==, 2);
+        g_assert_cmpint(asked_in(s, "1"), ==, 2);
+        g_assert_cmpint(asked_in(s, "0-1"), ==, 3);
+        g_assert_cmpint(asked_in(s, "5"), ==, 1);
+
+        scope_of(&scope, "0-1");
+        g_assert_cmpint(yielders_asked(&s->roster, &scope, stop_at_second, &n), ==, -ECANCELED);
+        g_assert_cmpuint(n, ==, 2);
+        scope_done(&scope);
+}
+
+/* ---- holds of a number of counters ---- */
+
+static void test_lowest_priority_and_youngest_yield_first(Stage *s, gconstpointer unused) {
+        Fake *low = stage_monitor(s, "0", 1), *old = stage_monitor(s, "0", 5);
+        Fake *young = stage_monitor(s, "0", 5), *high = stage_monitor(s, "0", 9);
+        Fake *const order[] = { low, young, old, high };
+
+        for (unsigned n = 1; n <= G_N_ELEMENTS(order); n++) {
+                LedgerHold h = { .counters = n };
+
+                scope_of(&h.scope, "0");
+                g_assert_cmpint(ledger_admit(&s->ledger, &h, false), ==, 0);
+                g_assert_cmpuint(stage_apply(s), ==, n);
+                for (unsigned i = 0; i < G_N_ELEMENTS(order); i++)
+                        g_assert_cmpint(order[i]->yielder.state, ==,
+                                        i < n ? YIELDER_YIELDED : YIELDER_COUNTING);
+                ledger_remove(&s->ledger, &h);
+                (void) stage_apply(s);
+                scope_done(&h.scope);
+        }
+}
+
+static void test_newcomer_of_higher_priority_displaces_another(Stage *s, gconstpointer unused) {
+        Fake *low = stage_monitor(s, "0", 1), *high = stage_fake(s, "0", 2, false);
+
+        (void) stage_hold(s, "0", CAPACITY - 1);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        stage_enroll(s, high, false);
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        g_assert_cmpint(low->yielder.state, ==, YIELDER_YIELDED);
+        yielders_dismiss(&s->roster, &high->yielder);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpint(low->yielder.state, ==, YIELDER_COUNTING);
+}
+
+/* ---- the list ---- */
+
+static void assert_sorted(const Yielders *r) {
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                const PlanMonitor *here = r->plans[i], *before = i > 0 ? r->plans[i - 1] : NULL;
+
+                g_assert_true(here == &r->yielders[i]->plan);
+                if (before)
+                        g_assert_true(
+                                before->priority > here->priority ||
+                                (before->priority == here->priority && before->seq < here->seq));
+        }
+}
+
+static void test_order_lasts_however_many_come_and_go(Stage *s, gconstpointer unused) {
+        enum { MANY = 300 };
+        g_autofree Fake *many = g_new0(Fake, MANY);
+        size_t n_in = 0;
+
+        for (unsigned round = 0; round < 20 * MANY; round++) {
+                Fake *f = &many[g_test_rand_int_range(0, MANY)];
+
+                if (f->yielder.roster) {
+                        yielders_dismiss(&s->roster, &f->yielder);
+                        n_in--;
+                } else {
+                        *f = (Fake){ .stage = s };
+                        f->yielder.ops = &fake_ops;
+                        f->yielder.plan.scope = &f->scope;
+                        f->yielder.plan.use = 1;
+                        f->yielder.plan.priority = (uint32_t) g_test_rand_int_range(0, 5);
+                        stage_enroll(s, f, false);
+                        n_in++;
+                }
+                g_assert_cmpuint(s->roster.n_yielders, ==, n_in);
+                if (round % 50 == 0)
+                        assert_sorted(&s->roster);
+        }
+        assert_sorted(&s->roster);
+        yielders_done(&s->roster);
+}
+
+int main(int argc, char **argv) {
+        static const struct {
+                const char *name;
+                void (*test)(Stage *s, gconstpointer unused);
+        } tests[] = {
+                { "monitor-yields-to-a-hold-and-resumes-after-it",
+                  test_monitor_yields_to_a_hold_and_resumes_after_it },
+                { "yields-are-counted", test_yields_are_counted },
+                { "who-is-elsewhere-is-not-told", test_who_is_elsewhere_is_not_told },
+                { "yields-come-before-resumes", test_yields_come_before_resumes },
+                { "who-comes-into-a-hold-starts-yielded-and-is-not-told",
+                  test_who_comes_into_a_hold_starts_yielded_and_is_not_told },
+                { "who-leaves-is-told-no-more", test_who_leaves_is_told_no_more },
+                { "roster-that-goes-leaves-its-yielders-alone",
+                  test_roster_that_goes_leaves_its_yielders_alone },
+                { "all-are-asked-at-once", test_all_are_asked_at_once },
+                { "answer-may-come-while-being-asked", test_answer_may_come_while_being_asked },
+                { "answer-that-nobody-awaits-changes-nothing",
+                  test_answer_that_nobody_awaits_changes_nothing },
+                { "who-has-not-answered-resumes-when-the-hold-ends",
+                  test_who_has_not_answered_resumes_when_the_hold_ends },
+                { "who-leaves-while-asked-has-answered", test_who_leaves_while_asked_has_answered },
+                { "asked-are-those-of-the-scope", test_asked_are_those_of_the_scope },
+                { "lowest-priority-and-youngest-yield-first",
+                  test_lowest_priority_and_youngest_yield_first },
+                { "newcomer-of-higher-priority-displaces-another",
+                  test_newcomer_of_higher_priority_displaces_another },
+                { "order-lasts-however-many-come-and-go",
+                  test_order_lasts_however_many_come_and_go },
+        };
+
+        g_test_init(&argc, &argv, NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
+                g_autofree char *path = g_strconcat("/roster/", tests[i].name, NULL);
+
+                g_test_add(path, Stage, NULL, stage_up, tests[i].test, stage_down);
+        }
+        return g_test_run();
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "yielders.h"
+
+#include <string.h>
+
+void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
+                   void *userdata) {
+        *r = (Yielders){
+                .ledger = ledger, .next_seq = 1, .acknowledged = acknowledged, .userdata = userdata
+        };
+}
+
+void yielders_done(Yielders *r) {
+        for (size_t i = 0; i < r->n_yielders; i++)
+                r->yielders[i]->roster = NULL;
+        free(r->yielders);
+        free(r->plans);
+        *r = (Yielders){};
+}
+
+static int yielders_reserve(Yielders *r) {
+        size_t n = r->n_yielders + 1;
+        Yielder **yielders;
+        PlanMonitor **plans;
+
+        /* room is there up to the next power of two */
+        if (r->n_yielders > 0 && (r->n_yielders & (r->n_yielders - 1)) != 0)
+                return 0;
+        yielders = reallocarray(r->yielders, n * 2, sizeof(*yielders));
+        if (!yielders)
+                return -ENOMEM;
+        r->yielders = yielders;
+        plans = reallocarray(r->plans, n * 2, sizeof(*plans));
+        if (!plans)
+                return -ENOMEM;
+        r->plans = plans;
+        return 0;
+}
+
+/* Where y stands, or would stand: behind all of at least its priority. */
+static size_t yielders_place(const Yielders *r, const Yielder *y) {
+        size_t low = 0, high = r->n_yielders;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                const PlanMonitor *p = r->plans[middle];
+
+                if (p->priority > y->plan.priority ||
+                    (p->priority == y->plan.priority && p->seq < y->plan.seq))
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static void yielders_insert(Yielders *r, Yielder *y) {
+        size_t place = yielders_place(r, y);
+        size_t behind = r->n_yielders - place;
+
+        memmove(r->yielders + place + 1, r->yielders + place, behind * sizeof(*r->yielders));
+        memmove(r->plans + place + 1, r->plans + place, behind * sizeof(*r->plans));
+        r->yielders[place] = y;
+        r->plans[place] = &y->plan;
+        r->n_yielders++;
+        y->roster = r;
+}
+
+static void yielders_take_out(Yielders *r, Yielder *y) {
+        size_t place = yielders_place(r, y), behind;
+
+        /* what comes from an earlier run may be as old as another one */
+        while (r->yielders[place] != y)
+                place++;
+        behind = r->n_yielders - place - 1;
+        memmove(r->yielders + place, r->yielders + place + 1, behind * sizeof(*r->yielders));
+        memmove(r->plans + place, r->plans + place + 1, behind * sizeof(*r->plans));
+        r->n_yielders--;
+        y->roster = NULL;
+}
+
+static bool yielders_demands(const Yielders *r, const Yielder *y) {
+        return y->every_hold ? r->ledger->n_active > 0 : y->plan.must;
+}
+
+int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
+        int k = yielders_reserve(r);
+
+        if (k < 0)
+                return k;
+        if (y->plan.seq == 0)
+                y->plan.seq = r->next_seq;
+        r->next_seq = MAX(r->next_seq, y->plan.seq + 1);
+        yielders_insert(r, y);
+        k = plan_compute(r->ledger, r->plans, r->n_yielders);
+        if (k < 0) {
+                yielders_take_out(r, y);
+                return k;
+        }
+        *ret_yielded = yielders_demands(r, y);
+        y->state = *ret_yielded ? YIELDER_YIELDED : YIELDER_COUNTING;
+        return 0;
+}
+
+void yielders_dismiss(Yielders *r, Yielder *y) {
+        bool asked = y->state == YIELDER_ASKED;
+
+        yielders_take_out(r, y);
+        if (asked)
+                r->acknowledged(r->userdata);
+}
+
+int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told) {
+        size_t n_told = 0;
+        int k = plan_compute(r->ledger, r->plans, r->n_yielders);
+
+        if (k < 0)
+                return k;
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                Yielder *y = r->yielders[i];
+
+                if (y->state != YIELDER_COUNTING || !yielders_demands(r, y))
+                        continue;
+                y->state = YIELDER_ASKED;
+                n_told++;
+                if (y->ops->yield(y, hold, deadline_usec) == 0)
+                        y->state = YIELDER_YIELDED;
+        }
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                Yielder *y = r->yielders[i];
+
+                if (y->state == YIELDER_COUNTING || yielders_demands(r, y))
+                        continue;
+                y->state = YIELDER_COUNTING;
+                y->ops->resume(y);
+        }
+        if (ret_n_told)
+                *ret_n_told = n_told;
+        return 0;
+}
+
+uint64_t yielders_grace(const Yielders *r) {
+        uint64_t grace = 0;
+
+        for (size_t i = 0; i < r->n_yielders; i++)
+                if (r->yielders[i]->ops->grace)
+                        grace = MAX(grace, r->yielders[i]->ops->grace(r->yielders[i]));
+        return grace;
+}
+
+void yielder_acknowledge(Yielder *y) {
+        if (y->state != YIELDER_ASKED || !y->roster)
+                return;
+        y->state = YIELDER_YIELDED;
+        y->roster->acknowledged(y->roster->userdata);
+}
+
+int yielders_asked(const Yielders *r, const Scope *scope,
+                   int (*f)(void *userdata, const Yielder *y), void *userdata) {
+        int n = 0;
+
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                const Yielder *y = r->yielders[i];
+                int k = 0;
+
+                if (y->state != YIELDER_ASKED ||
+                    (!y->every_hold && !scope_overlaps(scope, y->plan.scope)))
+                        continue;
+                n++;
+                if (f)
+                        k = f(userdata, y);
+                if (k < 0)
+                        return k;
+        }
+        return n;
+}
