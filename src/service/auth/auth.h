@@ -16,19 +16,17 @@
 
 #include "core/refusal.h"
 #include "service/auth/action.h"
-#include "service/bus/peer.h"
-
-typedef struct Auth Auth;
+#include "service/bus/request.h"
 
 #define AUTH_PENDING (-EINPROGRESS)
 
-/* The bus has to be attached to an event loop. */
-int auth_new(sd_bus *bus, Auth **ret);
-Auth *auth_free(Auth *b);
+/* The bus of the context has to be attached to an event loop. */
+int auth_new(Context *context, Auth **ret);
+Auth *auth_free(Auth *a);
 
 /* Another limit than CHECKS_WAITING_MAX (service/auth/polkit-check.h), for the calls that come from
  * now on. */
-void auth_set_waiting_max(Auth *b, unsigned max);
+void auth_set_waiting_max(Auth *a, unsigned max);
 
 /* Whether the sender of m may do what needs the actions (a set of Action bits, which must lie
  * within what the table gives the called method). reason is the client's own words for the prompt,
@@ -39,23 +37,18 @@ void auth_set_waiting_max(Auth *b, unsigned max);
  * REFUSAL_INTERACTION_REQUIRED (polkit would have to ask a person, and the message does not allow
  * that), REFUSAL_LIMITS_EXCEEDED with words that name the action and how to get it. Other negative
  * errno: fault. */
-int auth_check(Auth *b, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
+int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
                Refusal *why);
 
 /* The same for reading what is somebody else's: never interactive, no refusal; 1 yes, 0 no, or
  * AUTH_PENDING / -ESTALE / a fault. A property's getter cannot wait: for Properties.Get and
  * GetAll this is to be asked in a filter, after which the getter finds the answer here. */
-int auth_may_manage(Auth *b, Peer *peer, sd_bus_message *m);
+int auth_may_manage(Auth *a, Peer *peer, sd_bus_message *m);
 
-/* The peer has left: its checks are cancelled, its messages dropped. */
-void auth_forget_peer(Auth *b, Peer *peer);
+/* Whether the peer may use an object of uid: 0, AUTH_PENDING, -ESTALE or REFUSAL_NOT_OWNER. what
+ * names the object in the refusal. */
+int auth_check_owner(Auth *a, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
+                     Refusal *why);
 
-/* Whether this very message has been here before. */
-bool auth_knows(Auth *b, sd_bus_message *m);
-
-/* How long ago the call was first checked, in microseconds: durations count from the call, however
- * long polkit or a person took. 0 for one that nobody had to be asked about. */
-uint64_t auth_age_usec(Auth *b, sd_bus_message *m);
-
-/* Calls that wait for polkit or for their turn there. */
-size_t auth_n_waiting(const Auth *b);
+/* The peer has left: what was granted to it is forgotten. */
+void auth_forget_peer(Auth *a, Peer *peer);

@@ -17,8 +17,8 @@
 
 #include "service/auth/action.h"
 #include "service/auth/polkit.h"
-#include "service/bus/fairqueue.h"
 #include "service/bus/peer.h"
+#include "service/util/fairqueue.h"
 
 typedef struct Check Check;
 typedef struct Checks Checks;

@@ -2,16 +2,22 @@
 #pragma once
 
 /*
- * Who reads properties. Everybody may, but what tells about somebody's program is for its owner,
- * root and whoever polkit allows manage. A property is put into a reply at once, so polkit is asked
- * before: by a filter that keeps the message back, when others' objects are read and the reply
- * would hold such things.
+ * Who may read properties that are for the owner of an object, root and whoever polkit allows
+ * manage.
+ *
+ * A property is put into a reply at once, so polkit is asked before: by a filter that keeps the
+ * message back, when the reply would hold such properties of other users' objects.
  */
 
-#include "service/daemon/service.h"
+#include "service/util/context.h"
 
-/* To be called before peers_new(). */
-int redaction_init(Service *s);
+/* Before scheduler_new(), whose filter must run first. */
+int redaction_new(Context *context, Redaction **ret);
+Redaction *redaction_free(Redaction *r);
 
-/* Whether polkit allows the sender of m, which is being answered, manage. */
-bool redaction_manages(const Service *s, const sd_bus_message *m);
+/* Whether the sender of the message that is being answered may read what is for uid. Nobody may
+ * while a signal to everybody is put together. */
+bool redaction_allows(const Context *context, uid_t uid);
+
+/* InterfacesAdded for everybody: sd_bus_emit_object_added(). */
+void redaction_emit_added(Context *context, const char *path);

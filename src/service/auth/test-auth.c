@@ -360,7 +360,7 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
         for (int i = 0; i < 10; i++)
                 desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
         gt_dbus_queue_assert_no_messages(f->queue);
-        g_assert_cmpuint(auth_n_waiting(f->d.auth), ==, ELEMENTSOF(calls));
+        g_assert_cmpuint(desk_n_authorizing(&f->d), ==, ELEMENTSOF(calls));
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
@@ -371,7 +371,7 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 expect(f, &calls[i], NULL, NULL);
         g_assert_cmpuint(f->d.n_done, ==, 10 + ELEMENTSOF(calls));
-        g_assert_cmpuint(auth_n_waiting(f->d.auth), ==, 0);
+        g_assert_cmpuint(desk_n_authorizing(&f->d), ==, 0);
 }
 
 static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpointer userdata) {
@@ -448,10 +448,10 @@ static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpoint
                 asked[i] = next_check(f);
         }
         desk_call(&f->d, other, "Hold", ACTION_HOLD, &waiting);
-        WAIT_UNTIL(f->d.event, auth_n_waiting(f->d.auth) == 9);
+        WAIT_UNTIL(f->d.event, desk_n_authorizing(&f->d) == 9);
         test_call_clear(&waiting);
         sd_bus_flush_close_unref(other);
-        WAIT_UNTIL(f->d.event, auth_n_waiting(f->d.auth) == 8);
+        WAIT_UNTIL(f->d.event, desk_n_authorizing(&f->d) == 8);
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);

@@ -88,7 +88,7 @@ static void crowd_up(Crowd *c, gconstpointer userdata) {
 }
 
 static void crowd_down(Crowd *c, gconstpointer userdata) {
-        g_assert_cmpuint(auth_n_waiting(c->d.auth), ==, 0);
+        g_assert_cmpuint(desk_n_authorizing(&c->d), ==, 0);
         g_assert_cmpuint(c->pending->len, ==, 0);
         g_array_unref(c->pending);
         sd_bus_flush_close_unref(c->polkit);
@@ -145,7 +145,7 @@ static void test_prompts_of_one_user_delay_no_other(Crowd *c, gconstpointer user
 
         for (size_t i = 0; i < N; i++)
                 desk_call_full(&c->d, clients[i % 2], "Hold", ACTION_HOLD, "", true, &calls[i]);
-        WAIT_UNTIL(c->d.event, auth_n_waiting(c->d.auth) == N);
+        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == N);
         test_sync(c->d.event, c->d.bus);
         test_sync(c->d.event, c->polkit);
         g_assert_cmpuint(c->pending->len, >=, CHECKS_QUICK_MAX);
@@ -183,7 +183,7 @@ static void test_96_of_all_users_together(Crowd *c, gconstpointer userdata) {
                         desk_call_full(&c->d, clients[u], "Hold", ACTION_HOLD, "", true,
                                        &calls[u * EACH + i]);
         }
-        WAIT_UNTIL(c->d.event, auth_n_waiting(c->d.auth) == USERS * EACH);
+        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == USERS * EACH);
         WAIT_UNTIL(c->d.event, c->pending->len == CHECKS_TOTAL_MAX);
         test_sync(c->d.event, c->d.bus);
         test_sync(c->d.event, c->polkit);
@@ -193,7 +193,7 @@ static void test_96_of_all_users_together(Crowd *c, gconstpointer userdata) {
         sd_bus *late = client_new(c, user(USERS));
         TestCall call;
         desk_call(&c->d, late, "Hold", ACTION_HOLD, &call);
-        WAIT_UNTIL(c->d.event, auth_n_waiting(c->d.auth) == USERS * EACH + 1);
+        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == USERS * EACH + 1);
         for (size_t n = 0; !is_asked_for(c, late); n++) {
                 unsigned asked = c->n_asked;
 
@@ -261,7 +261,7 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
         WAIT_UNTIL(c->d.event, silent->len == 128);
         for (size_t i = 0; i < N; i++)
                 desk_call(&c->d, client, "Hold", ACTION_HOLD, &calls[i]);
-        WAIT_UNTIL(c->d.event, auth_n_waiting(c->d.auth) == N);
+        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == N);
         desk_assert_ok(&c->d, client, "ListEvents", ACTION_NONE);
         g_assert_cmpuint(c->pending->len, ==, 0);
         for (size_t i = 0; i < silent->len; i++) {
@@ -313,7 +313,7 @@ static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
                         answer_all(c, calls[k], EACH);
                         sd_bus_flush_close_unref(clients[k]);
                 }
-        WAIT_UNTIL(c->d.event, auth_n_waiting(c->d.auth) == 0);
+        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == 0);
         WAIT_UNTIL(c->d.event, c->pending->len == 0);
         g_assert_cmpuint(c->most, <=, USERS * CHECKS_USER_MAX);
         g_rand_free(random);

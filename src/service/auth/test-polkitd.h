@@ -12,6 +12,7 @@
 #include <perfalloc/dbus.h>
 
 #include "service/auth/auth.h"
+#include "service/bus/scheduler.h"
 #include "service/bus/test-bus.h"
 
 typedef struct Desk Desk;
@@ -20,7 +21,8 @@ struct Desk {
         sd_event *event;
         sd_bus *bus;
         const char *name;
-        Peers *peers;
+        Context context;
+        Scheduler *scheduler;
         Auth *auth;
         unsigned n_runs; /* of handlers */
         unsigned n_done; /* that were allowed */
@@ -47,7 +49,7 @@ static inline int desk_fail(Desk *d, int r, const Refusal *why, sd_bus_error *er
 
 static inline int desk_method(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Desk *d = userdata;
-        Peer *peer = peers_sender(d->peers, m);
+        Peer *peer = peers_sender(d->context.peers, m);
         Refusal why = REFUSAL_NULL;
         const char *reason;
         uint32_t actions;
@@ -72,7 +74,7 @@ static inline int desk_method(sd_bus_message *m, void *userdata, sd_bus_error *e
 /* Answers whether the caller may manage, asked twice as a handler with many objects would. */
 static inline int desk_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Desk *d = userdata;
-        Peer *peer = peers_sender(d->peers, m);
+        Peer *peer = peers_sender(d->context.peers, m);
         int r;
 
         d->n_runs++;
@@ -108,17 +110,27 @@ static inline void desk_up(Desk *d, const char *address) {
         g_assert_cmpint(sd_event_new(&d->event), >=, 0);
         d->bus = test_connect(address, d->event, geteuid());
         d->name = test_name(d->bus);
-        g_assert_cmpint(auth_new(d->bus, &d->auth), >=, 0);
-        g_assert_cmpint(peers_new(d->bus, desk_gone, d, &d->peers), >=, 0);
+        d->context = (Context){ .event = d->event, .bus = d->bus };
+        quota_init(&d->context.quota);
+        for (QuotaGood good = 0; good < _QUOTA_GOOD_MAX; good++)
+                d->context.quota.limits[good] = UINT64_MAX;
+        g_assert_cmpint(scheduler_new(&d->context, desk_gone, d, &d->scheduler), >=, 0);
+        g_assert_cmpint(auth_new(&d->context, &d->auth), >=, 0);
         g_assert_cmpint(sd_bus_add_object_vtable(d->bus, NULL, PERFALLOC_OBJECT_PATH,
                                                  PERFALLOC_MANAGER_INTERFACE, desk_vtable, d),
                         >=, 0);
         test_sync(d->event, d->bus);
 }
 
+/* Calls that wait for polkit. */
+static inline size_t desk_n_authorizing(const Desk *d) {
+        return requests_n(d->context.requests, REQUEST_AUTHORIZING);
+}
+
 static inline void desk_down(Desk *d) {
+        d->scheduler = scheduler_free(d->scheduler);
         d->auth = auth_free(d->auth);
-        d->peers = peers_free(d->peers);
+        quota_done(&d->context.quota);
         d->bus = sd_bus_flush_close_unref(d->bus);
         d->event = sd_event_unref(d->event);
 }

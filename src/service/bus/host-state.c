@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "service/daemon/service.h"
-#include "service/hold/hold.h"
 #include "service/util/log.h"
 
-#define RECALL_ID 1u /* there is one record */
+#define HOST_STATE_ID 1u /* there is one record */
 
 static const PackField pmu_fields[] = {
         PACK_FIELD(PACK_U32, "counters", Pmu, counters),
@@ -16,14 +14,14 @@ static const PackField pmu_fields[] = {
         PACK_FIELD(PACK_STRING, "probed", Pmu, probed),
 };
 
-static const StoreRecord *host_state_record(Service *s) {
+static const StoreRecord *host_state_record(Context *context) {
         size_t place = 0;
 
-        return store_next(s->store, STORE_HOST, &place);
+        return store_next(context->store, STORE_HOST, &place);
 }
 
-int host_state_pmus(Service *s) {
-        const StoreRecord *record = host_state_record(s);
+int host_state_pmus(Context *context) {
+        const StoreRecord *record = host_state_record(context);
         size_t place = 0;
         Unpack element;
 
@@ -31,7 +29,7 @@ int host_state_pmus(Service *s) {
                 return 0;
         while (unpack_next(&record->state, "pmu", &place, &element)) {
                 const char *name = unpack_string(&element, "name");
-                Pmu *pmu = name ? pmu_table_find(&s->pmus, name) : NULL;
+                Pmu *pmu = name ? pmu_table_find(&context->pmus, name) : NULL;
                 int r;
 
                 /* it may be another one that was loaded since */
@@ -44,11 +42,11 @@ int host_state_pmus(Service *s) {
         return 1;
 }
 
-static void host_state_load_bus(Service *s, const StoreRecord *record, const char *bus) {
+static void host_state_load_bus(Context *context, const StoreRecord *record, const char *bus) {
         const char *text = record ? unpack_string(&record->state, "bus") : NULL;
 
-        s->recall.same_bus = text && strcmp(text, bus) == 0;
-        if (record && !s->recall.same_bus)
+        context->host->same_bus = text && strcmp(text, bus) == 0;
+        if (record && !context->host->same_bus)
                 log_plain(LOG_NOTICE, "The bus is another one than before: its clients have gone.");
 }
 
@@ -64,7 +62,7 @@ static void host_state_tell_unkept(const StoreRecord *record) {
 }
 
 /* Not to know means that none was away. */
-static int host_state_load_cpus(Service *s, const StoreRecord *record) {
+static int host_state_load_cpus(Context *context, const StoreRecord *record) {
         const char *list = record ? unpack_string(&record->state, "online") : NULL;
         _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
         _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
@@ -77,54 +75,54 @@ static int host_state_load_cpus(Service *s, const StoreRecord *record) {
         r = cpu_generations_load(ids, ids ? size / sizeof(uint64_t) : 0, &lives);
         if (r < 0)
                 return r;
-        CPU_FOREACH (cpu, &s->pmus.online) {
+        CPU_FOREACH (cpu, &context->pmus.online) {
                 if (cpuset_has(&online, (unsigned) cpu) &&
-                    !cpu_generations_differ(&lives, &s->pmus.lives, (unsigned) cpu))
+                    !cpu_generations_differ(&lives, &context->pmus.lives, (unsigned) cpu))
                         continue;
-                r = cpuset_add(&s->recall.away, (unsigned) cpu);
+                r = cpuset_add(&context->host->away, (unsigned) cpu);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static const char *host_state_bus_name(Service *s, char text[static SD_ID128_STRING_MAX]) {
+static const char *host_state_bus_name(Context *context, char text[static SD_ID128_STRING_MAX]) {
         sd_id128_t id = SD_ID128_NULL;
 
-        (void) sd_bus_get_bus_id(s->bus, &id);
+        (void) sd_bus_get_bus_id(context->bus, &id);
         return sd_id128_to_string(id, text);
 }
 
-int host_state_bus(Service *s) {
-        const StoreRecord *record = host_state_record(s);
+int host_state_bus(Context *context) {
+        const StoreRecord *record = host_state_record(context);
         char text[SD_ID128_STRING_MAX];
         int r;
 
-        host_state_load_bus(s, record, host_state_bus_name(s, text));
+        host_state_load_bus(context, record, host_state_bus_name(context, text));
         host_state_tell_unkept(record);
-        r = host_state_load_cpus(s, record);
+        r = host_state_load_cpus(context, record);
         if (r < 0)
                 return r;
-        store_enter(s->store, &s->recall.item, STORE_HOST, RECALL_ID);
-        host_state_save(s);
+        store_enter(context->store, &context->host->item, STORE_HOST, HOST_STATE_ID);
+        host_state_save(context);
         return 0;
 }
 
-void host_state_save(Service *s) {
+void host_state_save(Context *context) {
         _cleanup_free_ char *online = NULL;
         char bus[SD_ID128_STRING_MAX];
         Pack *p;
 
-        if (!s->recall.item.store)
+        if (!context->host->item.store)
                 return;
-        p = store_pack(s->store);
-        pack_string(p, "bus", host_state_bus_name(s, bus));
-        if (cpuset_format(&s->pmus.online, &online) >= 0)
+        p = store_pack(context->store);
+        pack_string(p, "bus", host_state_bus_name(context, bus));
+        if (cpuset_format(&context->pmus.online, &online) >= 0)
                 pack_string(p, "online", online);
-        pack_u64(p, "unkept", s->n_unkept);
-        pack_bytes(p, "lives", s->pmus.lives.ids, s->pmus.lives.n * sizeof(uint64_t));
-        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
-                const Pmu *pmu = &s->pmus.pmus[i];
+        pack_u64(p, "unkept", context->host->n_unkept);
+        pack_bytes(p, "lives", context->pmus.lives.ids, context->pmus.lives.n * sizeof(uint64_t));
+        for (size_t i = 0; i < context->pmus.n_pmus; i++) {
+                const Pmu *pmu = &context->pmus.pmus[i];
                 size_t begin = pack_begin(p, "pmu");
 
                 pack_string(p, "name", pmu->name);
@@ -132,22 +130,24 @@ void host_state_save(Service *s) {
                 pack_struct(p, pmu_fields, ELEMENTSOF(pmu_fields), pmu);
                 pack_end(p, begin);
         }
-        store_save(&s->recall.item, p);
+        store_save(&context->host->item, p);
 }
 
-int host_state_peer(Service *s, const char *name, uid_t uid, pid_t pid, Peer **ret) {
+int host_state_peer(Context *context, const char *name, uid_t uid, pid_t pid, Peer **ret) {
         *ret = NULL;
-        if (!name || !name[0] || !s->recall.same_bus)
+        if (!name || !name[0] || !context->host->same_bus)
                 return 0;
-        return peers_recall(s->peers, name, uid, pid, ret);
+        return peers_recall(context->peers, name, uid, pid, ret);
 }
 
-void host_state_cpus(Service *s) {
-        CPU_FOREACH (cpu, &s->recall.away)
-                holds_cpu_joined(s, (unsigned) cpu);
-        cpuset_done(&s->recall.away);
+int host_state_new(HostState **ret) {
+        *ret = calloc(1, sizeof(HostState));
+        return *ret ? 0 : -ENOMEM;
 }
 
-void host_state_done(Service *s) {
-        cpuset_done(&s->recall.away);
+HostState *host_state_free(HostState *s) {
+        if (s)
+                cpuset_done(&s->away);
+        free(s);
+        return NULL;
 }

@@ -8,6 +8,50 @@
 
 #include "service/util/options.h"
 
+/* ---- one object ---- */
+
+static int object_compare(const void *a, const void *b) {
+        const Object *x = a, *y = b;
+
+        return (x->id > y->id) - (x->id < y->id);
+}
+
+Object *objects_find(const Objects *all, uint64_t id) {
+        const Object key = { .id = id };
+        Object **found = tfind(&key, &all->tree, object_compare);
+
+        return found ? *found : NULL;
+}
+
+int object_enter(Object *o, Objects *all, uint64_t id) {
+        Object **place;
+
+        o->id = id;
+        if (asprintf(&o->path, PERFALLOC_OBJECT_PATH "/%s/%" PRIu64, all->kind->name, id) < 0) {
+                o->path = NULL;
+                return -ENOMEM;
+        }
+        place = tsearch(o, &all->tree, object_compare);
+        if (place && *place == o) {
+                all->n++;
+                return 0;
+        }
+        free(o->path);
+        o->path = NULL;
+        return place ? -EEXIST : -ENOMEM;
+}
+
+void object_leave(Object *o, Objects *all) {
+        if (!o->path)
+                return;
+        (void) tdelete(o, &all->tree, object_compare);
+        all->n--;
+        free(o->path);
+        o->path = NULL;
+}
+
+/* ---- paths ---- */
+
 /* The rest behind the prefix, NULL without it. */
 static const char *text_after(const char *text, const char *prefix) {
         size_t n = strlen(prefix);
@@ -33,39 +77,56 @@ bool object_path_number(const char *path, const char *kind, uint64_t *ret) {
         return true;
 }
 
+Object *objects_find_path(const Objects *all, const char *path) {
+        uint64_t id;
+
+        return object_path_number(path, all->kind->name, &id) ? objects_find(all, id) : NULL;
+}
+
+/* ---- all of a kind ---- */
+
+typedef struct ObjectWalk {
+        void (*f)(void *userdata, Object *o);
+        void *userdata;
+} ObjectWalk;
+
+static void object_visit(const void *node, VISIT which, void *userdata) {
+        const ObjectWalk *walk = userdata;
+
+        if (which == postorder || which == leaf)
+                walk->f(walk->userdata, *(Object *const *) node);
+}
+
+void objects_walk(const Objects *all, void (*f)(void *userdata, Object *o), void *userdata) {
+        ObjectWalk walk = { f, userdata };
+
+        twalk_r(all->tree, object_visit, &walk);
+}
+
 typedef struct Enumeration {
-        int (*path)(const void *object, char **ret);
         char **nodes;
-        size_t n_nodes, n_places;
+        size_t n_nodes;
         int error;
 } Enumeration;
 
-static void enumerate_one(const void *node, VISIT which, void *userdata) {
+static void enumerate_one(void *userdata, Object *o) {
         Enumeration *e = userdata;
 
-        if ((which != postorder && which != leaf) || e->error < 0)
+        if (e->error < 0)
                 return;
-        if (e->n_nodes + 1 >= e->n_places) {
-                size_t n = e->n_places ? e->n_places * 2 : 16;
-                char **nodes = reallocarray(e->nodes, n, sizeof(char *));
-
-                if (!nodes) {
-                        e->error = -ENOMEM;
-                        return;
-                }
-                e->nodes = nodes;
-                e->n_places = n;
-        }
-        e->error = e->path(*(const void *const *) node, &e->nodes[e->n_nodes]);
-        if (e->error >= 0)
+        e->nodes[e->n_nodes] = strdup(o->path);
+        if (e->nodes[e->n_nodes])
                 e->n_nodes++;
-        e->nodes[e->n_nodes] = NULL;
+        else
+                e->error = -ENOMEM;
 }
 
-int object_enumerate(void *tree, int (*path)(const void *object, char **ret), char ***ret_nodes) {
-        Enumeration e = { .path = path };
+int objects_enumerate(const Objects *all, char ***ret_nodes) {
+        Enumeration e = { .nodes = calloc(all->n + 1, sizeof(char *)) };
 
-        twalk_r(tree, enumerate_one, &e);
+        if (!e.nodes)
+                return -ENOMEM;
+        objects_walk(all, enumerate_one, &e);
         if (e.error < 0) {
                 strings_free(e.nodes);
                 return e.error;
@@ -74,13 +135,65 @@ int object_enumerate(void *tree, int (*path)(const void *object, char **ret), ch
         return 0;
 }
 
-int object_register(Service *s, const char *kind, const char *interface,
-                    const sd_bus_vtable *vtable, sd_bus_object_find_t find,
-                    sd_bus_node_enumerator_t enumerate) {
+/* ---- on the bus ---- */
+
+static int bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                    void **ret_found, sd_bus_error *error) {
+        const Objects *all = userdata;
+        Object *o = objects_find_path(all, path);
+
+        *ret_found = o ? (char *) o - all->kind->offset : NULL;
+        return o != NULL;
+}
+
+static int bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                         sd_bus_error *error) {
+        return objects_enumerate(userdata, ret_nodes);
+}
+
+int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRegistry *registry) {
         char prefix[64];
         int r;
 
-        (void) snprintf(prefix, sizeof(prefix), PERFALLOC_OBJECT_PATH "/%s", kind);
-        r = sd_bus_add_fallback_vtable(s->bus, NULL, prefix, interface, vtable, find, s);
-        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, prefix, enumerate, s);
+        *all = (Objects){ .kind = kind };
+        LIST_INSERT_HEAD(&registry->kinds, all, kinds);
+        (void) snprintf(prefix, sizeof(prefix), PERFALLOC_OBJECT_PATH "/%s", kind->name);
+        r = sd_bus_add_fallback_vtable(bus, NULL, prefix, kind->interface, kind->vtable, bus_find,
+                                       all);
+        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, prefix, bus_enumerate, all);
+}
+
+/* ---- whose they are ---- */
+
+bool object_is_foreign(const ObjectRegistry *registry, const char *path, uid_t uid) {
+        const Objects *all;
+        const Object *o;
+
+        LIST_FOREACH (all, &registry->kinds, kinds) {
+                o = all->kind->secret ? objects_find_path(all, path) : NULL;
+                if (o)
+                        return o->uid != uid;
+        }
+        return false;
+}
+
+typedef struct Foreign {
+        uid_t uid;
+        bool any;
+} Foreign;
+
+static void foreign_look(void *userdata, Object *o) {
+        Foreign *foreign = userdata;
+
+        foreign->any |= o->uid != foreign->uid;
+}
+
+bool objects_have_foreign(const ObjectRegistry *registry, uid_t uid) {
+        Foreign foreign = { .uid = uid };
+        const Objects *all;
+
+        LIST_FOREACH (all, &registry->kinds, kinds)
+                if (all->kind->secret)
+                        objects_walk(all, foreign_look, &foreign);
+        return foreign.any;
 }

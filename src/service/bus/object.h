@@ -2,18 +2,74 @@
 #pragma once
 
 /*
- * What all numbered objects on the bus share: /org/perfalloc1/KIND/N.
+ * The numbered objects on the bus: /org/perfalloc1/KIND/N.
+ *
+ * An Object is a member of the struct that the bus sees. Each kind has one Objects, where its
+ * objects are found by number, by path and by whoever enumerates them.
  */
 
-#include "service/daemon/service.h"
+#include <perfalloc/dbus.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+
+#include "core/util.h"
+
+typedef struct Object Object;
+typedef struct ObjectKind ObjectKind;
+typedef struct ObjectRegistry ObjectRegistry;
+typedef struct Objects Objects;
+
+struct ObjectKind {
+        const char *name;
+        const char *interface;
+        const sd_bus_vtable *vtable; /* its userdata is what the Object is a member of */
+        size_t offset;               /* of the Object in there */
+        bool secret;                 /* it has properties that are for its owner alone */
+};
+
+struct Object {
+        uint64_t id; /* 0: it has none yet */
+        char *path;  /* NULL: it is in no Objects */
+        uid_t uid;   /* of its owner */
+};
+
+struct Objects {
+        const ObjectKind *kind;
+        void *tree; /* of Object by id: tsearch(3) */
+        size_t n;
+        LIST_ENTRY(Objects) kinds;
+};
+
+struct ObjectRegistry {
+        LIST_HEAD(, Objects) kinds;
+};
+
+/* Puts the objects, of which there are none yet, on the bus and into the registry. */
+int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRegistry *registry);
+
+/* Gives the object its number and path; all is registered. -EEXIST: the number is another one's. -ENOMEM. */
+int object_enter(Object *o, Objects *all, uint64_t id);
+
+/* It cannot be found any more, and its path is freed. Fine for one that was never entered. */
+void object_leave(Object *o, Objects *all);
+
+Object *objects_find(const Objects *all, uint64_t id); /* NULL: there is none */
+
+Object *objects_find_path(const Objects *all, const char *path);
+
+/* Calls f for each object, in the order of numbers; f must not change the set. */
+void objects_walk(const Objects *all, void (*f)(void *userdata, Object *o), void *userdata);
+
+/* The paths of all, as a node enumerator of sd-bus returns them: NULL-terminated, the caller's. */
+int objects_enumerate(const Objects *all, char ***ret_nodes);
 
 /* The number of an object path of that kind; false when the path is none, or spells a number
- * otherwise than we do ("01"). */
+ * in another way than the service does ("01"). */
 bool object_path_number(const char *path, const char *kind, uint64_t *ret);
 
-/* The paths of all objects in a tsearch(3) tree, as a node enumerator returns them. */
-int object_enumerate(void *tree, int (*path)(const void *object, char **ret), char ***ret_nodes);
+/* Whether the object at path has secrets of another user than uid. */
+bool object_is_foreign(const ObjectRegistry *registry, const char *path, uid_t uid);
 
-int object_register(Service *s, const char *kind, const char *interface,
-                    const sd_bus_vtable *vtable, sd_bus_object_find_t find,
-                    sd_bus_node_enumerator_t enumerate);
+/* Whether any object has. */
+bool objects_have_foreign(const ObjectRegistry *registry, uid_t uid);

@@ -10,24 +10,17 @@
 #define DBUS_NAME "org.freedesktop.DBus"
 #define DBUS_PATH "/org/freedesktop/DBus"
 
-struct PeerKept {
-        STAILQ_ENTRY(PeerKept) entry;
-        sd_bus_message *m;
-};
-
 TAILQ_HEAD(PeerList, Peer);
 
 struct Peers {
         sd_bus *bus;
-        PeerGone gone;
+        PeersHooks hooks;
         void *userdata;
-        void *by_name; /* tree of Peer, those on the bus */
-        size_t n_kept;
+        void *by_name;        /* tree of Peer, those on the bus */
         struct PeerList idle; /* longest idle first */
         size_t n_idle;
         NameWatches watches;
         Peer *current; /* the sender of the message that is being handled, referenced */
-        sd_bus_slot *filter;
 };
 
 static int peer_compare(const void *a, const void *b) {
@@ -49,27 +42,10 @@ static Peer *peer_free(Peer *peer) {
         return NULL;
 }
 
-static sd_bus_message *peer_take_kept(Peer *peer) {
-        PeerKept *kept = STAILQ_FIRST(&peer->kept);
-        sd_bus_message *m;
-
-        if (!kept)
-                return NULL;
-        STAILQ_REMOVE_HEAD(&peer->kept, entry);
-        peer->n_kept--;
-        peer->peers->n_kept--;
-        m = kept->m;
-        free(kept);
-        return m;
-}
-
 /* Takes it out of everything here; what others hold references to stays as it is. */
 static void peer_forget(Peer *peer) {
         Peers *p = peer->peers;
-        sd_bus_message *m;
 
-        while ((m = peer_take_kept(peer)))
-                sd_bus_message_unref(m);
         if (peer->idle) {
                 TAILQ_REMOVE(&p->idle, peer, idle_entry);
                 p->n_idle--;
@@ -79,8 +55,6 @@ static void peer_forget(Peer *peer) {
         namewatch_stop(&peer->watch);
         (void) tdelete(peer, &p->by_name, peer_compare);
         peer->peers = NULL;
-        peer->n_ref -= peer->n_due; /* what is in the queue will not find it any more */
-        peer->n_due = 0;
         if (peer->n_ref == 0)
                 peer_free(peer);
 }
@@ -89,13 +63,9 @@ static void peer_leave(Peer *peer) {
         Peers *p = peer->peers;
 
         peer->gone = true;
-        if (!peer->known) { /* nobody has seen it */
-                peer_forget(peer);
-                return;
-        }
         peer->n_ref++;
         peer_forget(peer);
-        p->gone(p->userdata, peer);
+        p->hooks.gone(p->userdata, peer);
         peer_unref(peer);
 }
 
@@ -104,16 +74,6 @@ static void on_left(void *userdata, const char *name) {
 
         if (peer)
                 peer_leave(peer);
-}
-
-static void peer_refuse(Peer *peer, const char *name, const char *text) {
-        sd_bus_message *m;
-
-        while ((m = peer_take_kept(peer))) {
-                (void) sd_bus_reply_method_errorf(m, name, "%s", text);
-                sd_bus_message_unref(m);
-        }
-        peer_leave(peer);
 }
 
 static void peer_rest(Peer *peer) {
@@ -127,27 +87,9 @@ static void peer_rest(Peer *peer) {
                 peer_forget(TAILQ_FIRST(&p->idle));
 }
 
-/* Each message in the queue holds the peer, or a crowd would push each other out before their turn.
- */
-static void peer_release_kept(Peer *peer) {
-        sd_bus_message *m;
-        int r;
-
-        while ((m = peer_take_kept(peer))) {
-                r = sd_bus_enqueue_for_read(peer->peers->bus, m);
-                if (r < 0)
-                        (void) sd_bus_reply_method_errno(m, r, NULL);
-                else {
-                        peer->n_due++;
-                        peer_ref(peer);
-                }
-                sd_bus_message_unref(m);
-        }
-        peer_rest(peer);
-}
-
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = userdata;
+        Peers *p = peer->peers;
         _cleanup_(credentials_done) Credentials credentials = {};
         int r;
 
@@ -161,10 +103,8 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r >= 0 && peer->known && peer->uid != credentials.uid)
                 r = -ENODATA; /* recalled from another bus' time */
         if (r < 0) {
-                peer_refuse(peer,
-                            r == -ENOMEM ? SD_BUS_ERROR_NO_MEMORY : SD_BUS_ERROR_ACCESS_DENIED,
-                            r == -ENOMEM ? "the service is out of memory"
-                                         : "the bus does not tell who is calling");
+                p->hooks.known(p->userdata, peer, r == -ENOMEM ? r : -ENODATA);
+                peer_leave(peer);
                 return 1;
         }
         peer->uid = credentials.uid;
@@ -173,7 +113,9 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
         peer->known = true;
-        peer_release_kept(peer);
+        peer_ref(peer);
+        p->hooks.known(p->userdata, peer, 0);
+        peer_unref(peer);
         return 1;
 }
 
@@ -190,7 +132,7 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
         peer = calloc(1, sizeof(*peer));
         if (!peer)
                 return -ENOMEM;
-        STAILQ_INIT(&peer->kept);
+        TAILQ_INIT(&peer->requests);
         peer->peers = p;
         peer->name = strdup(name);
         if (!peer->name || !tsearch(peer, &p->by_name, peer_compare)) {
@@ -208,72 +150,25 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
         return 0;
 }
 
-static int peer_keep(Peer *peer, sd_bus_message *m, sd_bus_error *error) {
-        PeerKept *kept;
-
-        if (peer->n_kept >= PEER_KEPT_MAX || peer->peers->n_kept >= PEERS_KEPT_MAX)
-                return sd_bus_error_setf(
-                        error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                        "more calls at once than can wait until the bus has said who "
-                        "is calling (%d of one connection, %d of all): send fewer",
-                        PEER_KEPT_MAX, PEERS_KEPT_MAX);
-        kept = malloc(sizeof(*kept));
-        if (!kept)
-                return -ENOMEM;
-        kept->m = sd_bus_message_ref(m);
-        STAILQ_INSERT_TAIL(&peer->kept, kept, entry);
-        peer->n_kept++;
-        peer->peers->n_kept++;
-        return 1;
+int peers_get(Peers *p, const char *name, Peer **ret) {
+        *ret = peers_find(p, name);
+        return *ret ? 0 : peer_new(p, name, ret);
 }
 
-/* Its message is next: a handler finds it here, whatever else it lets go of meanwhile. */
-static void peers_set_current(Peers *p, Peer *peer) {
+void peers_set_current(Peers *p, Peer *peer) {
         Peer *old = p->current;
 
         p->current = peer_ref(peer);
-        if (peer->n_due > 0) {
-                peer->n_due--;
-                peer_unref(peer);
-        }
         if (old)
                 peer_unref(old);
 }
 
-static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Peers *p = userdata;
-        const char *name;
-        uint8_t type;
-        Peer *peer;
-        int r;
+int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret) {
+        Peers *p = calloc(1, sizeof(*p));
 
-        if (sd_bus_message_get_type(m, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL)
-                return 0;
-        name = sd_bus_message_get_sender(m);
-        if (!name)
-                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED,
-                                        "a call without a sender: not from a bus");
-
-        peer = peers_find(p, name);
-        if (!peer) {
-                r = peer_new(p, name, &peer);
-                if (r < 0)
-                        return r;
-        }
-        if (!peer->known)
-                return peer_keep(peer, m, error);
-        peers_set_current(p, peer);
-        return 0;
-}
-
-int peers_new(sd_bus *bus, PeerGone gone, void *userdata, Peers **ret) {
-        Peers *p;
-        int r;
-
-        p = calloc(1, sizeof(*p));
         if (!p)
                 return -ENOMEM;
-        p->gone = gone;
+        p->hooks = *hooks;
         p->userdata = userdata;
         TAILQ_INIT(&p->idle);
         p->bus = sd_bus_ref(bus);
@@ -282,11 +177,6 @@ int peers_new(sd_bus *bus, PeerGone gone, void *userdata, Peers **ret) {
                 .left = on_left,
                 .userdata = p,
         };
-        r = sd_bus_add_filter(bus, &p->filter, on_message, p);
-        if (r < 0) {
-                peers_free(p);
-                return r;
-        }
         *ret = p;
         return 0;
 }
@@ -295,7 +185,6 @@ Peers *peers_free(Peers *p) {
         if (!p)
                 return NULL;
 
-        p->filter = sd_bus_slot_unref(p->filter);
         if (p->current)
                 peer_unref(p->current);
         while (p->by_name) /* the root of the tree, whichever that is; it goes with peer_forget() */
@@ -313,14 +202,10 @@ Peer *peers_sender(Peers *p, sd_bus_message *m) {
 
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
         Peer *peer;
-        int r;
+        int r = peers_get(p, name, &peer);
 
-        peer = peers_find(p, name);
-        if (!peer) {
-                r = peer_new(p, name, &peer);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         if (!peer->known) {
                 peer->uid = uid;
                 peer->pid = pid;

@@ -2,37 +2,109 @@
 #pragma once
 
 /*
- * A method call under way: one that is answered later than in its handler, because the helper,
- * polkit or the loop comes in between. It is charged to its user, is found again by its message
- * when that goes to the handler a second time, and ends without an answer when its sender leaves.
+ * A method call that is not answered when its handler returns for the first time: its sender is
+ * still to be identified, it stands in a queue, polkit is asked, or a sibling process or the loop
+ * works for it.
  *
- * It is a member of what knows the rest of it.
+ * A message has one Request, and one way back into its handler: request_resume(). The handler then
+ * runs again from its start, finds what it began the first time (request_work()) and what polkit
+ * has answered (auth.h). A Request ends when its handler returns and nothing is left to wait for,
+ * and without an answer when its sender leaves.
+ *
+ * Calls that are answered at once have none.
  */
 
-#include "service/daemon/service.h"
+#include "service/bus/peer.h"
+#include "service/util/context.h"
 
-struct Call {
-        Service *service;
+typedef struct AuthRequest AuthRequest;
+typedef struct Request Request;
+typedef struct SchedulerUser SchedulerUser;
+
+typedef enum RequestState {
+        REQUEST_IDENTIFYING, /* the bus is asked who the sender is */
+        REQUEST_QUEUED,      /* in its user's queue (scheduler.h) */
+        REQUEST_AUTHORIZING, /* polkit is asked */
+        REQUEST_WORKING,     /* its work goes on without its handler */
+        REQUEST_RESUMED,     /* on its way back to its handler, in the queue of the bus */
+        REQUEST_STUCK,       /* likewise, but the queue had no room: tried again */
+        REQUEST_RUNNING,     /* its handler runs, or has just returned */
+        _REQUEST_STATE_MAX,
+} RequestState;
+
+TAILQ_HEAD(RequestList, Request);
+
+struct Request {
+        Context *context;
         sd_bus_message *m;
         Peer *peer;
+        RequestState state;
+        uint64_t since_usec; /* CLOCK_MONOTONIC: when the call came */
+        bool scheduled;      /* it has had its turn */
 
-        /* call.c's own */
+        /* the scheduler's, while it is queued */
+        SchedulerUser *user;
+        QuotaCharge queued, queued_bytes;
+        TAILQ_ENTRY(Request) queue;
+        void (*unqueue)(Request *r);
+
+        /* auth's, freed with the request or when its handler has returned */
+        AuthRequest *auth;
+        void (*auth_free)(AuthRequest *auth);
+
+        /* request.c's own */
         QuotaCharge charge;
-        void (*end)(Call *);
-        LIST_ENTRY(Call) of_service, of_peer;
+        void *work;
+        void (*end)(void *work);
+        TAILQ_ENTRY(Request) list, of_peer;
 };
 
-/* end frees what the call is a member of, and calls call_done(). Where this fails (REFUSAL_*: too
- * many for the user) call_done() is due as well. */
-int call_begin(Call *c, Service *s, Peer *peer, sd_bus_message *m, void (*end)(Call *),
-               Refusal *why);
-void call_done(Call *c);
+int requests_new(Context *context, Requests **ret);
 
-/* The call that this message began, or NULL. */
-Call *call_find(const Peer *peer, const sd_bus_message *m);
+/* Ends all work, without answers. */
+void requests_end(Requests *all);
+Requests *requests_free(Requests *all);
 
-/* Answers it with what it failed with and ends it, outside of its handler. */
-void call_fail(Call *c, int r, const Refusal *why);
+/* In a state, or at all. */
+size_t requests_n(const Requests *all, RequestState state);
+bool requests_any(const Requests *all);
 
-void calls_forget_peer(Peer *peer); /* it has left */
-void calls_done(Service *s);
+/* The request of a message, or NULL. */
+Request *request_find(const Requests *all, const sd_bus_message *m);
+
+/* -ENOMEM. */
+int request_new(Context *context, Peer *peer, sd_bus_message *m, RequestState state, Request **ret);
+void request_set_state(Request *r, RequestState state);
+Request *request_free(Request *r);
+
+/* The handler of the last message has returned: requests with nothing to wait for are freed. */
+void requests_settle(Requests *all);
+
+/* The message goes back to its handler. */
+void request_resume(Request *r);
+
+/* ---- for handlers ---- */
+
+/* The call goes on as work, which is charged to its user. end frees the work, and calls
+ * request_done(); it is called when the sender leaves. REFUSAL_*: the user has too many under way;
+ * *ret stays NULL then. */
+int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
+                  void (*end)(void *work), Request **ret, Refusal *why);
+
+/* The work that this message began, if it is of the kind that end frees; else NULL. */
+void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
+
+/* How long ago the call came, in microseconds; 0 for one whose handler runs for the first time. */
+uint64_t request_age_usec(const Context *context, const sd_bus_message *m);
+
+/* The work is over. NULL is fine. Returns NULL. */
+Request *request_done(Request *r);
+
+/* Answers the call with an error and ends its work, outside of its handler. */
+void request_fail(Request *r, int error, const Refusal *why);
+
+/* Calls f for the work of all requests of that kind. f must not end one. */
+void requests_walk(const Requests *all, void (*end)(void *work),
+                   void (*f)(void *userdata, void *work), void *userdata);
+
+void requests_forget_peer(Peer *peer); /* it has left */

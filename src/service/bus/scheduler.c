@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scheduler.h"
 
-#include <inttypes.h>
-#include <search.h>
-#include <string.h>
+#include "core/clock.h"
 
 #include "service/bus/message-size.h"
-#include "service/daemon/service.h"
 #include "service/util/log.h"
 #include "service/util/reply.h"
 
-typedef struct Turn Turn;
-typedef struct SchedulerUser SchedulerUser;
-
-/* A call in line. */
-struct Turn {
-        sd_bus_message *m;
-        Peer *peer;
-        QuotaCharge call, bytes;
-        TAILQ_ENTRY(Turn) entry;
-};
-
-TAILQ_HEAD(TurnLine, Turn);
-
 struct SchedulerUser {
+        Scheduler *scheduler;
         uid_t uid;
-        struct TurnLine line;
+        struct RequestList queue;
         uint64_t used_usec;        /* at as_of_usec */
         uint64_t as_of_usec;       /* CLOCK_MONOTONIC, as all times here */
         uint64_t rests_until_usec; /* not served before */
@@ -35,19 +20,20 @@ struct SchedulerUser {
 TAILQ_HEAD(SchedulerUserList, SchedulerUser);
 
 struct Scheduler {
-        Service *service;
-        struct SchedulerUserList waiting; /* who has a line, in the order of their turns */
+        Context *context;
+        void (*gone)(void *userdata, Peer *peer);
+        void *userdata;
+        struct SchedulerUserList waiting; /* who has a queue, in the order of their turns */
         struct SchedulerUserList others;  /* whose use is remembered, the latest one first */
         size_t n_others;
-        size_t n_waiting;
-        unsigned n_read;        /* since somebody was served */
-        void *due;              /* tree of messages that have had their turn and come again */
+        unsigned n_read;        /* since a queue was served */
         SchedulerUser *current; /* whose call is being handled */
         uint64_t since_usec;
         sd_event_source *serve; /* when there is nothing else to do */
         sd_event_source *clock; /* when somebody has rested */
         uint64_t unsent_usec;   /* since when the bus has not taken all that we send; 0: it has */
         bool said;              /* that it does not */
+        sd_bus_slot *filter;
 };
 
 #define OTHERS_MAX 256u
@@ -63,40 +49,41 @@ static SchedulerUser *list_find(const struct SchedulerUserList *list, uid_t uid)
         return u;
 }
 
-static void user_free(Scheduler *t, SchedulerUser *u) {
-        if (t->current == u)
-                t->current = NULL;
+static void user_free(Scheduler *s, SchedulerUser *u) {
+        if (s->current == u)
+                s->current = NULL;
         free(u);
 }
 
-static void others_trim(Scheduler *t) {
-        while (t->n_others > OTHERS_MAX) {
-                SchedulerUser *u = TAILQ_LAST(&t->others, SchedulerUserList);
+static void others_trim(Scheduler *s) {
+        while (s->n_others > OTHERS_MAX) {
+                SchedulerUser *u = TAILQ_LAST(&s->others, SchedulerUserList);
 
-                TAILQ_REMOVE(&t->others, u, users);
-                t->n_others--;
-                user_free(t, u);
+                TAILQ_REMOVE(&s->others, u, users);
+                s->n_others--;
+                user_free(s, u);
         }
 }
 
-static void others_add(Scheduler *t, SchedulerUser *u) {
-        TAILQ_INSERT_HEAD(&t->others, u, users);
-        t->n_others++;
-        others_trim(t);
+static void others_add(Scheduler *s, SchedulerUser *u) {
+        TAILQ_INSERT_HEAD(&s->others, u, users);
+        s->n_others++;
+        others_trim(s);
 }
 
 /* NULL: no memory. */
-static SchedulerUser *user_get(Scheduler *t, uid_t uid) {
-        SchedulerUser *u = list_find(&t->others, uid) ?: list_find(&t->waiting, uid);
+static SchedulerUser *user_get(Scheduler *s, uid_t uid) {
+        SchedulerUser *u = list_find(&s->others, uid) ?: list_find(&s->waiting, uid);
 
         if (u)
                 return u;
         u = calloc(1, sizeof(*u));
         if (!u)
                 return NULL;
+        u->scheduler = s;
         u->uid = uid;
-        TAILQ_INIT(&u->line);
-        others_add(t, u);
+        TAILQ_INIT(&u->queue);
+        others_add(s, u);
         return u;
 }
 
@@ -111,114 +98,82 @@ static uint64_t user_used(SchedulerUser *u, uint64_t now) {
 
 /* ---- what calls cost ---- */
 
-static void turn_begin(Scheduler *t, SchedulerUser *u) {
-        t->current = u;
-        t->since_usec = now_usec(CLOCK_MONOTONIC);
+static void user_begin(Scheduler *s, SchedulerUser *u) {
+        s->current = u;
+        s->since_usec = now_usec(CLOCK_MONOTONIC);
+        s->context->called_usec = s->since_usec;
 }
 
 /* The call has been handled. */
-static void turn_end(Scheduler *t) {
-        SchedulerUser *u = t->current;
+static void scheduler_charge(Scheduler *s) {
+        SchedulerUser *u = s->current;
         uint64_t now, cost, used;
 
         if (!u)
                 return;
-        t->current = NULL;
+        s->current = NULL;
         now = now_usec(CLOCK_MONOTONIC);
-        cost = now - t->since_usec;
+        cost = now - s->since_usec;
         used = user_used(u, now);
         u->used_usec = used + cost;
         if (cost >= SCHEDULER_COSTLY_USEC && u->used_usec >= SCHEDULER_REST_USEC)
                 u->rests_until_usec = now + SCHEDULER_REST * cost;
 }
 
-/* ---- messages that come again ---- */
+/* ---- queues ---- */
 
-static int compare_messages(const void *a, const void *b) {
-        return ((uintptr_t) a > (uintptr_t) b) - ((uintptr_t) a < (uintptr_t) b);
-}
+static void request_unqueue(Request *r) {
+        SchedulerUser *u = r->user;
 
-/* Whether it has come before, and waits for its turn in the queue of the bus. */
-static bool turn_comes_again(const Scheduler *t, const sd_bus_message *m) {
-        return t->due && tfind(m, &t->due, compare_messages);
-}
-
-static bool turn_is_due(Scheduler *t, sd_bus_message *m) {
-        return t->due && tdelete(m, &t->due, compare_messages);
-}
-
-int scheduler_again(Scheduler *t, sd_bus_message *m) {
-        int r;
-
-        if (!tsearch(m, &t->due, compare_messages))
-                return -ENOMEM;
-        r = sd_bus_enqueue_for_read(t->service->bus, m);
-        if (r < 0)
-                (void) tdelete(m, &t->due, compare_messages);
-        return MIN(r, 0);
-}
-
-/* ---- lines ---- */
-
-static void turn_free(Scheduler *t, SchedulerUser *u, Turn *turn) {
-        TAILQ_REMOVE(&u->line, turn, entry);
-        t->n_waiting--;
-        quota_release(&turn->call);
-        quota_release(&turn->bytes);
-        sd_bus_message_unref(turn->m);
-        peer_unref(turn->peer);
-        free(turn);
-        if (TAILQ_EMPTY(&u->line)) {
-                TAILQ_REMOVE(&t->waiting, u, users);
-                others_add(t, u);
+        TAILQ_REMOVE(&u->queue, r, queue);
+        r->user = NULL;
+        r->unqueue = NULL;
+        quota_release(&r->queued);
+        quota_release(&r->queued_bytes);
+        if (TAILQ_EMPTY(&u->queue)) {
+                TAILQ_REMOVE(&u->scheduler->waiting, u, users);
+                others_add(u->scheduler, u);
         }
 }
 
-static int turn_charge(Scheduler *t, Turn *turn, Refusal *why) {
-        uint64_t weight;
-        int r = message_size(turn->m, MESSAGE_SIZE_MAX, &weight);
+static int request_charge(Request *r, Refusal *why) {
+        Quota *quota = &r->context->quota;
+        uint64_t size;
+        int error = message_size(r->m, MESSAGE_SIZE_MAX, &size);
 
-        if (r >= 0)
-                r = quota_charge(&t->service->quota, turn->peer->uid, QUOTA_QUEUED, 1, &turn->call,
-                                 why);
-        if (r == 0)
-                r = quota_charge(&t->service->quota, turn->peer->uid, QUOTA_QUEUED_BYTES, weight,
-                                 &turn->bytes, why);
-        return r;
+        if (error >= 0)
+                error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED, 1, &r->queued, why);
+        if (error == 0)
+                error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED_BYTES, size,
+                                     &r->queued_bytes, why);
+        return error;
 }
 
-static int turn_new(Scheduler *t, SchedulerUser *u, Peer *peer, sd_bus_message *m, Refusal *why) {
-        Turn *turn = calloc(1, sizeof(*turn));
-        int r;
+static int request_queue(Scheduler *s, Request *r, SchedulerUser *u, Refusal *why) {
+        int error = request_charge(r, why);
 
-        if (!turn)
-                return -ENOMEM;
-        turn->m = m;
-        turn->peer = peer;
-        r = turn_charge(t, turn, why);
-        if (r != 0) {
-                quota_release(&turn->call);
-                free(turn);
-                return r;
+        if (error != 0) {
+                quota_release(&r->queued);
+                return error;
         }
-        (void) sd_bus_message_ref(m);
-        (void) peer_ref(peer);
-        if (TAILQ_EMPTY(&u->line)) {
-                TAILQ_REMOVE(&t->others, u, users);
-                t->n_others--;
-                TAILQ_INSERT_TAIL(&t->waiting, u, users);
+        request_set_state(r, REQUEST_QUEUED);
+        if (TAILQ_EMPTY(&u->queue)) {
+                TAILQ_REMOVE(&s->others, u, users);
+                s->n_others--;
+                TAILQ_INSERT_TAIL(&s->waiting, u, users);
         }
-        TAILQ_INSERT_TAIL(&u->line, turn, entry);
-        t->n_waiting++;
+        TAILQ_INSERT_TAIL(&u->queue, r, queue);
+        r->user = u;
+        r->unqueue = request_unqueue;
         return 0;
 }
 
 /* The next who may be served; otherwise when somebody may. */
-static SchedulerUser *scheduler_next(Scheduler *t, uint64_t now, uint64_t *ret_usec) {
+static SchedulerUser *scheduler_next(Scheduler *s, uint64_t now, uint64_t *ret_usec) {
         SchedulerUser *u;
 
         *ret_usec = UINT64_MAX;
-        TAILQ_FOREACH (u, &t->waiting, users) {
+        TAILQ_FOREACH (u, &s->waiting, users) {
                 if (u->rests_until_usec <= now)
                         break;
                 *ret_usec = MIN(*ret_usec, u->rests_until_usec);
@@ -226,68 +181,66 @@ static SchedulerUser *scheduler_next(Scheduler *t, uint64_t now, uint64_t *ret_u
         return u;
 }
 
-/* The first in line gets its turn, and its user is the last then. */
-static void user_serve(Scheduler *t, SchedulerUser *u) {
-        Turn *turn = TAILQ_FIRST(&u->line);
-        int r = scheduler_again(t, turn->m);
+/* The first in the queue gets its turn, and its user is the last then. */
+static void user_serve(Scheduler *s, SchedulerUser *u) {
+        Request *r = TAILQ_FIRST(&u->queue);
 
-        if (r < 0)
-                reply_failure_later(turn->m, r, NULL);
-        TAILQ_REMOVE(&t->waiting, u, users);
-        TAILQ_INSERT_TAIL(&t->waiting, u, users);
-        turn_free(t, u, turn);
-        t->n_read = 0;
+        TAILQ_REMOVE(&s->waiting, u, users);
+        TAILQ_INSERT_TAIL(&s->waiting, u, users);
+        r->scheduled = true;
+        request_resume(r);
+        s->n_read = 0;
 }
 
-static uint64_t scheduler_n_unsent(const Scheduler *t) {
+static uint64_t scheduler_n_unsent(const Scheduler *s) {
         uint64_t n = 0;
 
-        (void) sd_bus_get_n_queued_write(t->service->bus, &n);
+        (void) sd_bus_get_n_queued_write(s->context->bus, &n);
         return n;
 }
 
 /* Since when there has always been something that the bus has not taken. */
-static void scheduler_watch_unsent(Scheduler *t) {
-        if (scheduler_n_unsent(t) > 0) {
-                t->unsent_usec = t->unsent_usec ?: now_usec(CLOCK_MONOTONIC);
+static void scheduler_watch_unsent(Scheduler *s) {
+        if (scheduler_n_unsent(s) > 0) {
+                s->unsent_usec = s->unsent_usec ?: now_usec(CLOCK_MONOTONIC);
                 return;
         }
-        if (t->said)
+        if (s->said)
                 log_plain(LOG_NOTICE, "The bus takes what the service sends again.");
-        t->unsent_usec = 0;
-        t->said = false;
+        s->unsent_usec = 0;
+        s->said = false;
 }
 
 /* Whether the bus does not take what we send. That it lasts is said once, until it is over. */
-static bool scheduler_are_stuck(Scheduler *t) {
+static bool scheduler_is_stuck(Scheduler *s) {
         bool lasts;
 
-        scheduler_watch_unsent(t);
-        lasts = t->unsent_usec > 0 &&
-                now_usec(CLOCK_MONOTONIC) - t->unsent_usec >= SCHEDULER_UNSENT_USEC;
-        if (lasts && !t->said) {
-                t->said = true;
+        scheduler_watch_unsent(s);
+        lasts = s->unsent_usec > 0 &&
+                now_usec(CLOCK_MONOTONIC) - s->unsent_usec >= SCHEDULER_UNSENT_USEC;
+        if (lasts && !s->said) {
+                s->said = true;
                 log_event(LOG_WARNING, LOG_ID_DEGRADED,
                           "The bus does not take what the service sends: some client does not read "
                           "its answers (see perfallocd(8)). Calls wait until it does.",
                           NULL);
         }
-        return lasts || scheduler_n_unsent(t) >= SCHEDULER_UNSENT_MAX;
+        return lasts || scheduler_n_unsent(s) >= SCHEDULER_UNSENT_MAX;
 }
 
-/* Somebody gets his turn, now or when he may. */
-static void scheduler_serve(Scheduler *t) {
+/* A user gets their turn, now or when they may. */
+static void scheduler_serve(Scheduler *s) {
         uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
-        bool stuck = scheduler_are_stuck(t);
-        SchedulerUser *u = stuck ? NULL : scheduler_next(t, now, &next);
+        bool stuck = scheduler_is_stuck(s);
+        SchedulerUser *u = stuck ? NULL : scheduler_next(s, now, &next);
 
         if (u)
-                user_serve(t, u);
+                user_serve(s, u);
         else if (stuck)
                 next = now + USEC_PER_SEC / 10;
-        (void) sd_event_source_set_time(t->clock, u ? UINT64_MAX : next);
-        (void) sd_event_source_set_enabled(t->serve,
-                                           u && t->n_waiting > 0 ? SD_EVENT_ON : SD_EVENT_OFF);
+        (void) sd_event_source_set_time(s->clock, u ? UINT64_MAX : next);
+        (void) sd_event_source_set_enabled(s->serve, u && !TAILQ_EMPTY(&s->waiting) ? SD_EVENT_ON
+                                                                                    : SD_EVENT_OFF);
 }
 
 static int scheduler_have_time(sd_event_source *source, void *userdata) {
@@ -296,17 +249,23 @@ static int scheduler_have_time(sd_event_source *source, void *userdata) {
 }
 
 static int scheduler_rested(sd_event_source *source, uint64_t usec, void *userdata) {
-        Scheduler *t = userdata;
+        Scheduler *s = userdata;
 
         (void) sd_event_source_set_time(source, UINT64_MAX);
-        if (t->n_waiting > 0)
-                scheduler_serve(t);
+        if (!TAILQ_EMPTY(&s->waiting))
+                scheduler_serve(s);
         return 0;
 }
 
-/* Before each turn of the loop: what was handled in the last one has been handled by now. */
+/* The handler of the last message has returned. */
+static void scheduler_settle(Scheduler *s) {
+        scheduler_charge(s);
+        requests_settle(s->context->requests);
+}
+
+/* Before each iteration of the loop. */
 static int scheduler_prepare(sd_event_source *source, void *userdata) {
-        turn_end(userdata);
+        scheduler_settle(userdata);
         scheduler_watch_unsent(userdata);
         return 0;
 }
@@ -314,144 +273,216 @@ static int scheduler_prepare(sd_event_source *source, void *userdata) {
 /* ---- calls that arrive ---- */
 
 /* The call is refused, unless nobody would hear it. */
-static int turn_refuse(Scheduler *t, sd_bus_message *m, int r, const Refusal *why,
-                       sd_bus_error *error) {
+static int scheduler_refuse(Scheduler *s, sd_bus_message *m, int r, const Refusal *why,
+                            sd_bus_error *error) {
         if (sd_bus_message_get_expect_reply(m) == 0 ||
-            scheduler_n_unsent(t) >= SCHEDULER_REFUSED_MAX)
+            scheduler_n_unsent(s) >= SCHEDULER_REFUSED_MAX)
                 return 1;
         return reply_failure(r, why, error);
 }
 
-static bool user_may_go_ahead(Scheduler *t, SchedulerUser *u) {
-        if (!TAILQ_EMPTY(&u->line) || scheduler_are_stuck(t))
+static bool user_may_go_ahead(Scheduler *s, SchedulerUser *u) {
+        if (!TAILQ_EMPTY(&u->queue) || scheduler_is_stuck(s))
                 return false;
         return u->uid == 0 || user_used(u, now_usec(CLOCK_MONOTONIC)) < SCHEDULER_FREE_USEC;
 }
 
-static int scheduler_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Scheduler *t = userdata;
-        Refusal why = REFUSAL_NULL;
-        SchedulerUser *u;
-        Peer *peer;
-        bool again;
-        int r;
+/* The next handler is called for this peer. Returns what the filter returns. */
+static int scheduler_deliver(Scheduler *s, SchedulerUser *u, Peer *peer) {
+        peers_set_current(s->context->peers, peer);
+        if (u)
+                user_begin(s, u);
+        return 0;
+}
 
-        turn_end(t);
-        if (!sd_bus_message_is_method_call(m, NULL, NULL))
-                return 0;
-        peer = peers_sender(t->service->peers, m);
-        again = turn_is_due(t, m) || auth_knows(t->service->auth, m);
-        u = user_get(t, peer->uid);
-        if (!u) /* what comes again is waited for by what it has begun */
-                return again ? 0 : -ENOMEM;
-        if (again || user_may_go_ahead(t, u)) {
-                turn_begin(t, u);
-                return 0;
-        }
-        r = turn_new(t, u, peer, m, &why);
-        if (r != 0)
-                return turn_refuse(t, m, r, &why, error);
-        (void) sd_event_source_set_enabled(t->serve, SD_EVENT_ON);
-        if (++t->n_read >= SCHEDULER_READ_MAX)
-                scheduler_serve(t);
+/* A call of a known sender that has not had its turn: r is NULL for one that has just come. */
+static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Request *r,
+                              sd_bus_error *error) {
+        SchedulerUser *u = user_get(s, peer->uid);
+        Refusal why = REFUSAL_NULL;
+        int e = u ? 0 : -ENOMEM;
+
+        if (u && user_may_go_ahead(s, u))
+                return scheduler_deliver(s, u, peer);
+        if (e == 0 && !r)
+                e = request_new(s->context, peer, m, REQUEST_RUNNING, &r);
+        if (e == 0)
+                e = request_queue(s, r, u, &why);
+        if (e != 0)
+                return scheduler_refuse(s, m, e, &why, error);
+        (void) sd_event_source_set_enabled(s->serve, SD_EVENT_ON);
+        if (++s->n_read >= SCHEDULER_READ_MAX)
+                scheduler_serve(s);
         return 1;
 }
 
-/* Before anything remembers it. */
-static int scheduler_guard_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Scheduler *t = userdata;
-        Refusal why = REFUSAL_NULL;
-        uint64_t weight;
-        int r;
+/* A message that comes back. */
+static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
+        request_set_state(r, REQUEST_RUNNING);
+        if (!r->scheduled) {
+                r->scheduled = true;
+                return scheduler_schedule(s, r->peer, r->m, r, error);
+        }
+        return scheduler_deliver(s, user_get(s, r->peer->uid), r->peer);
+}
 
-        if (!sd_bus_message_is_method_call(m, NULL, NULL) || turn_comes_again(t, m))
-                return 0;
-        r = message_size(m, MESSAGE_SIZE_MAX, &weight);
-        if (r < 0 || weight <= MESSAGE_SIZE_MAX)
+/* Before anything remembers it. */
+static int scheduler_check_size(sd_bus_message *m, Refusal *why) {
+        uint64_t size;
+        int r = message_size(m, MESSAGE_SIZE_MAX, &size);
+
+        if (r < 0 || size <= MESSAGE_SIZE_MAX)
                 return r;
-        r = refuse(&why, REFUSAL_LIMITS_EXCEEDED,
-                   "the call is larger than %u bytes, as much as one may be", MESSAGE_SIZE_MAX);
-        return turn_refuse(t, m, r, &why, error);
+        return refuse(why, REFUSAL_LIMITS_EXCEEDED,
+                      "the call is larger than %u bytes, as much as one may be", MESSAGE_SIZE_MAX);
+}
+
+/* Until the bus has said who the sender is. */
+static int scheduler_identify(Scheduler *s, Peer *peer, sd_bus_message *m, sd_bus_error *error) {
+        const Requests *all = s->context->requests;
+        const Request *other;
+        unsigned n = 0;
+        Request *r;
+        int e;
+
+        TAILQ_FOREACH (other, &peer->requests, of_peer)
+                n++;
+        if (n >= IDENTIFYING_PEER_MAX || requests_n(all, REQUEST_IDENTIFYING) >= IDENTIFYING_MAX)
+                return sd_bus_error_setf(
+                        error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                        "more calls at once than can wait until the bus has said who "
+                        "is calling (%u of one connection, %u of all): send fewer",
+                        IDENTIFYING_PEER_MAX, IDENTIFYING_MAX);
+        e = request_new(s->context, peer, m, REQUEST_IDENTIFYING, &r);
+        if (e < 0)
+                return e;
+        context_touch(s->context);
+        return 1;
+}
+
+static int scheduler_receive(Scheduler *s, sd_bus_message *m, sd_bus_error *error) {
+        const char *name = sd_bus_message_get_sender(m);
+        Refusal why = REFUSAL_NULL;
+        Peer *peer;
+        int r = scheduler_check_size(m, &why);
+
+        if (r != 0)
+                return scheduler_refuse(s, m, r, &why, error);
+        if (!name)
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED,
+                                        "a call without a sender: not from a bus");
+        r = peers_get(s->context->peers, name, &peer);
+        if (r < 0)
+                return r;
+        return peer->known ? scheduler_schedule(s, peer, m, NULL, error)
+                           : scheduler_identify(s, peer, m, error);
+}
+
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Scheduler *s = userdata;
+        Request *r;
+
+        scheduler_settle(s);
+        if (!sd_bus_message_is_method_call(m, NULL, NULL))
+                return 0;
+        r = request_find(s->context->requests, m);
+        return r ? scheduler_resume(s, r, error) : scheduler_receive(s, m, error);
+}
+
+/* ---- peers ---- */
+
+static void peer_known(void *userdata, Peer *peer, int error) {
+        Request *r, *next;
+
+        for (r = TAILQ_FIRST(&peer->requests); r; r = next) {
+                next = TAILQ_NEXT(r, of_peer);
+                if (r->state != REQUEST_IDENTIFYING)
+                        continue;
+                if (error == 0) {
+                        request_resume(r);
+                        continue;
+                }
+                (void) sd_bus_reply_method_errorf(
+                        r->m,
+                        error == -ENOMEM ? SD_BUS_ERROR_NO_MEMORY : SD_BUS_ERROR_ACCESS_DENIED,
+                        "%s",
+                        error == -ENOMEM ? "the service is out of memory"
+                                         : "the bus does not tell who is calling");
+                request_free(r);
+        }
+}
+
+static void peer_gone(void *userdata, Peer *peer) {
+        Scheduler *s = userdata;
+
+        requests_forget_peer(peer);
+        s->gone(s->userdata, peer);
 }
 
 /* ---- start and end ---- */
 
-static int scheduler_add_sources(Scheduler *t) {
-        sd_event *event = t->service->event;
+static int scheduler_add_sources(Scheduler *s) {
+        sd_event *event = s->context->event;
         int r;
 
-        r = sd_event_add_defer(event, &t->serve, scheduler_have_time, t);
+        r = sd_event_add_defer(event, &s->serve, scheduler_have_time, s);
         if (r >= 0)
-                r = sd_event_source_set_enabled(t->serve, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(s->serve, SD_EVENT_OFF);
         if (r >= 0) /* what has come on the bus is read first */
-                r = sd_event_source_set_priority(t->serve, SD_EVENT_PRIORITY_NORMAL + 1);
+                r = sd_event_source_set_priority(s->serve, SD_EVENT_PRIORITY_NORMAL + 1);
         if (r >= 0)
-                r = sd_event_add_time(event, &t->clock, CLOCK_MONOTONIC, UINT64_MAX, 1000,
-                                      scheduler_rested, t);
+                r = sd_event_add_time(event, &s->clock, CLOCK_MONOTONIC, UINT64_MAX, 1000,
+                                      scheduler_rested, s);
         if (r >= 0)
-                r = sd_event_source_set_enabled(t->clock, SD_EVENT_ON);
+                r = sd_event_source_set_enabled(s->clock, SD_EVENT_ON);
         if (r >= 0)
-                r = sd_event_source_set_prepare(t->clock, scheduler_prepare);
+                r = sd_event_source_set_prepare(s->clock, scheduler_prepare);
         return r;
 }
 
-int scheduler_new(Service *s, Scheduler **ret) {
-        Scheduler *t = calloc(1, sizeof(*t));
+int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), void *userdata,
+                  Scheduler **ret) {
+        static const PeersHooks hooks = { peer_known, peer_gone };
+        Scheduler *s = calloc(1, sizeof(*s));
         int r;
 
-        if (!t)
+        if (!s)
                 return -ENOMEM;
-        t->service = s;
-        TAILQ_INIT(&t->waiting);
-        TAILQ_INIT(&t->others);
-        r = scheduler_add_sources(t);
+        s->context = context;
+        s->gone = gone;
+        s->userdata = userdata;
+        TAILQ_INIT(&s->waiting);
+        TAILQ_INIT(&s->others);
+        r = requests_new(context, &context->requests);
         if (r >= 0)
-                r = sd_bus_add_filter(s->bus, NULL, scheduler_filter, t);
+                r = peers_new(context->bus, &hooks, s, &context->peers);
+        if (r >= 0)
+                r = scheduler_add_sources(s);
+        if (r >= 0)
+                r = sd_bus_add_filter(context->bus, &s->filter, on_message, s);
         if (r < 0) {
-                scheduler_free(t);
+                scheduler_free(s);
                 return r;
         }
-        *ret = t;
+        *ret = s;
         return 0;
 }
 
-int scheduler_guard(Scheduler *t) {
-        return sd_bus_add_filter(t->service->bus, NULL, scheduler_guard_filter, t);
-}
-
-void scheduler_forget_peer(Scheduler *t, const Peer *peer) {
-        SchedulerUser *u = list_find(&t->waiting, peer->uid);
-        Turn *turn, *next;
-
-        for (turn = u ? TAILQ_FIRST(&u->line) : NULL; turn; turn = next) {
-                next = TAILQ_NEXT(turn, entry);
-                if (turn->peer == peer)
-                        turn_free(t, u, turn);
-        }
-}
-
-size_t scheduler_n_waiting(const Scheduler *t) {
-        return t ? t->n_waiting : 0;
-}
-
-static void due_forget(void *m) {
-        /* the queue of the bus has them */
-}
-
-Scheduler *scheduler_free(Scheduler *t) {
+Scheduler *scheduler_free(Scheduler *s) {
         SchedulerUser *u;
 
-        if (!t)
+        if (!s)
                 return NULL;
-        while ((u = TAILQ_FIRST(&t->waiting)))
-                turn_free(t, u, TAILQ_FIRST(&u->line));
-        while ((u = TAILQ_FIRST(&t->others))) {
-                TAILQ_REMOVE(&t->others, u, users);
-                user_free(t, u);
+        sd_bus_slot_unref(s->filter);
+        requests_end(s->context->requests);
+        while ((u = TAILQ_FIRST(&s->others))) {
+                TAILQ_REMOVE(&s->others, u, users);
+                free(u);
         }
-        tdestroy(t->due, due_forget);
-        sd_event_source_disable_unref(t->serve);
-        sd_event_source_disable_unref(t->clock);
-        free(t);
+        s->context->peers = peers_free(s->context->peers);
+        s->context->requests = requests_free(s->context->requests);
+        sd_event_source_disable_unref(s->serve);
+        sd_event_source_disable_unref(s->clock);
+        free(s);
         return NULL;
 }

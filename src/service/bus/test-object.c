@@ -2,7 +2,7 @@
 #include "service/bus/object.h"
 
 #include <glib.h>
-#include <search.h>
+#include <limits.h>
 #include <string.h>
 
 #include "service/util/options.h"
@@ -70,73 +70,95 @@ static void test_long_paths_are_no_object(void) {
         g_assert_false(object_path_number(path, "hold", &number));
 }
 
-/* ---- enumerating ---- */
+/* ---- all of a kind ---- */
 
-static int compare(const void *a, const void *b) {
-        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+static const ObjectKind kind = { .name = "x" };
 
-        return x < y ? -1 : x > y;
+static unsigned strdups_left = UINT_MAX; /* until one fails */
+
+/* In place of the library's: fails when a test wants it to. */
+char *strdup(const char *text) {
+        char *copy = strdups_left == 0 ? NULL : malloc(strlen(text) + 1);
+
+        strdups_left -= strdups_left < UINT_MAX;
+        return copy ? strcpy(copy, text) : NULL;
 }
 
-static int fail_at; /* the number of the object whose path cannot be made */
-
-static int path_of(const void *object, char **ret) {
-        const uint64_t *number = object;
-
-        if ((int) *number == fail_at)
-                return -ENOMEM;
-        *ret = g_strdup_printf("/x/%" G_GUINT64_FORMAT, *number);
-        return 0;
+static void objects_up(Objects *all, Object *objects, unsigned n) {
+        *all = (Objects){ .kind = &kind };
+        for (unsigned i = 0; i < n; i++) {
+                objects[i] = (Object){};
+                g_assert_cmpint(object_enter(&objects[i], all, i + 1), ==, 0);
+        }
+        g_assert_cmpuint(all->n, ==, n);
 }
 
-static void nothing(void *object) {
+static void objects_down(Objects *all, Object *objects, unsigned n) {
+        for (unsigned i = 0; i < n; i++)
+                object_leave(&objects[i], all);
+        g_assert_cmpuint(all->n, ==, 0);
+        g_assert_null(all->tree);
 }
 
 static void test_every_object_is_enumerated_once(void) {
-        uint64_t objects[N_OBJECTS];
-        void *tree = NULL;
+        static const unsigned numbers[] = { 1, 2, 17, 70, N_OBJECTS };
+        static Object objects[N_OBJECTS];
+        Objects all;
 
-        fail_at = -1;
-        for (unsigned n = 0; n < N_OBJECTS; n++) {
-                g_auto(GStrv) paths = NULL;
+        for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+                char **paths;
 
-                objects[n] = n;
-                g_assert_nonnull(tsearch(&objects[n], &tree, compare));
-                if (n > 70 && n + 1 != N_OBJECTS)
-                        continue;
-                g_assert_cmpint(object_enumerate(tree, path_of, &paths), ==, 0);
-                g_assert_cmpuint(g_strv_length(paths), ==, n + 1);
-                for (unsigned i = 0; i <= n; i++) {
-                        g_autofree char *path = g_strdup_printf("/x/%u", i);
+                objects_up(&all, objects, numbers[i]);
+                g_assert_cmpint(objects_enumerate(&all, &paths), ==, 0);
+                g_assert_cmpuint(g_strv_length(paths), ==, numbers[i]);
+                for (unsigned n = 1; n <= numbers[i]; n++) {
+                        g_autofree char *path = g_strdup_printf("/org/perfalloc1/x/%u", n);
 
                         g_assert_true(g_strv_contains((const char *const *) paths, path));
                 }
+                strings_free(paths);
+                objects_down(&all, objects, numbers[i]);
         }
-        tdestroy(tree, nothing);
 }
 
 static void test_no_objects_are_no_paths(void) {
+        Objects all = { .kind = &kind };
         char **paths = NULL;
 
-        g_assert_cmpint(object_enumerate(NULL, path_of, &paths), ==, 0);
+        g_assert_cmpint(objects_enumerate(&all, &paths), ==, 0);
         g_assert_true(!paths || !paths[0]);
         strings_free(paths);
 }
 
 static void test_lack_of_memory_leaves_nothing(void) {
-        uint64_t objects[100];
-        void *tree = NULL;
+        Object objects[100];
+        Objects all;
         char **paths = NULL;
 
-        for (unsigned n = 0; n < G_N_ELEMENTS(objects); n++) {
-                objects[n] = n;
-                g_assert_nonnull(tsearch(&objects[n], &tree, compare));
-        }
-        for (fail_at = 0; fail_at < 100; fail_at += 9) {
-                g_assert_cmpint(object_enumerate(tree, path_of, &paths), ==, -ENOMEM);
+        objects_up(&all, objects, G_N_ELEMENTS(objects));
+        for (unsigned i = 0; i < G_N_ELEMENTS(objects); i += 9) {
+                strdups_left = i;
+                g_assert_cmpint(objects_enumerate(&all, &paths), ==, -ENOMEM);
                 g_assert_null(paths);
+                strdups_left = UINT_MAX;
         }
-        tdestroy(tree, nothing);
+        objects_down(&all, objects, G_N_ELEMENTS(objects));
+}
+
+static void test_number_is_one_object_s(void) {
+        Object objects[3], other = {};
+        Objects all;
+
+        objects_up(&all, objects, G_N_ELEMENTS(objects));
+        g_assert_cmpint(object_enter(&other, &all, 2), ==, -EEXIST);
+        g_assert_null(other.path);
+        object_leave(&other, &all); /* changes nothing */
+        for (unsigned i = 0; i < G_N_ELEMENTS(objects); i++) {
+                g_assert_true(objects_find(&all, i + 1) == &objects[i]);
+                g_assert_true(objects_find_path(&all, objects[i].path) == &objects[i]);
+        }
+        g_assert_null(objects_find(&all, 4));
+        objects_down(&all, objects, G_N_ELEMENTS(objects));
 }
 
 int main(int argc, char **argv) {
@@ -151,5 +173,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/object/no-objects-are-no-paths", test_no_objects_are_no_paths);
         g_test_add_func("/object/lack-of-memory-leaves-nothing",
                         test_lack_of_memory_leaves_nothing);
+        g_test_add_func("/object/number-is-one-object-s", test_number_is_one_object_s);
         return g_test_run();
 }

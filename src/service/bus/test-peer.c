@@ -41,10 +41,10 @@ static void test_handlers_run_in_the_order_of_the_calls(void) {
         Desk d;
 
         desk_up(&d, bus.address);
-        /* behind the filter of the peers: sees what passes */
-        d.peers = peers_free(d.peers);
+        /* behind the filter of the scheduler: sees what passes */
+        d.scheduler = scheduler_free(d.scheduler);
         g_assert_cmpint(sd_bus_add_filter(d.bus, &filter, on_order, order), >=, 0);
-        g_assert_cmpint(peers_new(d.bus, desk_gone, &d, &d.peers), >=, 0);
+        g_assert_cmpint(scheduler_new(&d.context, desk_gone, &d, &d.scheduler), >=, 0);
 
         client = client_new(&d, geteuid());
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
@@ -64,7 +64,7 @@ static void test_handlers_run_in_the_order_of_the_calls(void) {
 }
 
 static void test_every_call_is_answered_once(void) {
-        enum { N = PEER_KEPT_MAX + 100 };
+        enum { N = IDENTIFYING_PEER_MAX + 100 };
         static TestCall calls[N];
         sd_bus *clients[2];
         Desk d;
@@ -93,7 +93,7 @@ static void test_flood_of_a_stranger_is_bounded(void) {
         desk_up(&d, bus.address);
         client = client_new(&d, geteuid());
         (void) test_name(client);
-        for (int i = 0; i < 4 * PEER_KEPT_MAX; i++) {
+        for (int i = 0; i < 4 * (int) IDENTIFYING_PEER_MAX; i++) {
                 _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 
                 g_assert_cmpint(
@@ -109,9 +109,9 @@ static void test_flood_of_a_stranger_is_bounded(void) {
         g_assert_cmpint(sd_bus_call_method(client, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                            "org.freedesktop.DBus", "GetId", NULL, NULL, NULL),
                         >=, 0);
-        WAIT_UNTIL(d.event, d.n_runs == PEER_KEPT_MAX);
+        WAIT_UNTIL(d.event, d.n_runs == IDENTIFYING_PEER_MAX);
         desk_assert_ok(&d, client, "ListEvents", ACTION_NONE);
-        g_assert_cmpuint(d.n_runs, ==, PEER_KEPT_MAX + 1);
+        g_assert_cmpuint(d.n_runs, ==, IDENTIFYING_PEER_MAX + 1);
         sd_bus_flush_close_unref(client);
         desk_down(&d);
 }
@@ -120,8 +120,9 @@ static Peer *hold_peer(Desk *d, sd_bus *client) {
         Peer *peer;
 
         desk_assert_ok(d, client, "ListEvents", ACTION_NONE);
-        g_assert_cmpint(peers_recall(d->peers, test_name(client), geteuid(), getpid(), &peer), >=,
-                        0);
+        g_assert_cmpint(
+                peers_recall(d->context.peers, test_name(client), geteuid(), getpid(), &peer), >=,
+                0);
         return peer;
 }
 
@@ -255,7 +256,7 @@ static void test_recalled_peer_that_left_meanwhile_leaves(void) {
         Desk d;
 
         desk_up(&d, bus.address);
-        g_assert_cmpint(peers_recall(d.peers, ":1.999999", 1000, 4711, &peer), >=, 0);
+        g_assert_cmpint(peers_recall(d.context.peers, ":1.999999", 1000, 4711, &peer), >=, 0);
         g_assert_cmpuint(peer->uid, ==, 1000);
         g_assert_false(peer->gone);
         WAIT_UNTIL(d.event, peer->gone);
@@ -271,13 +272,15 @@ static void test_recalled_name_of_somebody_else_leaves(void) {
 
         desk_up(&d, bus.address);
         client = client_new(&d, geteuid());
-        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid() + 1, 4711, &peer), >=,
-                        0);
+        g_assert_cmpint(
+                peers_recall(d.context.peers, test_name(client), geteuid() + 1, 4711, &peer), >=,
+                0);
         WAIT_UNTIL(d.event, peer->gone);
         peer_unref(peer);
 
-        g_assert_cmpint(peers_recall(d.peers, test_name(client), geteuid(), getpid(), &peer), >=,
-                        0);
+        g_assert_cmpint(
+                peers_recall(d.context.peers, test_name(client), geteuid(), getpid(), &peer), >=,
+                0);
         desk_assert_ok(&d, client, "ListEvents", ACTION_NONE);
         g_assert_false(peer->gone);
         peer_unref(peer);

@@ -1,65 +1,55 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "attach-call.h"
 
-#include "service/bus/request.h"
+#include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
-#include "service/hold/hold.h"
+#include "service/counter/counter-target.h"
+#include "service/hold/hold-scope.h"
 #include "service/util/options.h"
 #include "service/util/reply.h"
 
 typedef struct AttachCall {
-        Call call;
-        Counter *counter;
+        Request *call;
+        Counter *counter; /* NULL: it was closed */
+        CounterListener listener;
 
         AttachJob attaching;
         CounterSet *set;
         bool opening; /* the target was inspected and all is allowed */
 } AttachCall;
 
-static void attach_call_end(Call *call) {
-        AttachCall *c = container_of(call, AttachCall, call);
+static void attach_call_end(void *work) {
+        AttachCall *c = work;
 
+        if (c->counter)
+                LIST_REMOVE(&c->listener, listeners);
         attach_job_done(&c->attaching);
-        call_done(call);
+        request_done(c->call);
         free(c);
 }
 
-static AttachCall *attach_call_of(Service *s, const Counter *counter) {
-        Call *call;
-
-        LIST_FOREACH (call, &s->calls, of_service) {
-                AttachCall *c = container_of(call, AttachCall, call);
-
-                if (call->end == attach_call_end && c->counter == counter)
-                        return c;
-        }
-        return NULL;
-}
-
-/* What waits for polkit or in the queue comes back, and is told by sd-bus that there is no such
+/* What waits for polkit or in a queue comes back, and is told by sd-bus that there is no such
  * object. */
-void attach_calls_forget_counter(Service *s, const Counter *counter) {
-        AttachCall *c;
+static void attach_call_counter_closed(CounterListener *l, Counter *counter) {
+        AttachCall *c = container_of(l, AttachCall, listener);
+        Refusal why;
 
-        while ((c = attach_call_of(s, counter))) {
-                Refusal why;
-
-                if (attach_job_is_waiting(&c->attaching))
-                        call_fail(&c->call,
-                                  refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed",
-                                         counter->path),
-                                  &why);
-                else
-                        attach_call_end(&c->call);
-        }
+        c->counter = NULL;
+        if (attach_job_is_waiting(&c->attaching))
+                request_fail(
+                        c->call,
+                        refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed", counter->object.path),
+                        &why);
+        else
+                attach_call_end(c);
 }
 
 /* ---- what must be so for a process to be attached ---- */
 
 static int refuse_scope(const Counter *c, Refusal *why) {
         return refuse(why, REFUSAL_WRONG_SCOPE,
-                      "%s has scope %s: only a counter of scope process has processes", c->path,
-                      group_scope_name(c->set->group->scope));
+                      "%s has scope %s: only a counter of scope process has processes",
+                      c->object.path, group_scope_name(c->set->group->scope));
 }
 
 static int counter_takes_targets(const Counter *c, Refusal *why) {
@@ -72,10 +62,11 @@ static int counter_takes_targets(const Counter *c, Refusal *why) {
                         why, REFUSAL_NOT_PERMITTED,
                         "%s: its descriptors were handed out (GetFds), so nothing can be attached "
                         "to it any more; open another counter",
-                        c->path);
+                        c->object.path);
         if (set->group->wanted)
                 return refuse(why, REFUSAL_COUNTER_RUNNING,
-                              "%s is counting: stop it before a process is attached", c->path);
+                              "%s is counting: stop it before a process is attached",
+                              c->object.path);
         return 0;
 }
 
@@ -86,13 +77,13 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
                 return refuse(
                         why, REFUSAL_INVALID_ARGS,
                         "option 'descendants': %s is pinned, and pinned events are not inherited",
-                        c->path);
+                        c->object.path);
         if (set->monitor && group_closes_to_yield(set->group))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'descendants': %s is a monitor that gives way by closing its "
                               "event, "
                               "and descendants cannot be found again afterwards",
-                              c->path);
+                              c->object.path);
         return 0;
 }
 
@@ -122,12 +113,12 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         uint32_t pid;
         int r;
 
-        r = sd_bus_message_rewind(c->call.m, true);
+        r = sd_bus_message_rewind(c->call->m, true);
         if (r >= 0)
-                r = sd_bus_message_read_basic(c->call.m, 'u', &pid);
+                r = sd_bus_message_read_basic(c->call->m, 'u', &pid);
         if (r < 0)
                 return r;
-        r = options_read(c->call.m, option_specs, _OPTION_MAX, &o, &seen, why);
+        r = options_read(c->call->m, option_specs, _OPTION_MAX, &o, &seen, why);
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);
         if (r == 0 && o.descendants)
@@ -161,10 +152,11 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
 static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attaching.facts;
 
-        if (facts->tracer > 0 && !reader_frees(c->call.service->helper, facts->tracer))
+        if (facts->tracer > 0 && !reader_frees(c->call->context->reader, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) facts->pid, (int) facts->tracer);
-        return scheduler_again(c->call.service->turns, c->call.m);
+        request_resume(c->call);
+        return 0;
 }
 
 /* The target was inspected, or was opened. */
@@ -178,35 +170,39 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
                 if (r == 0)
                         return;
         } else if (attach_call_asks_more(c, r)) {
-                r = scheduler_again(c->call.service->turns, c->call.m);
-                if (r == 0)
-                        return;
+                request_resume(c->call);
+                return;
         } else if (r == 0)
-                r = MIN(sd_bus_reply_method_return(c->call.m, NULL), 0);
+                r = MIN(sd_bus_reply_method_return(c->call->m, NULL), 0);
         if (r != 0)
-                call_fail(&c->call, r, &mine);
+                request_fail(c->call, r, &mine);
         else
-                attach_call_end(&c->call);
+                attach_call_end(c);
 }
 
 static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refusal *why) {
-        Service *s = counter->set->service;
+        Counters *counters = counter->set->counters;
         AttachCall *c = calloc(1, sizeof(AttachCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (AttachCall){ .counter = counter, .set = counter->set };
-        c->attaching = (AttachJob){
-                .service = s, .peer = peer, .done = attach_call_attached, .userdata = c, .pidfd = -1
-        };
-        r = call_begin(&c->call, s, peer, m, attach_call_end, why);
+        *c = (AttachCall){ .counter = counter,
+                           .listener.closed = attach_call_counter_closed,
+                           .set = counter->set };
+        counter_listen(counter, &c->listener);
+        c->attaching = (AttachJob){ .counters = counters,
+                                    .peer = peer,
+                                    .done = attach_call_attached,
+                                    .userdata = c,
+                                    .pidfd = -1 };
+        r = request_begin(counters->context, peer, m, c, attach_call_end, &c->call, why);
         if (r == 0)
                 r = attach_call_read(c, why);
         if (r == 0)
                 r = attach_job_inspect(&c->attaching);
         if (r != 0)
-                attach_call_end(&c->call);
+                attach_call_end(c);
         return r;
 }
 
@@ -218,7 +214,7 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
 
         if (!*untraceable || c->attaching.allowed)
                 return 0;
-        r = auth_check(c->call.service->auth, c->call.peer, c->call.m, ACTION_COUNT_OTHER, NULL,
+        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER, NULL,
                        &denied);
         if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
@@ -238,8 +234,8 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);
         if (r == 0)
-                r = holds_admit_opening(c->call.service, c->set->uid, g->events, g->n_events, NULL,
-                                        why);
+                r = holds_admit_opening(c->set->counters->holds, c->set->uid, g->events,
+                                        g->n_events, NULL, why);
         if (r != 0)
                 return r;
         c->opening = true;
@@ -251,22 +247,23 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
 
 int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *counter = userdata;
-        Service *s = counter->set->service;
-        Peer *peer = peers_sender(s->peers, m);
-        Call *under_way = call_find(peer, m);
+        Counters *counters = counter->set->counters;
+        Peer *peer = peers_sender(counters->context->peers, m);
+        AttachCall *c = request_work(counters->context, m, attach_call_end);
         Refusal why = REFUSAL_NULL;
         int r;
 
-        if (!under_way) {
-                r = service_check_owner(s, peer, m, counter->set->uid, counter->path, &why);
+        if (!c) {
+                r = auth_check_owner(counters->context->auth, peer, m, counter->set->uid,
+                                     counter->object.path, &why);
                 if (r == 0)
                         r = attach_call_new(counter, peer, m, &why);
                 return r == 0 ? 1 : reply_failure(r, &why, error);
         }
-        r = attach_call_go_on(container_of(under_way, AttachCall, call), &why);
+        r = attach_call_go_on(c, &why);
         if (r == -EINPROGRESS)
                 return 1;
-        attach_call_end(under_way);
+        attach_call_end(c);
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }
 
@@ -294,7 +291,7 @@ static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
         if (r != REFUSAL_NO_SUCH_PROCESS)
                 return r != 0 ? r
                               : refuse(why, REFUSAL_NOT_ATTACHED,
-                                       "process %u is not attached to %s", pid, c->path);
+                                       "process %u is not attached to %s", pid, c->object.path);
         /* Descendants of a target that has ended may still be counted. */
         for (place = 0; place < g->n_targets; place++)
                 if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {
@@ -306,19 +303,20 @@ static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
 
 int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
-        Service *s = c->set->service;
+        Counters *counters = c->set->counters;
         Refusal why = REFUSAL_NULL;
         uint32_t pid;
         int r;
 
-        r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+        r = auth_check_owner(counters->context->auth, peers_sender(counters->context->peers, m), m,
+                             c->set->uid, c->object.path, &why);
         if (r == 0) {
                 r = sd_bus_message_rewind(m, true);
                 if (r >= 0)
                         r = sd_bus_message_read_basic(m, 'u', &pid);
                 if (r >= 0)
                         r = counter_detach(c, pid, &why);
-                store_settle(s->store);
+                store_settle(counters->context->store);
         }
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }

@@ -10,5 +10,3 @@
 /* The handlers; userdata is the counter. */
 int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
-
-void attach_calls_forget_counter(Service *s, const Counter *c); /* which is being closed */

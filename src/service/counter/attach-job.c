@@ -7,6 +7,7 @@
 
 #include "perf/process/tree.h"
 #include "service/auth/trace-rule.h"
+#include "service/counter/counter-target.h"
 #include "service/sibling/reader-wire.h"
 
 #define THREAD_ROUNDS 8 /* tries to open on all threads while none is born */
@@ -65,7 +66,8 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
 }
 
 int attach_job_inspect(AttachJob *a) {
-        return reader_inspect(a->service->helper, a->pidfd, attach_job_inspected, a, &a->job);
+        return reader_inspect(a->counters->context->reader, a->pidfd, attach_job_inspected, a,
+                              &a->job);
 }
 
 /* Whether what is opened is still subject to the trace rule. */
@@ -157,7 +159,7 @@ static int attach_job_check_tree(const AttachJob *a, const ReaderTree *tree, Ref
 
 /* ---- a tree that stands ---- */
 
-static int attachings_pump(Service *s, const AttachJob *self);
+static int attachings_pump(Counters *counters, const AttachJob *self);
 
 static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *why) {
         _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
@@ -217,15 +219,15 @@ static void attach_job_seized(void *userdata, int r, const ReaderTree *tree, con
                 r = attach_job_refused(a, r, why, &mine);
         else if (r == 0)
                 r = attach_job_opened_tree(a, job, tree, &mine);
-        fairqueue_remove(&a->service->seizes, &a->turn);
-        (void) attachings_pump(a->service, NULL);
+        fairqueue_remove(&a->counters->seizes, &a->turn);
+        (void) attachings_pump(a->counters, NULL);
         a->done(a->userdata, r, &mine);
 }
 
 /* Users take turns, one tree each: a tree may take two seconds, and nobody is to wait for all of
  * another's. */
-void attach_jobs_init(Service *s) {
-        fairqueue_init(&s->seizes, 1, READER_SEIZES_MAX, UINT_MAX);
+void attach_jobs_init(Counters *counters) {
+        fairqueue_init(&counters->seizes, 1, READER_SEIZES_MAX, UINT_MAX);
 }
 
 static int attach_job_start(AttachJob *a) {
@@ -236,39 +238,39 @@ static int attach_job_start(AttachJob *a) {
                 .n_gids = a->peer->n_gids,
         };
 
-        return reader_seize(a->service->helper, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
+        return reader_seize(a->counters->context->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
                             attach_job_seized, a, &a->job);
 }
 
 /* Starts whoever may; what fails for self is returned, others are told. */
-static int attachings_pump(Service *s, const AttachJob *self) {
+static int attachings_pump(Counters *counters, const AttachJob *self) {
         FairItem *item;
         int failed = 0;
 
-        if (s->pumping)
+        if (counters->pumping)
                 return 0;
-        s->pumping = true;
-        while ((item = fairqueue_next(&s->seizes))) {
+        counters->pumping = true;
+        while ((item = fairqueue_next(&counters->seizes))) {
                 AttachJob *a = container_of(item, AttachJob, turn);
                 int r = attach_job_start(a);
 
                 if (r == 0)
                         continue;
-                fairqueue_remove(&s->seizes, &a->turn);
+                fairqueue_remove(&counters->seizes, &a->turn);
                 if (a == self)
                         failed = r;
                 else
                         a->done(a->userdata, r, NULL);
         }
-        s->pumping = false;
+        counters->pumping = false;
         return failed;
 }
 
 static int attach_job_seize(AttachJob *a) {
-        int r = fairqueue_add(&a->service->seizes, &a->turn, a->peer->uid);
+        int r = fairqueue_add(&a->counters->seizes, &a->turn, a->peer->uid);
 
         if (r == 0)
-                r = attachings_pump(a->service, a);
+                r = attachings_pump(a->counters, a);
         return r < 0 ? r : -EINPROGRESS;
 }
 
@@ -351,7 +353,7 @@ int attach_job_open(AttachJob *a, Refusal *why) {
                 attach_job_accept(a);
                 return 0;
         }
-        r = reader_inspect(a->service->helper, a->pidfd, attach_job_verified, a, &a->job);
+        r = reader_inspect(a->counters->context->reader, a->pidfd, attach_job_verified, a, &a->job);
         if (r < 0)
                 attach_job_undo(a);
         return r < 0 ? r : -EINPROGRESS;
@@ -360,8 +362,8 @@ int attach_job_open(AttachJob *a, Refusal *why) {
 void attach_job_done(AttachJob *a) {
         a->job = reader_job_cancel(a->job);
         if (a->turn.user) {
-                fairqueue_remove(&a->service->seizes, &a->turn);
-                (void) attachings_pump(a->service, NULL);
+                fairqueue_remove(&a->counters->seizes, &a->turn);
+                (void) attachings_pump(a->counters, NULL);
         }
         attach_job_undo(a);
         a->n_sets = 0;

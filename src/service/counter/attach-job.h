@@ -13,7 +13,8 @@
  * For OpenCounters and AttachProcess: they say who asks, ask polkit, and answer.
  */
 
-#include "service/counter/counter.h"
+#include "service/counter/counter-object.h"
+#include "service/util/fairqueue.h"
 
 typedef struct AttachJob AttachJob;
 
@@ -22,7 +23,7 @@ typedef struct AttachJob AttachJob;
 typedef void (*AttachJobDone)(void *userdata, int r, const Refusal *why);
 
 struct AttachJob {
-        Service *service;
+        Counters *counters;
         Peer *peer; /* by whose rights; borrowed */
         AttachJobDone done;
         void *userdata;
@@ -67,4 +68,4 @@ void attach_job_done(AttachJob *a);
 /* Whether an answer is awaited: done will be called. */
 bool attach_job_is_waiting(const AttachJob *a);
 
-void attach_jobs_init(Service *s);
+void attach_jobs_init(Counters *counters);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
+#include "counter-bus.h"
 
 #include "perf/process/process.h"
-#include "service/bus/object.h"
+#include "service/auth/auth.h"
+#include "service/auth/redaction.h"
 #include "service/counter/attach-call.h"
+#include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
+#include "service/counter/counter-user.h"
 #include "service/counter/persistent.h"
 #include "service/util/reply.h"
 
@@ -17,7 +20,7 @@ static Event *counter_event(const Counter *c) {
 }
 
 static bool counter_is_seen(const Counter *c) {
-        return redaction_allows(c->set->service, c->set->uid);
+        return redaction_allows(c->set->context, c->set->uid);
 }
 
 static int get_event(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -120,9 +123,10 @@ static int get_quality(sd_bus *bus, const char *path, const char *interface, con
 
 /* The common beginning of all methods: 0 go on, 1 or negative: return it. */
 static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
-        Service *s = c->set->service;
+        Counters *counters = c->set->counters;
         Refusal why = REFUSAL_NULL;
-        int r = service_check_owner(s, peers_sender(s->peers, m), m, c->set->uid, c->path, &why);
+        int r = auth_check_owner(counters->context->auth, peers_sender(counters->context->peers, m),
+                                 m, c->set->uid, c->object.path, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -130,7 +134,7 @@ static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
 /* The same for what readers may do too. */
 static int counter_enter_reading(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         Refusal why = REFUSAL_NULL;
-        int r = counter_check_reader(c, peers_sender(c->set->service->peers, m), m, &why);
+        int r = counter_check_reader(c, peers_sender(c->set->context->peers, m), m, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -243,14 +247,14 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         if (set->monitor)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
                               "%s is a monitor: it gives way, and so its descriptors stay here",
-                              c->path);
+                              c->object.path);
         n = group_descriptors(set->group, c->event, fds, FDS_MAX);
         if (n > FDS_MAX)
                 return refuse(
                         why, REFUSAL_LIMITS_EXCEEDED,
                         "%s has %zu descriptors, and a message carries %u: open it as several "
                         "counters, with fewer CPUs (option 'cpus') or threads each",
-                        c->path, n, FDS_MAX);
+                        c->object.path, n, FDS_MAX);
         *ret_n = n;
         return 0;
 }
@@ -280,7 +284,7 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
 
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
-        Service *s = c->set->service;
+        Counters *counters = c->set->counters;
         int r = counter_enter(c, m, error);
 
         if (r != 0)
@@ -291,11 +295,12 @@ static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 r = refuse(&why, REFUSAL_NOT_PERMITTED,
                            "%s is a configured monitor: take %s.conf out of monitors.d and reload "
                            "perfallocd.service",
-                           c->path, c->set->name);
+                           c->object.path, c->set->name);
                 return reply_failure(r, &why, error);
         }
         counter_close(c);
-        store_settle(s->store); /* whoever hears that it is closed finds its counter free */
+        store_settle(counters->context
+                             ->store); /* whoever hears that it is closed finds its counter free */
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -341,40 +346,15 @@ static const sd_bus_vtable counter_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int counter_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                            void **ret_found, sd_bus_error *error) {
-        uint64_t id;
-        Counter *c = object_path_number(path, "counter", &id) ? counter_find(userdata, id) : NULL;
+static const ObjectKind counter_kind = {
+        .name = "counter",
+        .interface = PERFALLOC_COUNTER_INTERFACE,
+        .vtable = counter_vtable,
+        .offset = offsetof(Counter, object),
+        .secret = true,
+};
 
-        *ret_found = c;
-        return c != NULL;
-}
-
-int counter_find_readable(Service *s, Peer *peer, sd_bus_message *m, const char *path,
-                          Counter **ret, Refusal *why) {
-        uint64_t id;
-        Counter *c = object_path_number(path, "counter", &id) ? counter_find(s, id) : NULL;
-        int r;
-
-        if (!c)
-                return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
-        r = counter_check_reader(c, peer, m, why);
-        if (r == 0)
-                *ret = c;
-        return r;
-}
-
-static int counter_path(const void *object, char **ret) {
-        *ret = strdup(((const Counter *) object)->path);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int counter_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
-                                 sd_bus_error *error) {
-        return object_enumerate(((Service *) userdata)->counters, counter_path, ret_nodes);
-}
-
-int counter_bus_register(Service *s) {
-        return object_register(s, "counter", PERFALLOC_COUNTER_INTERFACE, counter_vtable,
-                               counter_bus_find, counter_bus_enumerate);
+int counter_bus_register(Counters *counters) {
+        return objects_register(&counters->objects, &counter_kind, counters->context->bus,
+                                counters->context->objects);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "service/counter/counter.h"
+#include "counter-target.h"
 
 #include "service/auth/trace-rule.h"
 #include "service/counter/counter-store.h"
+#include "service/counter/counter-user.h"
 #include "service/util/log.h"
-
-/* The processes of a counter set. */
 
 /* Less is never refused, more is asked for before it is opened. */
 static int counter_set_recharge(CounterSet *set, Refusal *why) {
-        return quota_resize(&set->descriptors, group_n_descriptors(set->group), why);
+        return quota_resize(&set->descriptor_charge, group_n_descriptors(set->group), why);
 }
 
 static bool counter_set_is_closed(const CounterSet *set) {
@@ -108,6 +107,6 @@ void counter_set_guard(CounterSet *set) {
 
         if (set->guard || set->group->yielded || place == set->group->n_targets)
                 return;
-        (void) reader_inspect(set->service->helper, set->group->targets[place].pidfd,
+        (void) reader_inspect(set->context->reader, set->group->targets[place].pidfd,
                               counter_set_guarded, set, &set->guard);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "service/counter/counter.h"
+#include "counter-user.h"
 
+#include "service/auth/auth.h"
+#include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
-#include "service/sampler/sampler.h"
-
-/* The connections that use a counter set. */
 
 static CounterUser *counter_set_find_user(const CounterSet *set, const Peer *peer) {
         CounterUser *u;
@@ -33,7 +32,7 @@ int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) 
                 return -ENOMEM;
         /* the owner has paid for the counters themselves */
         r = peer->uid == set->uid ? 0
-                                  : quota_charge(&set->service->quota, peer->uid, QUOTA_COUNTERS, 1,
+                                  : quota_charge(&set->context->quota, peer->uid, QUOTA_COUNTERS, 1,
                                                  &u->charge, why);
         if (r != 0) {
                 free(u);
@@ -65,7 +64,7 @@ void counter_set_drop_readers(CounterSet *set) {
                 next = LIST_NEXT(u, users);
                 if (u->peer->uid == set->uid || u->peer->uid == 0 || u->other)
                         continue;
-                samplers_forget_reader(set->service, u->peer, set);
+                set->counters->reader_dropped(set->counters->userdata, u->peer, set);
                 counter_set_drop_user(u);
         }
 }
@@ -96,5 +95,18 @@ void counter_set_persist(CounterSet *set, bool persistent) {
 int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why) {
         if (counter_set_has_user(c->set, peer))
                 return peer->gone ? -ESTALE : 0;
-        return service_check_owner(c->set->service, peer, m, c->set->uid, c->path, why);
+        return auth_check_owner(c->set->context->auth, peer, m, c->set->uid, c->object.path, why);
+}
+
+int counter_find_readable(Counters *counters, Peer *peer, sd_bus_message *m, const char *path,
+                          Counter **ret, Refusal *why) {
+        Counter *c = counter_find_path(counters, path);
+        int r;
+
+        if (!c)
+                return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
+        r = counter_check_reader(c, peer, m, why);
+        if (r == 0)
+                *ret = c;
+        return r;
 }

@@ -1,62 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter.h"
 
-#include <inttypes.h>
-#include <search.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "service/hold/hold.h"
-
-#include "service/counter/attach-call.h"
+#include "core/clock.h"
+#include "service/counter/attach-job.h"
+#include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
+#include "service/counter/counter-target.h"
+#include "service/counter/counter-user.h"
+#include "service/hold/hold-scope.h"
 #include "service/pmu/capacity.h"
-#include "service/sampler/reading-cache.h"
 
 #define COUNTER_RETRY_USEC USEC_PER_SEC
-
-static int compare_counters(const void *a, const void *b) {
-        const Counter *x = a, *y = b;
-
-        return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Those that were made or found last are likely to be asked for next, a thousand in one call. */
-Counter *counter_find(Service *s, uint64_t id) {
-        Counter **recent = &s->recent[id % COUNTERS_RECENT];
-        Counter key = { .id = id };
-        Counter **found;
-
-        if (*recent && (*recent)->id == id)
-                return *recent;
-        found = tfind(&key, &s->counters, compare_counters);
-        if (!found)
-                return NULL;
-        *recent = *found;
-        return *found;
-}
-
-const char *counter_state(const Counter *c) {
-        const Group *g = c->set->group;
-
-        if (g->error != 0)
-                return "error";
-        if (g->yielded)
-                return "yielded";
-        if (group_is_dropped(g))
-                return "error";
-        return g->wanted ? "counting" : "stopped";
-}
 
 void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
         group_read(c->set->group, c->event, ret, ret_quality);
         /* what the kernel drops says nothing any more, to whoever comes after us neither */
         if (c->set->group->pinned)
                 counter_set_save(c->set);
-}
-
-void counters_retry_soon(Service *s) {
-        (void) sd_event_source_set_enabled(s->retry, SD_EVENT_ON);
 }
 
 static void counter_set_yield_changed(void *userdata) {
@@ -89,12 +51,12 @@ static bool counter_set_retry(CounterSet *set) {
 
 /* What could not be opened again when it should: somebody outside the service was faster. */
 static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata) {
-        Service *s = userdata;
+        Counters *counters = userdata;
         bool again = false;
         CounterSet *set;
 
-        store_settle(s->store);
-        LIST_FOREACH (set, &s->sets, sets)
+        store_settle(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets)
                 if (!counter_set_retry(set))
                         again = true;
         if (!again)
@@ -103,18 +65,22 @@ static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-int counters_init(Service *s) {
+int counters_init(Counters *counters, Context *context, Holds *holds) {
         int r;
 
-        LIST_INIT(&s->sets);
-        r = counters_tell_init(s);
+        counters->context = context;
+        counters->holds = holds;
+        LIST_INIT(&counters->sets);
+        attach_jobs_init(counters);
+        r = counter_signals_init(counters);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(s->event, &s->retry, CLOCK_MONOTONIC, COUNTER_RETRY_USEC,
-                                       USEC_PER_SEC / 10, counters_retry, s);
+        r = sd_event_add_time_relative(context->event, &counters->retry, CLOCK_MONOTONIC,
+                                       COUNTER_RETRY_USEC, USEC_PER_SEC / 10, counters_retry,
+                                       counters);
         if (r < 0)
                 return r;
-        return sd_event_source_set_enabled(s->retry, SD_EVENT_OFF);
+        return sd_event_source_set_enabled(counters->retry, SD_EVENT_OFF);
 }
 
 /* The slots that the group may take counters of: a thread may run anywhere. */
@@ -134,27 +100,27 @@ static int counter_scope(const Group *group, const CpuSet *cpus, Scope *ret) {
 }
 
 static int counter_set_charge(CounterSet *set, Refusal *why) {
-        Quota *quota = &set->service->quota;
+        Quota *quota = &set->context->quota;
         int r;
 
-        r = quota_charge(quota, set->uid, QUOTA_COUNTERS, set->group->n_events, &set->counters,
-                         why);
+        r = quota_charge(quota, set->uid, QUOTA_COUNTERS, set->group->n_events,
+                         &set->counter_charge, why);
         if (r != 0)
                 return r;
         return quota_charge(quota, set->uid, QUOTA_DESCRIPTORS, group_n_descriptors(set->group),
-                            &set->descriptors, why);
+                            &set->descriptor_charge, why);
 }
 
-int counters_apply(Service *s) {
-        if (s->ledger.n_active == 0)
+int counters_apply(Counters *counters) {
+        if (counters->context->ledger.n_active == 0)
                 return 0;
-        return yielders_apply(&s->roster, holds_current(s),
+        return yielders_apply(&counters->context->yielders, holds_current(counters->holds),
                               now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
 }
 
 /* A monitor is enrolled before it is opened: while its counters are held it may not take any. */
 int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
-        int r = counter_yielder_new(&set->service->roster, set->group, &set->scope, o->priority,
+        int r = counter_yielder_new(&set->context->yielders, set->group, &set->scope, o->priority,
                                     o->yields_to, o->seq, &set->monitor);
 
         if (r < 0) {
@@ -179,7 +145,8 @@ static int counter_set_describe(CounterSet *set, const CounterSetOptions *o) {
         return r < 0 ? r : counter_scope(set->group, o->cpus, &set->scope);
 }
 
-int counter_set_make(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret) {
+int counter_set_make(Counters *counters, Group *group, const CounterSetOptions *o,
+                     CounterSet **ret) {
         CounterSet *set = calloc(1, sizeof(CounterSet));
         int r;
 
@@ -187,13 +154,14 @@ int counter_set_make(Service *s, Group *group, const CounterSetOptions *o, Count
                 group_free(group);
                 return -ENOMEM;
         }
-        *set = (CounterSet){ .service = s,
+        *set = (CounterSet){ .counters = counters,
+                             .context = counters->context,
                              .group = group,
                              .uid = o->uid,
                              .configured = o->configured,
                              .persistent = o->persistent,
                              .peer = o->peer ? peer_ref(o->peer) : NULL };
-        LIST_INSERT_HEAD(&s->sets, set, sets);
+        LIST_INSERT_HEAD(&counters->sets, set, sets);
         r = counter_set_describe(set, o);
         if (r < 0) {
                 counter_set_discard(set);
@@ -203,19 +171,13 @@ int counter_set_make(Service *s, Group *group, const CounterSetOptions *o, Count
         return 0;
 }
 
-int counter_set_open(CounterSet *set, Refusal *why) {
-        if (group_closes_to_yield(set->group))
-                store_settle(set->service->store);
-        return group_open(set->group, why);
-}
-
-int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, CounterSet **ret,
+int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o, CounterSet **ret,
                     Refusal *why) {
         _cleanup_(counter_set_freep) CounterSet *set = NULL;
-        int r = counter_set_make(s, group, o, &set);
+        int r = counter_set_make(counters, group, o, &set);
 
         if (r == 0)
-                r = capacities_need(s);
+                r = capacities_need(counters->context->capacities);
         if (r == 0 && o->peer)
                 r = counter_set_add_user(set, o->peer, false, why);
         if (r == 0)
@@ -224,29 +186,39 @@ int counter_set_new(Service *s, Group *group, const CounterSetOptions *o, Counte
                 r = counter_set_enroll(set, o);
                 /* In a partial hold others may have to make room for one of higher priority. */
                 if (r == 0)
-                        r = counters_apply(s);
+                        r = counters_apply(counters);
         }
         if (r == 0 && (!group->yielded || !group_closes_to_yield(group)))
                 r = counter_set_open(set, why);
         if (r != 0)
                 return r;
         if (group->pinned)
-                counters_retry_soon(s);
+                counters_retry_soon(counters);
         *ret = TAKE_PTR(set);
         return 0;
 }
 
+/* Listeners may go while others are told. */
+static void counter_tell_closed(Counter *c) {
+        CounterListener *l;
+
+        while ((l = LIST_FIRST(&c->listeners))) {
+                LIST_REMOVE(l, listeners);
+                l->closed(l, c);
+        }
+}
+
 static void counter_free(Counter *c) {
-        Service *s = c->set->service;
+        Counters *counters = c->set->counters;
+        Counter **recent = &counters->recent[c->object.id % COUNTERS_RECENT];
 
         LIST_REMOVE(c, members);
         if (c->queued)
-                TAILQ_REMOVE(&s->changed, c, changed);
-        reading_cache_forget_counter(c);
-        if (s->recent[c->id % COUNTERS_RECENT] == c)
-                s->recent[c->id % COUNTERS_RECENT] = NULL;
-        tdelete(c, &s->counters, compare_counters);
-        free(c->path);
+                TAILQ_REMOVE(&counters->changed, c, changed);
+        counter_tell_closed(c);
+        if (*recent == c)
+                *recent = NULL;
+        object_leave(&c->object, &counters->objects);
         free(c);
 }
 
@@ -262,8 +234,8 @@ CounterSet *counter_set_discard(CounterSet *set) {
                 counter_yielder_free(set->monitor);
         else
                 group_free(set->group);
-        quota_release(&set->counters);
-        quota_release(&set->descriptors);
+        quota_release(&set->counter_charge);
+        quota_release(&set->descriptor_charge);
         scope_done(&set->scope);
         peer_unrefp(&set->peer);
         free(set->name);
@@ -273,7 +245,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
 }
 
 CounterSet *counter_set_free(CounterSet *set) {
-        Service *s;
+        Counters *counters;
         Counter *c;
         bool monitor;
 
@@ -287,73 +259,68 @@ CounterSet *counter_set_free(CounterSet *set) {
                 }
                 counter_close(c);
         }
-        s = set->service;
+        counters = set->counters;
         monitor = set->monitor;
         counter_set_forget(set);
         counter_set_discard(set);
         /* in a partial hold another one may go on in its place */
         if (monitor)
-                (void) counters_apply(s);
+                (void) counters_apply(counters);
         return NULL;
 }
 
 int counter_add(CounterSet *set, size_t event, uint64_t id, Counter **ret) {
-        Service *s = set->service;
-        Counter *c;
+        Counters *counters = set->counters;
+        Counter *c = calloc(1, sizeof(Counter));
+        int r;
 
-        if (counter_find(s, id))
-                return -EEXIST;
-        c = calloc(1, sizeof(Counter));
         if (!c)
                 return -ENOMEM;
-        *c = (Counter){ .id = id, .set = set, .event = event };
-        if (asprintf(&c->path, PERFALLOC_OBJECT_PATH "/counter/%" PRIu64, c->id) < 0) {
+        *c = (Counter){ .object.uid = set->uid, .set = set, .event = event };
+        r = object_enter(&c->object, &counters->objects, id);
+        if (r < 0) {
                 free(c);
-                return -ENOMEM;
-        }
-        if (!tsearch(c, &s->counters, compare_counters)) {
-                free(c->path);
-                free(c);
-                return -ENOMEM;
+                return r;
         }
         LIST_INSERT_HEAD(&set->members, c, members);
-        s->recent[id % COUNTERS_RECENT] = c;
+        counters->recent[id % COUNTERS_RECENT] = c;
         *ret = c;
         return 0;
 }
 
 int counter_new(CounterSet *set, size_t event, Counter **ret) {
-        Service *s = set->service;
-        int r = counter_add(set, event, serial_next(&s->serial, SERIAL_COUNTER), ret);
+        Counters *counters = set->counters;
+        int r = counter_add(set, event, serial_next(&counters->context->serial, SERIAL_COUNTER),
+                            ret);
 
         if (r < 0)
                 return r;
         counter_changed(*ret, COUNTER_CHANGED_STATE);
-        service_touch(s);
+        context_touch(counters->context);
         return 0;
 }
 
 void counter_close(Counter *c) {
         CounterSet *set = c->set;
-        Service *s = set->service;
+        Counters *counters = set->counters;
 
-        attach_calls_forget_counter(s, c);
+        counter_tell_closed(c);
         if (c->announced)
-                (void) sd_bus_emit_object_removed(s->bus, c->path);
+                (void) sd_bus_emit_object_removed(counters->context->bus, c->object.path);
         counter_free(c);
         if (LIST_EMPTY(&set->members))
                 counter_set_free(set);
         else
                 counter_set_save(set);
-        service_touch(s);
+        context_touch(counters->context);
 }
 
-void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
+void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
         CounterSet *set;
 
         if (online) /* what it had before it went has its slots as long as copies are kept */
-                store_settle(s->store);
-        LIST_FOREACH (set, &s->sets, sets) {
+                store_settle(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets) {
                 int error = set->group->error;
 
                 if (online)
@@ -367,43 +334,54 @@ void counters_cpu_changed(Service *s, unsigned cpu, bool online) {
         }
 }
 
-void counters_forget_peer(Service *s, Peer *peer) {
+void counters_forget_peer(Counters *counters, Peer *peer) {
         CounterSet *set, *next;
 
-        for (set = LIST_FIRST(&s->sets); set; set = next) {
+        for (set = LIST_FIRST(&counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (set->peer == peer)
                         peer_unrefp(&set->peer);
                 if (counter_set_forget_user(set, peer))
                         counter_set_free(set);
         }
-        store_settle(s->store);
+        store_settle(counters->context->store);
 }
 
-int counters_foreign(Service *s, uid_t uid, const Scope *scope,
+int counters_foreign(const Counters *counters, uid_t uid, const Scope *scope,
                      int (*f)(void *userdata, const CounterSet *set), void *userdata) {
-        CounterSet *set;
+        const CounterSet *set;
+        int r = 0;
 
-        LIST_FOREACH (set, &s->sets, sets) {
-                int r = 0;
-
-                if (!set->monitor && set->uid != uid && set->group->n_parts > 0 &&
+        LIST_FOREACH (set, &counters->sets, sets) {
+                if (r == 0 && !set->monitor && set->uid != uid && set->group->n_parts > 0 &&
                     scope_overlaps(&set->scope, scope))
                         r = f(userdata, set);
-                if (r != 0)
-                        return r;
         }
-        return 0;
+        return r;
 }
 
-void counters_done(Service *s) {
+int counters_standing(const Counters *counters, const Scope *scope,
+                      int (*f)(void *userdata, const CounterSet *set), void *userdata) {
+        const CounterSet *set;
+        int r = 0;
+
+        LIST_FOREACH (set, &counters->sets, sets) {
+                if (r == 0 && !set->group->yielded && scope_overlaps(&set->scope, scope))
+                        r = f(userdata, set);
+        }
+        return r;
+}
+
+void counters_done(Counters *counters) {
         CounterSet *set;
 
-        while ((set = LIST_FIRST(&s->sets)))
+        while ((set = LIST_FIRST(&counters->sets)))
                 if (set->item.store)
                         counter_set_discard(set);
                 else {
                         set->unkept = 0; /* the next run is told */
                         counter_set_free(set);
                 }
+        sd_event_source_disable_unref(counters->announce);
+        sd_event_source_disable_unref(counters->retry);
 }

@@ -5,15 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/bus/request.h"
+#include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-store.h"
+#include "service/counter/counter.h"
 #include "service/counter/open-request.h"
-#include "service/hold/hold.h"
+#include "service/hold/hold-scope.h"
 #include "service/util/reply.h"
 
 typedef struct OpenCall {
-        Call call;
+        Request *call;
+        Counters *counters;
         OpenRequest request;
 
         AttachJob attaching; /* the target of a process counter */
@@ -22,34 +24,38 @@ typedef struct OpenCall {
         size_t n_sets;
 } OpenCall;
 
-static void open_call_end(Call *call) {
-        OpenCall *o = container_of(call, OpenCall, call);
+static void open_call_end(void *work) {
+        OpenCall *o = work;
 
         attach_job_done(&o->attaching);
         for (size_t i = 0; i < o->n_sets; i++)
                 counter_set_free(o->sets[i]);
         free(o->sets);
         open_request_done(&o->request);
-        call_done(call);
+        request_done(o->call);
         free(o);
 }
 
-static int open_call_new(Service *s, Peer *peer, sd_bus_message *m, OpenCall **ret, Refusal *why) {
+static int open_call_new(Counters *counters, Peer *peer, sd_bus_message *m, OpenCall **ret,
+                         Refusal *why) {
         OpenCall *o = calloc(1, sizeof(OpenCall));
         int r;
 
         if (!o)
                 return -ENOMEM;
-        *o = (OpenCall){ .request = OPEN_REQUEST_NULL, .attaching = ATTACH_JOB_NULL };
-        r = call_begin(&o->call, s, peer, m, open_call_end, why);
+        *o = (OpenCall){ .counters = counters,
+                         .request = OPEN_REQUEST_NULL,
+                         .attaching = ATTACH_JOB_NULL };
+        r = request_begin(counters->context, peer, m, o, open_call_end, &o->call, why);
         if (r == 0)
-                r = open_request_read(s, m, peer, &o->request, why);
+                r = open_request_read(counters->context, m, peer, &o->request, why);
         if (r == 0)
-                r = quota_check(&s->quota, peer->uid, QUOTA_COUNTERS, o->request.n_events, why);
+                r = quota_check(&counters->context->quota, peer->uid, QUOTA_COUNTERS,
+                                o->request.n_events, why);
         if (r == 0)
                 *ret = o;
         else
-                open_call_end(&o->call);
+                open_call_end(o);
         return r;
 }
 
@@ -61,14 +67,14 @@ static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
         /* What a holder opens inside of his hold keeps what he was promised; an inherited event
          * cannot. */
         return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
-               holds_grants(o->call.service, o->call.peer->uid, g->events[0].pmu);
+               holds_grants(o->counters->holds, o->call->peer->uid, g->events[0].pmu);
 }
 
 static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {
         const OpenRequest *q = &o->request;
         CounterSetOptions options = {
-                .uid = o->call.peer->uid,
-                .peer = o->call.peer,
+                .uid = o->call->peer->uid,
+                .peer = o->call->peer,
                 .name = q->name,
                 .cpus = q->scope == GROUP_PROCESS ? NULL : &q->cpus,
                 .monitor = q->monitor,
@@ -93,11 +99,11 @@ static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **r
                         return -errno;
         }
         if (q->scope != GROUP_PROCESS) {
-                r = group_add_cpus(g, &q->cpus, &o->call.service->pmus.online);
+                r = group_add_cpus(g, &q->cpus, &o->counters->context->pmus.online);
                 if (r < 0)
                         return r;
         }
-        return counter_set_new(o->call.service, TAKE_PTR(g), &options, ret, why);
+        return counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
 }
 
 /* What fails in the middle is undone when the call is freed. */
@@ -128,7 +134,7 @@ static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
 
                         r = counter_new(o->sets[i], event, &c);
                         if (r >= 0)
-                                r = sd_bus_message_append_basic(reply, 'o', c->path);
+                                r = sd_bus_message_append_basic(reply, 'o', c->object.path);
                 }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -137,7 +143,7 @@ static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
 static int open_call_finish(OpenCall *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
-        int r = groups ? sd_bus_message_new_method_return(o->call.m, &reply) : -ENOMEM;
+        int r = groups ? sd_bus_message_new_method_return(o->call->m, &reply) : -ENOMEM;
 
         if (r >= 0)
                 r = open_call_make_counters(o, reply);
@@ -147,12 +153,12 @@ static int open_call_finish(OpenCall *o) {
                 groups[i] = o->sets[i]->group;
         if (o->request.start)
                 groups_start(groups, o->n_sets);
-        counter_sets_save(o->call.service, o->sets, o->n_sets);
+        counter_sets_save(o->counters, o->sets, o->n_sets);
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
         o->n_sets = o->attaching.n_sets = 0; /* they live on their own now */
-        open_call_end(&o->call);
+        open_call_end(o);
         return 0;
 }
 
@@ -165,19 +171,22 @@ static bool open_call_asks_more(const OpenCall *o, int r) {
 static void open_call_attached(void *userdata, int r, const Refusal *why) {
         OpenCall *o = userdata;
 
-        if ((!o->opened && r == 0) || open_call_asks_more(o, r))
-                r = scheduler_again(o->call.service->turns, o->call.m);
-        else if (r == 0)
+        if ((!o->opened && r == 0) || open_call_asks_more(o, r)) {
+                request_resume(o->call);
+                return;
+        }
+        if (r == 0)
                 r = open_call_finish(o);
         if (r != 0)
-                call_fail(&o->call, r, why);
+                request_fail(o->call, r, why);
 }
 
 static int open_call_authorized(OpenCall *o, Refusal *why) {
-        Service *s = o->call.service;
+        Counters *counters = o->counters;
         int r;
 
-        r = holds_admit_opening(s, o->call.peer->uid, o->request.events, o->request.n_events,
+        r = holds_admit_opening(counters->holds, o->call->peer->uid, o->request.events,
+                                o->request.n_events,
                                 o->request.scope == GROUP_PROCESS ? NULL : &o->request.cpus, why);
         if (r == 0 && !o->opened)
                 r = open_call_new_sets(o, why);
@@ -199,14 +208,14 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
 
         if (!q->attach)
                 return 0;
-        *a = (AttachJob){ .service = o->call.service,
-                          .peer = o->call.peer,
+        *a = (AttachJob){ .counters = o->counters,
+                          .peer = o->call->peer,
                           .done = open_call_attached,
                           .userdata = o,
                           .pidfd = -1,
                           .descendants = q->descendants };
-        r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call.peer->pid, q->pidfd, why);
-        if (r != 0 || o->call.peer->uid == 0)
+        r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call->peer->pid, q->pidfd, why);
+        if (r != 0 || o->call->peer->uid == 0)
                 return r;
         r = attach_job_inspect(a);
         return r < 0 ? r : -EINPROGRESS;
@@ -216,7 +225,8 @@ static int open_call_authorize(OpenCall *o, Refusal *why) {
         const char *untraceable = o->attaching.untraceable;
         unsigned actions = open_request_actions(&o->request, *untraceable);
         Refusal denied;
-        int r = auth_check(o->call.service->auth, o->call.peer, o->call.m, actions, NULL, &denied);
+        int r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, NULL,
+                           &denied);
 
         if (r <= 0)
                 return r;
@@ -224,15 +234,14 @@ static int open_call_authorize(OpenCall *o, Refusal *why) {
 }
 
 int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-        Peer *peer = peers_sender(s->peers, m);
-        Call *under_way = call_find(peer, m);
-        OpenCall *o = under_way ? container_of(under_way, OpenCall, call) : NULL;
+        Counters *counters = userdata;
+        Peer *peer = peers_sender(counters->context->peers, m);
+        OpenCall *o = request_work(counters->context, m, open_call_end);
         Refusal why = REFUSAL_NULL;
         int r = 0;
 
         if (!o) {
-                r = open_call_new(s, peer, m, &o, &why);
+                r = open_call_new(counters, peer, m, &o, &why);
                 if (r != 0)
                         return reply_failure(r, &why, error);
                 r = open_call_begin(o, &why);
@@ -243,6 +252,6 @@ int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = open_call_authorized(o, &why);
         if (r == 0 || r == -EINPROGRESS)
                 return 1;
-        open_call_end(&o->call);
+        open_call_end(o);
         return reply_failure(r, &why, error);
 }

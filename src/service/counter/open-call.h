@@ -6,9 +6,7 @@
  * inspected again, started.
  */
 
-#include "service/counter/counter.h"
+#include "service/counter/counter-object.h"
 
-#define OPEN_EVENTS_MAX 1024u /* in one call */
-
-/* The handler of Manager.OpenCounters. */
+/* The handler of Manager.OpenCounters; userdata is the Counters. */
 int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

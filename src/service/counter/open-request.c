@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "perf/group/cgroup.h"
-#include "service/counter/open-call.h"
+#include "service/auth/action.h"
 #include "service/util/options.h"
 
 #define NAME_MAX_BYTES 128u
@@ -163,20 +163,20 @@ static int role_read(const OpeningOptions *o, uint64_t seen, const Peer *peer, O
         return 0;
 }
 
-static int cpus_read(Service *s, const OpeningOptions *o, OpenRequest *q, Refusal *why) {
+static int cpus_read(Context *context, const OpeningOptions *o, OpenRequest *q, Refusal *why) {
         int r;
 
         if (q->scope == GROUP_PROCESS)
                 return 0;
         if (!o->cpus)
-                return cpuset_copy(&q->cpus, &s->pmus.present);
+                return cpuset_copy(&q->cpus, &context->pmus.present);
         r = cpuset_parse(&q->cpus, o->cpus, why);
         if (r != 0)
                 return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
         if (cpuset_is_empty(&q->cpus))
                 return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
         CPU_FOREACH (cpu, &q->cpus)
-                if (!cpuset_has(&s->pmus.present, (unsigned) cpu))
+                if (!cpuset_has(&context->pmus.present, (unsigned) cpu))
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "option 'cpus': this machine has no CPU %d", cpu);
         q->has_cpus = true;
@@ -186,9 +186,9 @@ static int cpus_read(Service *s, const OpeningOptions *o, OpenRequest *q, Refusa
 /* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name.
  * The events of one call are counted on the same CPUs: what a later one narrows would be missing in
  * the earlier. */
-static int cpus_narrow(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+static int cpus_narrow(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
-        int r = cpuset_intersect(&both, &s->pmus.present, &event->pmu->cpus);
+        int r = cpuset_intersect(&both, &context->pmus.present, &event->pmu->cpus);
 
         if (r < 0)
                 return r;
@@ -208,7 +208,7 @@ static int cpus_narrow(const Service *s, const Event *event, OpenRequest *q, Ref
         return 0;
 }
 
-static int cpus_fit(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         if (q->scope == GROUP_PROCESS) {
                 if (event->pmu->kind != PMU_UNCORE)
                         return 0;
@@ -218,7 +218,7 @@ static int cpus_fit(const Service *s, const Event *event, OpenRequest *q, Refusa
                               event->name, event->pmu->name);
         }
         if (!q->has_cpus)
-                return cpus_narrow(s, event, q, why);
+                return cpus_narrow(context, event, q, why);
         if (cpuset_is_subset(&q->cpus, &event->pmu->cpus))
                 return 0;
         return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
@@ -226,16 +226,16 @@ static int cpus_fit(const Service *s, const Event *event, OpenRequest *q, Refusa
                       event->name, event->pmu->name);
 }
 
-static int event_check(const Service *s, const Event *event, OpenRequest *q, Refusal *why) {
+static int event_check(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         if (q->monitor && q->descendants && event->pmu->closes_to_yield)
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'descendants': a monitor on PMU %s gives way by closing its "
                               "event, and descendants cannot be found again afterwards",
                               event->pmu->name);
-        return cpus_fit(s, event, q, why);
+        return cpus_fit(context, event, q, why);
 }
 
-static int events_read(Service *s, char **strings, OpenRequest *q, Refusal *why) {
+static int events_read(Context *context, char **strings, OpenRequest *q, Refusal *why) {
         size_t n = 0;
 
         while (strings[n])
@@ -249,19 +249,19 @@ static int events_read(Service *s, char **strings, OpenRequest *q, Refusal *why)
                 /* many are asked for in one go when they are all the same */
                 bool again = i > 0 && strcmp(strings[i], strings[i - 1]) == 0;
                 int r = again ? event_copy(&q->events[i], &q->events[i - 1])
-                              : event_parse(&s->pmus, strings[i], &q->events[i], why);
+                              : event_parse(&context->pmus, strings[i], &q->events[i], why);
 
                 if (r != 0)
                         return r;
                 q->n_events = i + 1;
-                r = event_check(s, &q->events[i], q, why);
+                r = event_check(context, &q->events[i], q, why);
                 if (r != 0)
                         return r;
         }
         return 0;
 }
 
-int open_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
+int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
                       Refusal *why) {
         _cleanup_(open_request_done) OpenRequest q = OPEN_REQUEST_NULL;
         _cleanup_(strings_freep) char **strings = NULL;
@@ -284,11 +284,11 @@ int open_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpenReque
         if (r == 0)
                 r = role_read(&o, seen, peer, &q, why);
         if (r == 0)
-                r = cpus_read(s, &o, &q, why);
+                r = cpus_read(context, &o, &q, why);
         if (r == 0)
                 r = o.name ? words_check("option 'name'", o.name, NAME_MAX_BYTES, why) : 0;
         if (r == 0)
-                r = events_read(s, strings, &q, why);
+                r = events_read(context, strings, &q, why);
         if (r != 0)
                 return r;
         if (o.pinned && o.descendants)

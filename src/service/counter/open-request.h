@@ -7,9 +7,12 @@
 
 #include "core/plan.h"
 #include "perf/group/group.h"
-#include "service/daemon/service.h"
+#include "service/bus/peer.h"
+#include "service/util/context.h"
 
 typedef struct OpenRequest OpenRequest;
+
+#define OPEN_EVENTS_MAX 1024u /* in one call */
 
 struct OpenRequest {
         Event *events;
@@ -30,7 +33,7 @@ struct OpenRequest {
 
 /* Everything that can be wrong with the arguments alone is refused here, before anything is done.
  * Borrowed parts live as long as the message. */
-int open_request_read(Service *s, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
+int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
                       Refusal *why);
 void open_request_done(OpenRequest *q);
 

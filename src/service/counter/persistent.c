@@ -3,12 +3,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
-#include "service/bus/request.h"
+#include "service/counter/counter-user.h"
 #include "service/counter/open-request.h"
 #include "service/util/reply.h"
 
@@ -16,7 +16,7 @@
 
 /* One OpenPersistent call of somebody who is not the owner: every target is inspected. */
 typedef struct PersistentCall {
-        Call call;
+        Request *call;
 
         uint64_t id;
         uint64_t attached; /* of the set, when the inspection began */
@@ -30,13 +30,13 @@ typedef struct PersistentCall {
 const char *persistent_id(const Counter *c, char buffer[static PERSISTENT_ID_SIZE]) {
         buffer[0] = '\0';
         if (c->set->persistent)
-                (void) snprintf(buffer, PERSISTENT_ID_SIZE, "%" PRIu64, c->id);
+                (void) snprintf(buffer, PERSISTENT_ID_SIZE, "%" PRIu64, c->object.id);
         return buffer;
 }
 
-static int persistent_find(Service *s, const char *id, Counter **ret, Refusal *why) {
+static int persistent_find(Counters *counters, const char *id, Counter **ret, Refusal *why) {
         char again[PERSISTENT_ID_SIZE];
-        Counter *c = counter_find(s, strtoull(id, NULL, 10));
+        Counter *c = counter_find(counters, strtoull(id, NULL, 10));
 
         /* "007" and " 7" are no ids */
         if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
@@ -51,18 +51,19 @@ static int persistent_find(Service *s, const char *id, Counter **ret, Refusal *w
 
 int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
-        Service *s = c->set->service;
-        Peer *peer = peers_sender(s->peers, m);
+        Counters *counters = c->set->counters;
+        Peer *peer = peers_sender(counters->context->peers, m);
         char id[PERSISTENT_ID_SIZE];
         Refusal why = REFUSAL_NULL;
-        int r = service_check_owner(s, peer, m, c->set->uid, c->path, &why);
+        int r = auth_check_owner(counters->context->auth, peer, m, c->set->uid, c->object.path,
+                                 &why);
 
         if (r == 0 && c->set->configured)
                 r = refuse(&why, REFUSAL_NOT_PERMITTED,
                            "%s is a configured monitor: it stays as long as it is configured",
-                           c->path);
+                           c->object.path);
         if (r == 0)
-                r = auth_check(s->auth, peer, m, ACTION_PERSIST, NULL, &why);
+                r = auth_check(counters->context->auth, peer, m, ACTION_PERSIST, NULL, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         counter_set_persist(c->set, true);
@@ -71,14 +72,16 @@ int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 int adopt_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
-        Service *s = c->set->service;
-        Peer *peer = peers_sender(s->peers, m);
+        Counters *counters = c->set->counters;
+        Peer *peer = peers_sender(counters->context->peers, m);
         Refusal why = REFUSAL_NULL;
-        int r = service_check_owner(s, peer, m, c->set->uid, c->path, &why);
+        int r = auth_check_owner(counters->context->auth, peer, m, c->set->uid, c->object.path,
+                                 &why);
 
         if (r == 0 && c->set->configured)
                 r = refuse(&why, REFUSAL_NOT_PERMITTED,
-                           "%s is a configured monitor: it belongs to no connection", c->path);
+                           "%s is a configured monitor: it belongs to no connection",
+                           c->object.path);
         if (r == 0)
                 r = counter_set_add_user(c->set, peer, false, &why);
         if (r != 0)
@@ -98,11 +101,11 @@ static void persistent_call_forget_targets(PersistentCall *c) {
         c->n_pidfds = c->n_inspected = 0;
 }
 
-static void persistent_call_end(Call *call) {
-        PersistentCall *c = container_of(call, PersistentCall, call);
+static void persistent_call_end(void *work) {
+        PersistentCall *c = work;
 
         persistent_call_forget_targets(c);
-        call_done(call);
+        request_done(c->call);
         free(c);
 }
 
@@ -116,21 +119,23 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
         c->n_inspected++;
         /* what has ended counts no more, and who cannot be looked at is not the peer's to trace */
         if (r == 0 && !facts->zombie)
-                c->other |= trace_rule_denies(c->call.peer, facts) != NULL;
+                c->other |= trace_rule_denies(c->call->peer, facts) != NULL;
         else if (r == REFUSAL_NOT_PERMITTED)
                 c->other = true;
         r = MIN(r, 0);
         if (r == 0)
                 r = persistent_call_next(c);
         if (r < 0)
-                call_fail(&c->call, r, NULL);
+                request_fail(c->call, r, NULL);
 }
 
 /* Has the next target looked at; after the last one the message goes back to its handler. */
 static int persistent_call_next(PersistentCall *c) {
-        if (c->other || c->n_inspected == c->n_pidfds)
-                return scheduler_again(c->call.service->turns, c->call.m);
-        return reader_inspect(c->call.service->helper, c->pidfds[c->n_inspected],
+        if (c->other || c->n_inspected == c->n_pidfds) {
+                request_resume(c->call);
+                return 0;
+        }
+        return reader_inspect(c->call->context->reader, c->pidfds[c->n_inspected],
                               persistent_call_inspected, c, &c->job);
 }
 
@@ -155,25 +160,25 @@ static int persistent_call_inspect(PersistentCall *c, const CounterSet *set) {
         return persistent_call_next(c);
 }
 
-static int persistent_call_new(Service *s, Peer *peer, sd_bus_message *m, const Counter *counter,
-                               PersistentCall **ret, Refusal *why) {
+static int persistent_call_new(Counters *counters, Peer *peer, sd_bus_message *m,
+                               const Counter *counter, PersistentCall **ret, Refusal *why) {
         PersistentCall *c = calloc(1, sizeof(PersistentCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        c->id = counter->id;
-        r = call_begin(&c->call, s, peer, m, persistent_call_end, why);
+        c->id = counter->object.id;
+        r = request_begin(counters->context, peer, m, c, persistent_call_end, &c->call, why);
         if (r == 0)
                 *ret = c;
         else
-                persistent_call_end(&c->call);
+                persistent_call_end(c);
         return r;
 }
 
 /* A reader is authorized as if he opened the counter himself, now. 0, -EINPROGRESS or what it fails
  * with. */
-static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Counter *counter,
+static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *m, Counter *counter,
                                 PersistentCall **call, Refusal *why) {
         const CounterSet *set = counter->set;
         const Group *g = set->group;
@@ -181,7 +186,7 @@ static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Count
         int r;
 
         if (!c) {
-                r = persistent_call_new(s, peer, m, counter, call, why);
+                r = persistent_call_new(counters, peer, m, counter, call, why);
                 if (r == 0)
                         r = persistent_call_inspect(*call, set);
                 return r == 0 ? -EINPROGRESS : r;
@@ -190,20 +195,19 @@ static int persistent_authorize(Service *s, Peer *peer, sd_bus_message *m, Count
                 if (c->rounds == INSPECT_ROUNDS)
                         return refuse(why, REFUSAL_BUSY,
                                       "%s: processes are being attached to it all the time",
-                                      counter->path);
+                                      counter->object.path);
                 r = persistent_call_inspect(c, set);
                 return r == 0 ? -EINPROGRESS : r;
         }
-        return auth_check(s->auth, peer, m,
+        return auth_check(counters->context->auth, peer, m,
                           events_actions(&g->events[counter->event], 1, g->scope, c->other), NULL,
                           why);
 }
 
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-        Peer *peer = peers_sender(s->peers, m);
-        Call *under_way = call_find(peer, m);
-        PersistentCall *c = under_way ? container_of(under_way, PersistentCall, call) : NULL;
+        Counters *counters = userdata;
+        Peer *peer = peers_sender(counters->context->peers, m);
+        PersistentCall *c = request_work(counters->context, m, persistent_call_end);
         Refusal why = REFUSAL_NULL;
         Counter *counter = NULL;
         const char *id;
@@ -213,9 +217,9 @@ int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
         if (r >= 0)
                 r = sd_bus_message_read_basic(m, 's', &id);
         if (r >= 0)
-                r = persistent_find(s, id, &counter, &why);
+                r = persistent_find(counters, id, &counter, &why);
         if (r == 0 && peer->uid != 0 && peer->uid != counter->set->uid)
-                r = persistent_authorize(s, peer, m, counter, &c, &why);
+                r = persistent_authorize(counters, peer, m, counter, &c, &why);
         if (r == -EINPROGRESS)
                 return 1;
         if (r == 0 && peer->gone)
@@ -223,8 +227,8 @@ int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
         if (r == 0)
                 r = counter_set_add_user(counter->set, peer, c && c->other, &why);
         if (c)
-                persistent_call_end(&c->call);
-        return r == 0 ? sd_bus_reply_method_return(m, "o", counter->path)
+                persistent_call_end(c);
+        return r == 0 ? sd_bus_reply_method_return(m, "o", counter->object.path)
                       : reply_failure(r, &why, error);
 }
 
@@ -238,38 +242,38 @@ typedef struct Listing {
         int r;
 } Listing;
 
-static void listing_look(const void *node, VISIT which, void *userdata) {
-        const Counter *c = *(const Counter *const *) node;
+static void listing_look(void *userdata, Object *o) {
+        const Counter *c = counter_of_object(o);
         Listing *l = userdata;
 
-        if (which == postorder || which == leaf)
-                l->foreign |= c->set->persistent && c->set->uid != l->peer->uid;
+        l->foreign |= c->set->persistent && c->set->uid != l->peer->uid;
 }
 
-static void listing_append(const void *node, VISIT which, void *userdata) {
-        const Counter *c = *(const Counter *const *) node;
+static void listing_append(void *userdata, Object *o) {
+        const Counter *c = counter_of_object(o);
         Listing *l = userdata;
         char id[PERSISTENT_ID_SIZE];
         bool seen;
 
-        if ((which != postorder && which != leaf) || l->r < 0 || !c->set->persistent)
+        if (l->r < 0 || !c->set->persistent)
                 return;
         seen = l->manages || c->set->uid == l->peer->uid;
-        l->r = sd_bus_message_append(l->reply, "(sos)", persistent_id(c, id), c->path,
+        l->r = sd_bus_message_append(l->reply, "(sos)", persistent_id(c, id), c->object.path,
                                      seen ? c->set->group->events[c->event].name : "");
 }
 
 int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Service *s = userdata;
-        Listing l = { .peer = peers_sender(s->peers, m) };
+        Counters *counters = userdata;
+        Listing l = { .peer = peers_sender(counters->context->peers, m) };
         int r = 0;
 
-        twalk_r(s->counters, listing_look, &l);
+        objects_walk(&counters->objects, listing_look, &l);
         l.manages = l.peer->uid == 0;
         if (l.foreign && !l.manages) {
                 /* asked only where the answer makes a difference */
-                r = auth_may_manage(s->auth, peers_sender(s->peers, m), m);
+                r = auth_may_manage(counters->context->auth,
+                                    peers_sender(counters->context->peers, m), m);
                 l.manages = r > 0;
         }
         if (r >= 0)
@@ -278,7 +282,7 @@ int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 r = sd_bus_message_open_container(reply, 'a', "(sos)");
         if (r >= 0) {
                 l.reply = reply;
-                twalk_r(s->counters, listing_append, &l);
+                objects_walk(&counters->objects, listing_append, &l);
                 r = l.r < 0 ? l.r : sd_bus_message_close_container(reply);
         }
         return r < 0 ? reply_failure(r, NULL, error) : sd_bus_send(NULL, reply, NULL);

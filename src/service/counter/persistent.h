@@ -6,9 +6,9 @@
  * ListPersistent. The id of a persistent counter is the decimal number of its object.
  */
 
-#include "service/counter/counter.h"
+#include "service/counter/counter-object.h"
 
-/* The handlers; for the first two userdata is the counter, for the others the service. */
+/* The handlers; for the first two userdata is the counter, for the others the Counters. */
 int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int adopt_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "perf/event/fake-sysfs.h"
+#include "service/auth/action.h"
 #include "service/bus/test-message.h"
 #include "service/counter/open-call.h"
 
@@ -17,7 +18,7 @@
 
 typedef struct Stage {
         Desert desert;
-        Service service; /* its PMUs alone */
+        Context context; /* its PMUs alone */
         char *tree;
         sd_bus_message *m;
         OpenRequest q;
@@ -28,13 +29,13 @@ typedef struct Stage {
 static void stage_up(Stage *s, gconstpointer userdata) {
         *s = (Stage){ .q = OPEN_REQUEST_NULL, .tree = fixture_tree(userdata) };
         desert_up(&s->desert);
-        g_assert_cmpint(pmu_table_load(&s->service.pmus, s->tree), ==, 0);
+        g_assert_cmpint(pmu_table_load(&s->context.pmus, s->tree), ==, 0);
 }
 
 static void stage_down(Stage *s, gconstpointer userdata) {
         open_request_done(&s->q);
         sd_bus_message_unref(s->m);
-        pmu_table_done(&s->service.pmus);
+        pmu_table_done(&s->context.pmus);
         fixture_done(s->tree);
         desert_down(&s->desert);
 }
@@ -44,7 +45,7 @@ static int stage_read(Stage *s, uid_t uid) {
 
         s->why = REFUSAL_NULL;
         open_request_done(&s->q);
-        return open_request_read(&s->service, s->m, &peer, &s->q, &s->why);
+        return open_request_read(&s->context, s->m, &peer, &s->q, &s->why);
 }
 
 /* Events are joined by blanks. */

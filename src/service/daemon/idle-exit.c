@@ -1,66 +1,75 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "idle-exit.h"
 
-#include <string.h>
+#include <perfalloc/dbus.h>
 #include <systemd/sd-daemon.h>
 
-#include "service/sampler/sampler.h"
+#include "core/clock.h"
+#include "service/bus/request.h"
 #include "service/util/log.h"
 
-static bool service_is_idle(const Service *s) {
-        return s->n_holds == 0 && s->n_monitors == 0 && TAILQ_EMPTY(&s->ended) &&
-               LIST_EMPTY(&s->sets) && LIST_EMPTY(&s->calls) &&
-               scheduler_n_waiting(s->turns) == 0 && samplers_are_idle(s);
+struct IdleExit {
+        Context *context;
+        bool (*is_idle)(const void *userdata);
+        const void *userdata;
+        sd_event_source *timer;
+        sd_bus_slot *filter;
+        bool leaving; /* the name is given back; exit when nothing more arrives */
+};
+
+static bool idle_exit_is_due(const IdleExit *x) {
+        return x->is_idle(x->userdata) && !requests_any(x->context->requests);
 }
 
-void service_touch(Service *s) {
-        if (!s->idle || s->leaving)
+static int idle_exit_again(IdleExit *x, uint64_t usec) {
+        (void) sd_event_source_set_time_relative(x->timer, usec);
+        return sd_event_source_set_enabled(x->timer, SD_EVENT_ONESHOT);
+}
+
+void idle_exit_touch(IdleExit *x) {
+        if (x->leaving)
                 return;
-        if (!service_is_idle(s)) {
-                (void) sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
-                return;
-        }
-        (void) sd_event_source_set_time_relative(s->idle, s->config.idle_exit_usec);
-        (void) sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT);
+        if (idle_exit_is_due(x))
+                (void) idle_exit_again(x, x->context->config.idle_exit_usec);
+        else
+                (void) sd_event_source_set_enabled(x->timer, SD_EVENT_OFF);
 }
 
 /* The name is gone; whatever was sent to it before that is in our queue by now, and is answered
  * first. */
 static int name_released(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
+        IdleExit *x = userdata;
 
-        (void) sd_event_source_set_time_relative(s->idle, 0);
-        (void) sd_event_source_set_priority(s->idle, SD_EVENT_PRIORITY_IDLE);
-        return MIN(sd_event_source_set_enabled(s->idle, SD_EVENT_ONESHOT), 0);
+        (void) sd_event_source_set_priority(x->timer, SD_EVENT_PRIORITY_IDLE);
+        return MIN(idle_exit_again(x, 0), 0);
 }
 
-static int service_idled(sd_event_source *source, uint64_t usec, void *userdata) {
-        Service *s = userdata;
+static int idle_exit_begin(IdleExit *x) {
         int r;
 
-        if (s->leaving) {
-                if (service_is_idle(s) && auth_n_waiting(s->auth) == 0)
-                        return sd_event_exit(s->event, EXIT_SUCCESS);
-                /* Somebody was faster: answer him, and stay without the name until he is done. */
-                (void) sd_event_source_set_time_relative(source, USEC_PER_SEC / 10);
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        }
-        if (!service_is_idle(s) || auth_n_waiting(s->auth) > 0) {
-                (void) sd_event_source_set_time_relative(source, s->config.idle_exit_usec);
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        }
         log_plain(LOG_DEBUG, "Nothing to do; leaving.");
         (void) sd_notify(false, "STOPPING=1");
-        s->leaving = true;
-        r = sd_bus_release_name_async(s->bus, NULL, PERFALLOC_BUS_NAME, name_released, s);
-        return r < 0 ? sd_event_exit(s->event, EXIT_FAILURE) : 0;
+        x->leaving = true;
+        r = sd_bus_release_name_async(x->context->bus, NULL, PERFALLOC_BUS_NAME, name_released, x);
+        return r < 0 ? sd_event_exit(x->context->event, EXIT_FAILURE) : 0;
 }
 
-int idle_exit_make_timer(Service *s) {
-        int r = sd_event_add_time_relative(s->event, &s->idle, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
-                                           service_idled, s);
+static int idle_exit_elapsed(sd_event_source *source, uint64_t usec, void *userdata) {
+        IdleExit *x = userdata;
+        uint64_t idle_usec = x->context->config.idle_exit_usec;
+        uint64_t quiet_usec = now_usec(CLOCK_MONOTONIC) - x->context->called_usec;
 
-        return r < 0 ? r : sd_event_source_set_enabled(s->idle, SD_EVENT_OFF);
+        if (x->leaving) {
+                if (idle_exit_is_due(x))
+                        return sd_event_exit(x->context->event, EXIT_SUCCESS);
+                /* Somebody was faster: they are answered, without the name. */
+                return idle_exit_again(x, USEC_PER_SEC / 10);
+        }
+        if (!idle_exit_is_due(x))
+                return idle_exit_again(x, idle_usec);
+        if (quiet_usec < idle_usec)
+                return idle_exit_again(x, idle_usec - quiet_usec);
+        return idle_exit_begin(x);
 }
 
 /* The methods that make something which stays. */
@@ -76,10 +85,10 @@ static bool call_makes_something(sd_bus_message *m) {
         return false;
 }
 
-static int idle_exit_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        const Service *s = userdata;
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const IdleExit *x = userdata;
 
-        if (!s->leaving || !call_makes_something(m))
+        if (!x->leaving || !call_makes_something(m))
                 return 0;
         return sd_bus_reply_method_errorf(
                 m, SD_BUS_ERROR_SERVICE_UNKNOWN,
@@ -87,6 +96,33 @@ static int idle_exit_filter(sd_bus_message *m, void *userdata, sd_bus_error *err
                 "again, and it is started anew");
 }
 
-int idle_exit_init(Service *s) {
-        return sd_bus_add_filter(s->bus, NULL, idle_exit_filter, s);
+int idle_exit_new(Context *context, bool (*is_idle)(const void *userdata), const void *userdata,
+                  IdleExit **ret) {
+        IdleExit *x = calloc(1, sizeof(*x));
+        int r;
+
+        if (!x)
+                return -ENOMEM;
+        *x = (IdleExit){ .context = context, .is_idle = is_idle, .userdata = userdata };
+        r = sd_event_add_time_relative(context->event, &x->timer, CLOCK_MONOTONIC, 0, USEC_PER_SEC,
+                                       idle_exit_elapsed, x);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(x->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_bus_add_filter(context->bus, &x->filter, on_message, x);
+        if (r < 0) {
+                idle_exit_free(x);
+                return r;
+        }
+        *ret = x;
+        return 0;
+}
+
+IdleExit *idle_exit_free(IdleExit *x) {
+        if (!x)
+                return NULL;
+        sd_event_source_disable_unref(x->timer);
+        sd_bus_slot_unref(x->filter);
+        free(x);
+        return NULL;
 }

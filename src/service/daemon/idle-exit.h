@@ -11,10 +11,15 @@
  * successor.
  */
 
-#include "service/daemon/service.h"
+#include "service/util/context.h"
 
-/* Before peers_new(), as redaction_init(). */
-int idle_exit_init(Service *s);
+typedef struct IdleExit IdleExit;
 
-/* The timer behind service_touch(). */
-int idle_exit_make_timer(Service *s);
+/* is_idle: whether nothing is held, open, registered or configured. Before scheduler_new(), whose
+ * filter must run first. */
+int idle_exit_new(Context *context, bool (*is_idle)(const void *userdata), const void *userdata,
+                  IdleExit **ret);
+IdleExit *idle_exit_free(IdleExit *x);
+
+/* Something was made or has gone: the time of idleness starts anew, or not at all. */
+void idle_exit_touch(IdleExit *x);

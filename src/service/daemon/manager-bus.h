@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The manager object, /org/perfalloc1.
+ * org.perfalloc1.Manager, and org.freedesktop.DBus.ObjectManager beside it.
  */
 
-#include "service/daemon/service.h"
+#include "service/daemon/manager.h"
 
-int manager_bus_register(Service *s);
+int manager_bus_register(Manager *manager);

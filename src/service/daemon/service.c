@@ -4,99 +4,124 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
-#include "perf/pmu/hotplug.h"
+#include "core/clock.h"
+#include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
-#include "service/bus/request.h"
+#include "service/bus/host-state.h"
+#include "service/bus/scheduler.h"
 #include "service/counter/attach-job.h"
+#include "service/counter/counter-bus.h"
+#include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
+#include "service/daemon/cpu-watch.h"
 #include "service/daemon/idle-exit.h"
 #include "service/daemon/manager-bus.h"
-#include "service/hold/hold-store.h"
-#include "service/hold/hold.h"
-#include "service/monitor/bridges.h"
-#include "service/monitor/configured-monitor.h"
-#include "service/monitor/monitor.h"
+#include "service/hold/hold-bus.h"
+#include "service/hold/hold-obstacles.h"
+#include "service/hold/hold-restore.h"
+#include "service/monitor/monitor-bus.h"
+#include "service/monitor/monitor-restore.h"
 #include "service/pmu/capacity.h"
 #include "service/pmu/pmu-bus.h"
-#include "service/pmu/probe-call.h"
-#include "service/sampler/sampler.h"
+#include "service/sampler/sampler-bus.h"
+#include "service/sampler/sampler-restore.h"
 #include "service/util/log.h"
 
 #define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
 
-uint64_t now_usec(clockid_t clock) {
-        struct timespec t;
+struct Service {
+        Manager manager;
+        Scheduler *scheduler;
+        IdleExit *idle_exit;
+        char *config_path, *monitors_directory;
+        sd_event_source *cpu_watch;
+};
 
-        (void) clock_gettime(clock, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
-bool redaction_allows(Service *s, uid_t uid) {
-        sd_bus_message *m = s->broadcasting ? NULL : sd_bus_get_current_message(s->bus);
-        const Peer *peer = m ? peers_sender(s->peers, m) : NULL;
-
-        return peer && (peer->uid == 0 || peer->uid == uid || redaction_manages(s, m));
-}
-
-int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
-                        Refusal *why) {
-        Refusal denied;
-        int r;
-
-        if (peer->uid == 0 || peer->uid == uid)
-                return peer->gone ? -ESTALE : 0;
-        r = auth_check(s->auth, peer, m, ACTION_MANAGE, NULL, &denied);
-        if (r <= 0)
-                return r;
-        return refuse(why, REFUSAL_NOT_OWNER, "%s belongs to uid %u, and: %.600s", what,
-                      (unsigned) uid, denied.text);
-}
+/* ---- what one noun tells another ---- */
 
 static void peer_gone(void *userdata, Peer *peer) {
-        Service *s = userdata;
+        Manager *m = userdata;
 
-        scheduler_forget_peer(s->turns, peer);
-        auth_forget_peer(s->auth, peer);
-        calls_forget_peer(peer);
-        samplers_forget_peer(s, peer);
-        counters_forget_peer(s, peer);
-        monitors_forget_peer(s, peer);
+        auth_forget_peer(m->context.auth, peer);
+        samplers_forget_peer(&m->samplers, peer);
+        counters_forget_peer(&m->counters, peer);
+        monitors_forget_peer(&m->monitors, peer);
 }
 
 static void reader_died(void *userdata) {
-        Service *s = userdata;
+        Manager *m = userdata;
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
                   "The helper process has died; the service starts anew to get another one.", NULL);
-        (void) sd_event_exit(s->event, EXIT_FAILURE);
+        (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 
 static void yielder_acknowledged(void *userdata) {
-        holds_advance(userdata);
+        Manager *m = userdata;
+
+        holds_advance(&m->holds);
 }
 
-/* ---- start and end ---- */
+static void hold_requested(void *userdata, pid_t pid) {
+        Manager *m = userdata;
 
-static int service_make_cover(Service *s) {
-        size_t n_cpus = 0;
-
-        CPU_FOREACH (cpu, &s->pmus.possible)
-                n_cpus = (size_t) cpu + 1;
-        s->cover = calloc(s->pmus.n_pmus + 1, sizeof(Cover *));
-        if (!s->cover)
-                return -ENOMEM;
-        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
-                s->cover[i] = calloc(n_cpus, sizeof(Cover));
-                if (!s->cover[i])
-                        return -ENOMEM;
-        }
-        return 0;
+        bridges_forget_lock(m->bridges, pid);
 }
+
+static void holds_changed(void *userdata) {
+        Manager *m = userdata;
+
+        if (m->bridges)
+                bridges_hold_changed(m->bridges);
+}
+
+static void holds_granted(void *userdata, uid_t uid) {
+        Manager *m = userdata;
+
+        counters_hold_changed(&m->counters, uid);
+}
+
+static int hold_add_counter(void *userdata, const CounterSet *set) {
+        char who[256];
+
+        (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
+                        (unsigned) set->uid, set->group->events[0].pmu->name);
+        return hold_add_obstacle(userdata, set->peer ? set->peer->pid : 0, who);
+}
+
+static void hold_add_counters(void *userdata, Hold *h, bool foreign) {
+        const Manager *m = userdata;
+        const Scope *scope = &h->request.what.scope;
+
+        if (foreign)
+                (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        else
+                (void) counters_standing(&m->counters, scope, hold_add_counter, h);
+}
+
+static void reader_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
+        Manager *m = userdata;
+
+        samplers_forget_reader(&m->samplers, peer, set);
+}
+
+static bool manager_is_idle(const void *userdata) {
+        const Manager *m = userdata;
+
+        return m->holds.objects.n == 0 && m->monitors.objects.n == 0 &&
+               LIST_EMPTY(&m->counters.sets) && samplers_are_idle(&m->samplers);
+}
+
+static void service_touched(void *userdata) {
+        Service *s = userdata;
+
+        idle_exit_touch(s->idle_exit);
+}
+
+/* ---- the bus ---- */
 
 /* A bus that is being started anew is not there for a moment, and may be gone for longer. Who waits
  * in here is not started anew again and again meanwhile. */
@@ -120,151 +145,115 @@ static int bus_await(sd_bus **ret) {
         return r;
 }
 
-static int service_open_bus(Service *s) {
-        int r;
+static int service_connect(Context *context) {
+        int r = bus_await(&context->bus);
 
-        r = bus_await(&s->bus);
-        if (r < 0)
-                return r;
-        r = sd_bus_attach_event(s->bus, s->event, 0);
-        if (r < 0)
-                return r;
-        r = sd_bus_set_exit_on_disconnect(s->bus, true);
-        if (r < 0)
-                return r;
-        r = bus_lost_init(s->bus);
-        if (r < 0)
-                return r;
-        r = redaction_init(s); /* before the peers: the filter added last runs first */
         if (r >= 0)
-                r = idle_exit_init(s);
+                r = sd_bus_attach_event(context->bus, context->event, 0);
         if (r >= 0)
-                r = scheduler_new(s, &s->turns);
+                r = sd_bus_set_exit_on_disconnect(context->bus, true);
+        return r < 0 ? r : bus_lost_init(context->bus);
+}
+
+/* libsystemd runs the filter that was added last first. */
+static int service_add_filters(Service *s) {
+        Manager *m = &s->manager;
+        Context *context = &m->context;
+        int r = redaction_new(context, &context->redaction);
+
         if (r >= 0)
-                r = peers_new(s->bus, peer_gone, s, &s->peers);
+                r = idle_exit_new(context, manager_is_idle, m, &s->idle_exit);
         if (r >= 0)
-                r = auth_new(s->bus, &s->auth);
-        if (r >= 0)
-                r = scheduler_guard(s->turns);
-        if (r >= 0)
-                auth_set_waiting_max(s->auth, (unsigned) s->config.limits[QUOTA_CALLS]);
-        if (r >= 0)
-                r = manager_bus_register(s);
-        if (r >= 0)
-                r = hold_bus_register(s);
-        if (r >= 0)
-                r = counter_bus_register(s);
-        if (r >= 0)
-                r = monitor_bus_register(s);
-        if (r >= 0)
-                r = sampler_bus_register(s);
-        if (r >= 0)
-                r = pmu_bus_register(s);
+                r = scheduler_new(context, peer_gone, m, &s->scheduler);
         return r;
 }
 
-static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        Service *s = userdata;
+static int service_register(Manager *m) {
+        int r = manager_bus_register(m);
 
-        (void) sd_notify(false, "STOPPING=1");
-        return sd_event_exit(s->event, EXIT_SUCCESS);
+        if (r >= 0)
+                r = hold_bus_register(&m->holds);
+        if (r >= 0)
+                r = counter_bus_register(&m->counters);
+        if (r >= 0)
+                r = monitor_bus_register(&m->monitors);
+        if (r >= 0)
+                r = sampler_bus_register(&m->samplers);
+        if (r >= 0)
+                r = pmu_bus_register(m->probing);
+        return r;
 }
 
-/* Who was away and is back before anybody has looked has gone and come, too. */
-static void cpus_follow(Service *s, const CpuSet *before, const CpuGenerations *lives) {
-        CPU_FOREACH (cpu, &s->pmus.possible) {
-                bool was = cpuset_has(before, (unsigned) cpu);
-                bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
-                bool other = cpu_generations_differ(lives, &s->pmus.lives, (unsigned) cpu);
+static int service_open_bus(Service *s) {
+        Context *context = &s->manager.context;
+        int r = service_connect(context);
 
-                if (was && (!is || other))
-                        counters_cpu_changed(s, (unsigned) cpu, false);
-                if (is && (!was || other)) {
-                        counters_cpu_changed(s, (unsigned) cpu, true);
-                        holds_cpu_joined(s, (unsigned) cpu);
-                }
-        }
-}
-
-/* Some CPU came or went: which ones, the kernel's list says. */
-static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        Service *s = userdata;
-        _cleanup_(cpuset_done) CpuSet before = CPUSET_NULL;
-        _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
-
-        if (!hotplug_read(fd) || cpuset_copy(&before, &s->pmus.online) < 0 ||
-            cpu_generations_load(s->pmus.lives.ids, s->pmus.lives.n, &lives) < 0 ||
-            pmu_table_refresh_online(&s->pmus) < 0)
-                return 0;
-        cpus_follow(s, &before, &lives);
-        host_state_save(s);
-        return 0;
-}
-
-static int service_watch_cpus(Service *s) {
-        int fd = hotplug_open(), r;
-
-        if (fd < 0) {
-                log_plain(LOG_WARNING,
-                          "CPUs that go offline or come online will not be noticed: %s",
-                          strerror(-fd));
-                return 0;
-        }
-        r = sd_event_add_io(s->event, &s->hotplug, fd, EPOLLIN, cpus_changed, s);
-        if (r < 0) {
-                close_fd(fd);
+        if (r >= 0)
+                r = service_add_filters(s);
+        if (r >= 0)
+                r = auth_new(context, &context->auth);
+        if (r < 0)
                 return r;
-        }
-        return sd_event_source_set_io_fd_own(s->hotplug, true);
+        auth_set_waiting_max(context->auth, (unsigned) context->config.limits[QUOTA_CALLS]);
+        return service_register(&s->manager);
 }
+
+/* ---- configuration and signals ---- */
 
 /* Limits hold for what is made from now on. */
 static void service_load_config(Service *s) {
-        config_default(&s->config);
-        config_load(&s->config, s->config_path);
-        memcpy(s->quota.limits, s->config.limits, sizeof(s->config.limits));
-        if (s->auth)
-                auth_set_waiting_max(s->auth, (unsigned) s->config.limits[QUOTA_CALLS]);
+        Context *context = &s->manager.context;
+
+        config_default(&context->config);
+        config_load(&context->config, s->config_path);
+        memcpy(context->quota.limits, context->config.limits, sizeof(context->config.limits));
+        if (context->auth)
+                auth_set_waiting_max(context->auth, (unsigned) context->config.limits[QUOTA_CALLS]);
+}
+
+static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        const Service *s = userdata;
+
+        (void) sd_notify(false, "STOPPING=1");
+        return sd_event_exit(s->manager.context.event, EXIT_SUCCESS);
 }
 
 static int reload(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Service *s = userdata;
+        Manager *m = &s->manager;
         int r;
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
         service_load_config(s);
-        r = configured_load(s, s->monitors_directory);
+        r = configured_load(&m->configured, s->monitors_directory);
         if (r < 0)
                 log_plain(LOG_ERR, "Configured monitors could not all be read again: %s",
                           strerror(-r));
-        r = bridges_load(s);
+        r = bridges_load(m->bridges);
         if (r < 0)
                 log_plain(LOG_ERR, "Bridges could not all be made anew: %s", strerror(-r));
         log_plain(LOG_INFO, "Configuration read again.");
         (void) sd_notify(false, "READY=1");
-        service_touch(s);
+        context_touch(&m->context);
         return 0;
 }
 
 static int service_make_loop(Service *s) {
-        int r;
+        Context *context = &s->manager.context;
+        int r = sd_event_new(&context->event);
 
-        r = sd_event_new(&s->event);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(s->event, NULL, SIGTERM, stop, s);
         if (r >= 0)
-                r = sd_event_add_signal(s->event, NULL, SIGINT, stop, s);
+                r = sd_event_add_signal(context->event, NULL, SIGTERM, stop, s);
         if (r >= 0)
-                r = sd_event_add_signal(s->event, NULL, SIGHUP, reload, s);
+                r = sd_event_add_signal(context->event, NULL, SIGINT, stop, s);
         if (r >= 0)
-                r = sd_event_set_watchdog(s->event, true);
+                r = sd_event_add_signal(context->event, NULL, SIGHUP, reload, s);
         if (r >= 0)
-                r = idle_exit_make_timer(s);
+                r = sd_event_set_watchdog(context->event, true);
         if (r >= 0)
-                r = reader_attach_event(s->helper, s->event, reader_died, s);
+                r = reader_attach_event(context->reader, context->event, reader_died, &s->manager);
         if (r >= 0)
-                r = service_watch_cpus(s);
+                r = cpu_watch_new(&s->manager, &s->cpu_watch);
         return r;
 }
 
@@ -280,163 +269,212 @@ static int service_set_paths(Service *s, const char *config_path) {
         return 0;
 }
 
-int service_new(Reader *helper, const char *config_path, Service **ret) {
-        _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
-        int r;
+/* ---- start ---- */
 
-        if (!s) {
-                reader_free(helper);
-                return -ENOMEM;
-        }
-        s->helper = helper;
-        LIST_INIT(&s->calls);
-        attach_jobs_init(s);
-        issued_events_init(&s->handed);
-        quota_init(&s->quota);
-        ledger_init(&s->ledger);
-        yielders_init(&s->roster, &s->ledger, yielder_acknowledged, s);
-        r = serial_open(&s->serial, getenv("RUNTIME_DIRECTORY"));
+static void service_open_serial(Context *context) {
+        int r = serial_open(&context->serial, getenv("RUNTIME_DIRECTORY"));
+
         if (r < 0)
                 log_plain(LOG_WARNING,
                           "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
                           "numbers start from the clock.",
                           strerror(-r));
+}
+
+static void service_init(Service *s, Reader *reader) {
+        Manager *m = &s->manager;
+        Context *context = &m->context;
+
+        context->reader = reader;
+        context->objects = &m->objects;
+        quota_init(&context->quota);
+        ledger_init(&context->ledger);
+        yielders_init(&context->yielders, &context->ledger, yielder_acknowledged, m);
+        service_open_serial(context);
+        m->events = (Events){ .context = context, .holds = &m->holds };
+        issued_events_init(&m->events.issued);
+        m->monitors = (Monitors){ .context = context, .holds = &m->holds };
+        m->configured.counters = &m->counters;
+        m->counters.reader_dropped = reader_dropped;
+        m->counters.userdata = m;
+}
+
+static int manager_start(Manager *m) {
+        static const HoldsHooks hooks = {
+                .requested = hold_requested,
+                .changed = holds_changed,
+                .granted = holds_granted,
+                .add_counters = hold_add_counters,
+        };
+        Context *context = &m->context;
+        int r;
+
+        r = store_new(context->event, &context->store);
+        if (r >= 0)
+                r = host_state_new(&context->host);
+        if (r >= 0)
+                r = pmu_table_load(&context->pmus, "/sys");
+        if (r >= 0)
+                r = capacities_new(context, &context->capacities);
+        if (r >= 0)
+                r = probing_new(context, &m->probing);
+        if (r >= 0)
+                r = holds_init(&m->holds, context, &hooks, m);
+        if (r >= 0)
+                r = counters_init(&m->counters, context, &m->holds);
+        if (r >= 0)
+                r = samplers_init(&m->samplers, context, &m->counters);
+        if (r >= 0)
+                r = bridges_new(context, &m->holds, &m->bridges);
+        return r;
+}
+
+int service_new(Reader *reader, const char *config_path, Service **ret) {
+        _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
+        int r;
+
+        if (!s) {
+                reader_free(reader);
+                return -ENOMEM;
+        }
+        service_init(s, reader);
         r = service_set_paths(s, config_path);
         if (r < 0)
                 return r;
         service_load_config(s);
         r = service_make_loop(s);
         if (r >= 0)
-                r = store_new(s->event, &s->store);
-        if (r >= 0)
-                r = counters_init(s);
-        if (r >= 0)
-                r = probing_new(s, &s->probing);
-        if (r >= 0)
-                r = samplers_init(s);
-        if (r >= 0)
-                r = holds_init(s);
-        if (r >= 0)
-                r = pmu_table_load(&s->pmus, "/sys");
-        if (r >= 0)
-                r = capacities_init(s);
-        if (r >= 0)
-                r = service_make_cover(s);
+                r = manager_start(&s->manager);
         if (r >= 0)
                 r = service_open_bus(s);
         if (r < 0)
                 return r;
+        s->manager.context.touched = service_touched;
+        s->manager.context.userdata = s;
         *ret = TAKE_PTR(s);
         return 0;
 }
 
 /* What an earlier run has left. Holds come first: they say who has to have yielded. */
-static int service_restore(Service *s) {
+static int manager_restore(Manager *m) {
+        Context *context = &m->context;
         int r;
 
-        r = host_state_bus(s);
+        r = host_state_bus(context);
         if (r >= 0)
-                r = holds_restore(s);
+                r = holds_restore(&m->holds);
         if (r >= 0)
-                r = counters_restore(s);
+                r = counters_restore(&m->counters);
         if (r >= 0)
-                r = samplers_restore(s);
+                r = samplers_restore(&m->samplers);
         if (r >= 0)
-                r = monitors_restore(s);
+                r = monitors_restore(&m->monitors);
         if (r >= 0)
-                r = issued_events_restore(&s->handed, s->store);
+                r = issued_events_restore(&m->events.issued, context->store);
         if (r >= 0)
-                r = bridges_restore(s);
+                r = bridges_restore(m->bridges);
         if (r < 0)
                 return r;
-        counters_go_on(s);
-        store_commit(s->store);
-        counters_reopen(s);
+        counters_go_on(&m->counters);
+        store_commit(context->store);
+        counters_reopen(&m->counters);
         return 0;
 }
 
+/* ---- the loop ---- */
+
 /* A message that was put into the bus's queue again is handled at once: libsystemd would arm a
- * timer for it and go to sleep. One a turn, for others are waiting as well. */
-static void service_process_queued(Service *s) {
+ * timer for it and go to sleep. One an iteration, for others are waiting as well. */
+static void process_queued(const Context *context) {
         uint64_t n = 0;
         int code;
 
-        if (sd_event_get_exit_code(s->event, &code) == -ENODATA &&
-            sd_bus_get_n_queued_read(s->bus, &n) >= 0 && n > 0)
-                (void) sd_bus_process(s->bus, NULL); /* what is wrong with the bus the loop sees */
+        if (sd_event_get_exit_code(context->event, &code) == -ENODATA &&
+            sd_bus_get_n_queued_read(context->bus, &n) >= 0 && n > 0)
+                (void) sd_bus_process(context->bus,
+                                      NULL); /* what is wrong with the bus the loop sees */
 }
 
-static int service_loop(Service *s) {
+static int service_loop(const Context *context) {
         int r = 0, code;
 
-        while (r >= 0 && sd_event_get_state(s->event) != SD_EVENT_FINISHED) {
-                service_process_queued(s);
-                r = sd_event_run(s->event, UINT64_MAX);
+        while (r >= 0 && sd_event_get_state(context->event) != SD_EVENT_FINISHED) {
+                process_queued(context);
+                r = sd_event_run(context->event, UINT64_MAX);
         }
-        return r < 0 ? r : sd_event_get_exit_code(s->event, &code) < 0 ? 0 : code;
+        return r < 0 ? r : sd_event_get_exit_code(context->event, &code) < 0 ? 0 : code;
 }
 
 int service_run(Service *s) {
+        Manager *m = &s->manager;
+        Context *context = &m->context;
         int r;
 
-        r = service_restore(s);
+        r = manager_restore(m);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot go on where the service was: %s", strerror(-r));
                 return r;
         }
-        r = sd_bus_request_name(s->bus, PERFALLOC_BUS_NAME, 0);
+        r = sd_bus_request_name(context->bus, PERFALLOC_BUS_NAME, 0);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot own the bus name %s: %s", PERFALLOC_BUS_NAME,
                           strerror(-r));
                 return r;
         }
-        r = configured_load(s, s->monitors_directory);
+        r = configured_load(&m->configured, s->monitors_directory);
         if (r < 0)
                 return r;
-        holds_go_on(s);
-        host_state_cpus(s);
+        holds_go_on(&m->holds);
+        cpu_watch_catch_up(m);
         (void) sd_notify(false, "READY=1");
-        service_touch(s);
-        r = service_loop(s);
-        (void) sd_bus_flush(s->bus);
+        context_touch(context);
+        r = service_loop(context);
+        (void) sd_bus_flush(context->bus);
         return r;
 }
 
+/* ---- end ---- */
+
+static void manager_done(Manager *m) {
+        requests_end(m->context.requests);
+        m->probing = probing_free(m->probing);
+        samplers_done(&m->samplers);
+        holds_done(&m->holds);
+        monitors_done(&m->monitors);
+        m->bridges = bridges_free(m->bridges);
+        configured_done(&m->configured);
+        counters_done(&m->counters);
+        issued_events_done(&m->events.issued);
+}
+
+static void context_done(Context *context) {
+        redaction_free(context->redaction);
+        reader_free(context->reader);
+        capacities_free(context->capacities);
+        sd_bus_flush_close_unref(context->bus);
+        sd_event_unref(context->event);
+        yielders_done(&context->yielders);
+        ledger_done(&context->ledger);
+        pmu_table_done(&context->pmus);
+        quota_done(&context->quota);
+        host_state_free(context->host);
+        store_free(context->store);
+        serial_close(&context->serial);
+}
+
 Service *service_free(Service *s) {
+        Context *context;
+
         if (!s)
                 return NULL;
-        s->idle =
-                sd_event_source_disable_unref(s->idle); /* what goes now touches nothing any more */
-        calls_done(s);
-        probing_free(s->probing);
-        samplers_done(s);
-        holds_done(s);
-        monitors_done(s);
-        bridges_done(s);
-        configured_done(s);
-        counters_done(s);
-        scheduler_free(s->turns);
-        auth_free(s->auth);
-        peers_free(s->peers);
-        reader_free(s->helper);
-        sd_bus_flush_close_unref(s->bus);
-        sd_event_source_disable_unref(s->forget);
-        sd_event_source_disable_unref(s->announce);
-        sd_event_source_disable_unref(s->retry);
-        sd_event_source_disable_unref(s->hotplug);
-        sd_event_source_disable_unref(s->measure);
-        sd_event_unref(s->event);
-        yielders_done(&s->roster);
-        ledger_done(&s->ledger);
-        for (size_t i = 0; s->cover && i < s->pmus.n_pmus; i++)
-                free(s->cover[i]);
-        free(s->cover);
-        pmu_table_done(&s->pmus);
-        quota_done(&s->quota);
-        issued_events_done(&s->handed);
-        host_state_done(s);
-        store_free(s->store);
-        serial_close(&s->serial);
+        context = &s->manager.context;
+        context->touched = NULL; /* what goes now touches nothing any more */
+        manager_done(&s->manager);
+        idle_exit_free(s->idle_exit);
+        sd_event_source_disable_unref(s->cpu_watch);
+        scheduler_free(s->scheduler);
+        context->auth = auth_free(context->auth);
+        context_done(context);
         free(s->config_path);
         free(s->monitors_directory);
         free(s);

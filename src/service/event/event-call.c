@@ -8,15 +8,16 @@
 #include "perf/event/attr.h"
 #include "perf/event/explain.h"
 #include "perf/process/thread.h"
+#include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
-#include "service/bus/request.h"
 #include "service/event/event-request.h"
-#include "service/hold/hold.h"
+#include "service/hold/hold-scope.h"
 #include "service/pmu/capacity.h"
 #include "service/util/reply.h"
 
 typedef struct EventCall {
-        Call call;
+        Request *call;
+        Events *events;
         EventRequest request;
         QuotaCharge descriptor;
 
@@ -28,14 +29,14 @@ typedef struct EventCall {
         int fd;                /* the event, disabled */
 } EventCall;
 
-static void event_call_end(Call *call) {
-        EventCall *c = container_of(call, EventCall, call);
+static void event_call_end(void *work) {
+        EventCall *c = work;
 
         c->job = reader_job_cancel(c->job);
         close_fd(c->fd);
         thread_release(&c->target);
         quota_release(&c->descriptor);
-        call_done(call);
+        request_done(c->call);
         free(c);
 }
 
@@ -65,36 +66,39 @@ static int group_check(const EventCall *c, Refusal *why) {
         if (!is_perf_event(fd) || ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "option 'group': the descriptor is no perf event");
-        if (!issued_events_has(&c->call.service->handed, c->call.peer->uid, id))
+        if (!issued_events_has(&c->events->issued, c->call->peer->uid, id))
                 return refuse(
                         why, REFUSAL_BAD_DESCRIPTOR,
                         "option 'group': the leader is not (or no longer known as) an event that "
                         "OpenEvent gave to user %u; open the group's leader by OpenEvent as well",
-                        (unsigned) c->call.peer->uid);
+                        (unsigned) c->call->peer->uid);
         return 0;
 }
 
 /* ---- beginning ---- */
 
-static int event_call_new(Service *s, Peer *peer, sd_bus_message *m, EventCall **ret,
+static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCall **ret,
                           Refusal *why) {
         EventCall *c = calloc(1, sizeof(EventCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (EventCall){ .request = EVENT_REQUEST_NULL, .target = THREAD_NULL, .fd = -1 };
-        r = call_begin(&c->call, s, peer, m, event_call_end, why);
+        *c = (EventCall){
+                .events = events, .request = EVENT_REQUEST_NULL, .target = THREAD_NULL, .fd = -1
+        };
+        r = request_begin(events->context, peer, m, c, event_call_end, &c->call, why);
         if (r == 0)
-                r = quota_charge(&s->quota, peer->uid, QUOTA_DESCRIPTORS, 1, &c->descriptor, why);
+                r = quota_charge(&events->context->quota, peer->uid, QUOTA_DESCRIPTORS, 1,
+                                 &c->descriptor, why);
         if (r == 0)
-                r = event_request_read(&s->pmus, m, &c->request, why);
+                r = event_request_read(&events->context->pmus, m, &c->request, why);
         if (r == 0)
                 r = group_check(c, why);
         if (r == 0)
                 *ret = c;
         else
-                event_call_end(&c->call);
+                event_call_end(c);
         return r;
 }
 
@@ -135,7 +139,7 @@ static int event_call_hold(EventCall *c, Refusal *why) {
                 return 0;
         return q->pidfd >= 0
                        ? event_call_hold_pidfd(c, why)
-                       : thread_hold(q->pid > 0 ? q->pid : c->call.peer->pid, &c->target, why);
+                       : thread_hold(q->pid > 0 ? q->pid : c->call->peer->pid, &c->target, why);
 }
 
 /* ---- whether the caller may trace it ---- */
@@ -153,10 +157,10 @@ static int event_call_check_facts(const EventCall *c, const ProcessFacts *facts,
 }
 
 /* It is asked for as what it is, and the message comes again. */
-static int event_call_set_untraceable(EventCall *c, const char *words) {
+static void event_call_set_untraceable(EventCall *c, const char *words) {
         (void) snprintf(c->untraceable, sizeof(c->untraceable),
                         "the caller may not trace process %d: %s", (int) c->target.pid, words);
-        return scheduler_again(c->call.service->turns, c->call.m);
+        request_resume(c->call);
 }
 
 /* The helper has looked before anything was opened. */
@@ -173,12 +177,14 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 why = &ended;
         }
         if (r == 0) {
-                words = trace_rule_denies(c->call.peer, facts);
-                r = words ? event_call_set_untraceable(c, words)
-                          : scheduler_again(c->call.service->turns, c->call.m);
+                words = trace_rule_denies(c->call->peer, facts);
+                if (words)
+                        event_call_set_untraceable(c, words);
+                else
+                        request_resume(c->call);
         }
         if (r != 0)
-                call_fail(&c->call, r, why);
+                request_fail(c->call, r, why);
 }
 
 /* Whether a glance could not have told that the rule denies it. */
@@ -186,7 +192,7 @@ static bool event_call_was_unseen(const EventCall *c, const ProcessFacts *facts)
         ProcessFacts seen = *facts;
 
         seen.same_user_ns = true;
-        return !c->inspected && !trace_rule_denies(c->call.peer, &seen);
+        return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
 }
 
 /* The helper has looked at the target of an event that is open, disabled. Since the first look it
@@ -203,11 +209,11 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 why = &changed;
         }
         if (r == 0)
-                words = trace_rule_denies(c->call.peer, facts);
+                words = trace_rule_denies(c->call->peer, facts);
         if (words)
                 c->fd = close_fd(c->fd);
         if (words && event_call_was_unseen(c, facts))
-                r = event_call_set_untraceable(c, words);
+                event_call_set_untraceable(c, words);
         else if (words)
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
                            "process %d changed while it was being opened: %s", (int) c->target.pid,
@@ -217,11 +223,11 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 why = &changed;
         }
         if (r != 0)
-                call_fail(&c->call, r, why);
+                request_fail(c->call, r, why);
 }
 
 static int event_call_inspect(EventCall *c, ReaderInspected done) {
-        int r = reader_inspect(c->call.service->helper, c->target.pidfd, done, c, &c->job);
+        int r = reader_inspect(c->call->context->reader, c->target.pidfd, done, c, &c->job);
 
         return r < 0 ? r : -EINPROGRESS;
 }
@@ -243,15 +249,16 @@ static int event_call_look(EventCall *c, Refusal *why) {
         ProcessFacts facts;
         int r;
 
-        if (c->call.peer->uid == 0 || !event_request_has_target(&c->request))
+        if (c->call->peer->uid == 0 || !event_request_has_target(&c->request))
                 return 0;
         if (!event_call_may_glance(c))
                 return event_call_inspect(c, event_call_inspected);
         r = process_glance(c->target.pidfd, c->target.pid, &facts, why);
         if (r != 0)
                 return r;
-        return trace_rule_denies(c->call.peer, &facts) ? event_call_inspect(c, event_call_inspected)
-                                                       : 0;
+        return trace_rule_denies(c->call->peer, &facts)
+                       ? event_call_inspect(c, event_call_inspected)
+                       : 0;
 }
 
 /* ---- authorization ---- */
@@ -260,7 +267,7 @@ static int event_call_check_hold(const EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         const char *field = q->needs.by[ATTR_NEED_HOLD];
 
-        if (!field || holds_cover(c->call.service, c->call.peer->uid, q->event.pmu, q->cpu))
+        if (!field || holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu))
                 return 0;
         return refuse(why, REFUSAL_NOT_PERMITTED,
                       "attr: %s takes counters away from everybody else, and so needs a hold on "
@@ -276,7 +283,7 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
 
         if (r != 0)
                 return r;
-        r = auth_check(c->call.service->auth, c->call.peer, c->call.m, actions, NULL, &denied);
+        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, NULL, &denied);
         if (r <= 0)
                 return r;
         (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",
@@ -293,10 +300,10 @@ static void event_call_adapt(const EventCall *c, Attr *attr) {
         const unsigned greater = ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM;
         uint64_t flags = attr_number(&q->attr, ATTR_FLAGS);
 
-        if (c->call.peer->uid != 0 && !(event_request_actions(q, *c->untraceable) & greater))
+        if (c->call->peer->uid != 0 && !(event_request_actions(q, *c->untraceable) & greater))
                 attr_confine(attr);
         if (q->event.pmu->kind == PMU_CORE && !event_request_joins(q) && !(flags & attr_flag(1)) &&
-            holds_cover(c->call.service, c->call.peer->uid, q->event.pmu, q->cpu))
+            holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu))
                 attr_set_number(attr, ATTR_FLAGS, attr_number(attr, ATTR_FLAGS) | attr_flag(2));
 }
 
@@ -306,7 +313,7 @@ static int event_call_admit(const EventCall *c, Refusal *why) {
 
         if (q->cpu >= 0 && cpuset_add(&cpus, (unsigned) q->cpu) < 0)
                 return -ENOMEM;
-        return holds_admit_opening(c->call.service, c->call.peer->uid, &q->event, 1,
+        return holds_admit_opening(c->events->holds, c->call->peer->uid, &q->event, 1,
                                    q->cpu >= 0 ? &cpus : NULL, why);
 }
 
@@ -316,12 +323,12 @@ static int event_call_open_event(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t pid = event_request_has_target(q) ? c->target.tid : -1;
         Attr attr = q->attr;
-        int fd, r = capacities_need(c->call.service);
+        int fd, r = capacities_need(c->call->context->capacities);
 
         if (r < 0)
                 return r;
         event_call_adapt(c, &attr);
-        store_settle(c->call.service->store);
+        store_settle(c->call->context->store);
         fd = attr_open(&attr, q->cgroup >= 0 ? q->cgroup : pid, q->cpu, q->group,
                        q->flags & ~PERF_FLAG_FD_OUTPUT);
         if (fd < 0)
@@ -350,15 +357,15 @@ static int event_call_finish(EventCall *c, Refusal *why) {
                 return r;
         if (ioctl(c->fd, PERF_EVENT_IOC_ID, &id) < 0)
                 return -errno;
-        r = issued_events_add(&c->call.service->handed, c->call.peer->uid, id);
+        r = issued_events_add(&c->events->issued, c->call->peer->uid, id);
         if (r < 0)
                 return r;
         if (c->request.start && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
                 return -errno;
-        r = sd_bus_reply_method_return(c->call.m, "h", c->fd);
+        r = sd_bus_reply_method_return(c->call->m, "h", c->fd);
         if (r < 0)
                 return r;
-        event_call_end(&c->call);
+        event_call_end(c);
         return 0;
 }
 
@@ -371,21 +378,20 @@ static int event_call_open(EventCall *c, Refusal *why) {
         r = event_call_open_event(c, why);
         if (r != 0 || !event_request_has_target(&c->request))
                 return r;
-        if (c->call.peer->uid == 0 || *c->untraceable)
+        if (c->call->peer->uid == 0 || *c->untraceable)
                 return event_call_check_target(c, why);
         return event_call_inspect(c, event_call_verified);
 }
 
 int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-        Peer *peer = peers_sender(s->peers, m);
-        Call *under_way = call_find(peer, m);
-        EventCall *c = under_way ? container_of(under_way, EventCall, call) : NULL;
+        Events *events = userdata;
+        Peer *peer = peers_sender(events->context->peers, m);
+        EventCall *c = request_work(events->context, m, event_call_end);
         Refusal why = REFUSAL_NULL;
         int r = 0;
 
         if (!c) {
-                r = event_call_new(s, peer, m, &c, &why);
+                r = event_call_new(events, peer, m, &c, &why);
                 if (r != 0)
                         return reply_failure(r, &why, error);
                 r = event_call_hold(c, &why);
@@ -400,6 +406,6 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = event_call_finish(c, &why);
         if (r == 0 || r == -EINPROGRESS)
                 return 1;
-        event_call_end(&c->call);
+        event_call_end(c);
         return reply_failure(r, &why, error);
 }

@@ -11,7 +11,17 @@
  * in another one, the event is closed, and polkit is asked for what it takes.
  */
 
-#include "service/daemon/service.h"
+#include "service/event/issued-events.h"
+#include "service/hold/hold-object.h"
+#include "service/util/context.h"
 
-/* The handler of Manager.OpenEvent. */
+typedef struct Events Events;
+
+struct Events {
+        Context *context;
+        Holds *holds;
+        IssuedEvents issued;
+};
+
+/* The handler of Manager.OpenEvent; userdata is the Events. */
 int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -8,6 +8,7 @@
 #include "perf/event/attr.h"
 #include "perf/event/explain.h"
 #include "perf/group/cgroup.h"
+#include "service/auth/action.h"
 #include "service/util/options.h"
 
 typedef struct EventOptions {

@@ -8,7 +8,9 @@
 
 #include "core/attr-rules.h"
 #include "perf/event/event.h"
-#include "service/daemon/service.h"
+#include "perf/pmu/pmu.h"
+
+#include <systemd/sd-bus.h>
 
 typedef struct EventRequest EventRequest;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
+#include "hold-bus.h"
 
-#include "service/bus/object.h"
+#include "service/auth/auth.h"
+#include "service/auth/redaction.h"
+#include "service/hold/hold-obstacles.h"
+#include "service/hold/hold-signals.h"
 #include "service/hold/hold-waiter.h"
 #include "service/util/reply.h"
 
@@ -9,7 +12,7 @@
 
 static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->uid);
+        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->object.uid);
 }
 
 static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -20,7 +23,7 @@ static int get_pid(sd_bus *bus, const char *path, const char *interface, const c
 static int get_reason(sd_bus *bus, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Hold *h = userdata;
-        bool seen = redaction_allows(h->service, h->uid);
+        bool seen = redaction_allows(h->context, h->object.uid);
 
         return sd_bus_message_append(reply, "s", seen ? h->request.reason : "");
 }
@@ -112,9 +115,10 @@ static int get_obstacles(sd_bus *bus, const char *path, const char *interface, c
 
 /* The common beginning of all methods: 0 go on, 1 or negative: return it. */
 static int hold_enter(Hold *h, sd_bus_message *m, sd_bus_error *error) {
-        Service *s = h->service;
+        Holds *holds = h->holds;
         Refusal why = REFUSAL_NULL;
-        int r = service_check_owner(s, peers_sender(s->peers, m), m, h->uid, h->path, &why);
+        int r = auth_check_owner(holds->context->auth, peers_sender(holds->context->peers, m), m,
+                                 h->object.uid, h->object.path, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -126,13 +130,13 @@ static int method_wait(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         if (r != 0)
                 return r;
-        r = hold_wait(h, peers_sender(h->service->peers, m), m, &why);
+        r = hold_wait(h, peers_sender(h->context->peers, m), m, &why);
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
 static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Hold *h = userdata;
-        const Peer *peer = peers_sender(h->service->peers, m);
+        const Peer *peer = peers_sender(h->context->peers, m);
         Refusal why = REFUSAL_NULL;
         int r = hold_enter(h, m, error);
 
@@ -143,7 +147,7 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
                            hold_result_name(h->result));
                 return reply_failure(r, &why, error);
         }
-        hold_end(h, peer->uid == h->uid ? HOLD_RELEASED : HOLD_REVOKED);
+        hold_end(h, peer->uid == h->object.uid ? HOLD_RELEASED : HOLD_REVOKED);
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -177,26 +181,15 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int hold_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                         void **ret_found, sd_bus_error *error) {
-        uint64_t id;
-        Hold *h = object_path_number(path, "hold", &id) ? hold_find(userdata, id) : NULL;
+static const ObjectKind hold_kind = {
+        .name = "hold",
+        .interface = PERFALLOC_HOLD_INTERFACE,
+        .vtable = hold_vtable,
+        .offset = offsetof(Hold, object),
+        .secret = true,
+};
 
-        *ret_found = h;
-        return h != NULL;
-}
-
-static int hold_path(const void *object, char **ret) {
-        *ret = strdup(((const Hold *) object)->path);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int hold_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
-                              sd_bus_error *error) {
-        return object_enumerate(((Service *) userdata)->holds, hold_path, ret_nodes);
-}
-
-int hold_bus_register(Service *s) {
-        return object_register(s, "hold", PERFALLOC_HOLD_INTERFACE, hold_vtable, hold_bus_find,
-                               hold_bus_enumerate);
+int hold_bus_register(Holds *holds) {
+        return objects_register(&holds->objects, &hold_kind, holds->context->bus,
+                                holds->context->objects);
 }

@@ -6,9 +6,9 @@
  * unknown objects from then on.
  */
 
-#include "service/hold/hold.h"
+#include "service/hold/hold-object.h"
 
-int hold_history_init(Service *s);
+int hold_history_init(Holds *holds);
 
-void hold_retire(Hold *h);           /* it has ended */
-void holds_forget_later(Service *s); /* those that an earlier run has left */
+void hold_retire(Hold *h);             /* it has ended */
+void holds_forget_later(Holds *holds); /* those that an earlier run has left */

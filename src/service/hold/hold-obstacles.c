@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/counter/counter.h"
-
-void hold_obstacles_clear(Hold *h) {
-        for (size_t i = 0; i < h->n_obstacles; i++)
-                free(h->obstacles[i].who);
-        free(h->obstacles);
-        h->obstacles = NULL;
-        h->n_obstacles = 0;
-}
-
-/* Best effort: what cannot be remembered is not told. */
 int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
         Hold *h = hold;
         HoldObstacle *obstacles;
@@ -34,14 +23,6 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
         if (copy)
                 h->obstacles[h->n_obstacles++] = (HoldObstacle){ pid, copy };
         return 0;
-}
-
-static int add_counter(void *userdata, const CounterSet *set) {
-        char who[256];
-
-        (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
-                        (unsigned) set->uid, set->group->events[0].pmu->name);
-        return hold_add_obstacle(userdata, set->peer ? set->peer->pid : 0, who);
 }
 
 typedef struct ObstacleVisit {
@@ -63,8 +44,8 @@ static int visit_blocker(void *userdata, LedgerHold *l) {
         const ObstacleVisit *visit = userdata;
         char who[160];
 
-        (void) snprintf(who, sizeof(who), "hold %" PRIu64 " of uid %u (%s, %s)", h->id,
-                        (unsigned) h->uid, h->request.exclusive ? "exclusive" : "shared",
+        (void) snprintf(who, sizeof(who), "hold %" PRIu64 " of uid %u (%s, %s)", h->object.id,
+                        (unsigned) h->object.uid, h->request.exclusive ? "exclusive" : "shared",
                         hold_state_name(h->state));
         return visit->f(visit->userdata, h->pid, who);
 }
@@ -72,14 +53,13 @@ static int visit_blocker(void *userdata, LedgerHold *l) {
 int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),
                    void *userdata) {
         ObstacleVisit visit = { f, userdata };
-
         int r = 0;
 
         if (h->state == HOLD_YIELDING)
-                r = yielders_asked(&h->service->roster, &h->request.what.scope, visit_asked,
+                r = yielders_asked(&h->context->yielders, &h->request.what.scope, visit_asked,
                                    &visit);
         else if (h->state == HOLD_QUEUED)
-                r = ledger_blockers(&h->service->ledger, &h->ledger, visit_blocker, &visit);
+                r = ledger_blockers(&h->context->ledger, &h->ledger, visit_blocker, &visit);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < h->n_obstacles; i++) {
@@ -93,31 +73,16 @@ int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char
 void hold_add_asked(Hold *h) {
         ObstacleVisit visit = { hold_add_obstacle, h };
 
-        (void) yielders_asked(&h->service->roster, &h->request.what.scope, visit_asked, &visit);
+        (void) yielders_asked(&h->context->yielders, &h->request.what.scope, visit_asked, &visit);
 }
 
 void hold_add_blockers(Hold *h) {
         ObstacleVisit visit = { hold_add_obstacle, h };
 
-        (void) ledger_blockers(&h->service->ledger, &h->ledger, visit_blocker, &visit);
-}
-
-void hold_add_foreign_counters(Hold *h) {
-        (void) counters_foreign(h->service, h->uid, &h->request.what.scope, add_counter, h);
-}
-
-/* Of this service's own it is known who has some: foreground counters, and monitors that need not
- * yield. */
-static void hold_add_standing_counters(Hold *h) {
-        const CounterSet *set;
-
-        LIST_FOREACH (set, &h->service->sets, sets)
-                if (!set->group->yielded && scope_overlaps(&set->scope, &h->request.what.scope))
-                        (void) add_counter(h, set);
+        (void) ledger_blockers(&h->context->ledger, &h->ledger, visit_blocker, &visit);
 }
 
 void hold_add_users(Hold *h, const User *users, size_t n_users) {
-        hold_add_standing_counters(h);
         for (size_t i = 0; i < n_users; i++) {
                 const User *u = &users[i];
                 char who[sizeof(u->command) + sizeof(u->unit) + 64];

@@ -5,84 +5,58 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/hold/hold-admission.h"
+#include "service/auth/redaction.h"
+#include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
 #include "service/util/reply.h"
 
 #define NAMED_MAX 4u /* who are in the way are named up to here, then counted */
 
-const char *hold_state_name(HoldState state) {
-        static const char *const names[_HOLD_STATE_MAX] = {
-                [HOLD_QUEUED] = "queued",
-                [HOLD_YIELDING] = "yielding",
-                [HOLD_GRANTED] = "granted",
-                [HOLD_ENDED] = "ended",
-        };
-        return names[state];
-}
-
-const char *hold_result_name(HoldResult result) {
-        static const char *const names[_HOLD_RESULT_MAX] = {
-                [HOLD_NONE] = "",
-                [HOLD_RELEASED] = "released",
-                [HOLD_LEASE_CLOSED] = "lease-closed",
-                [HOLD_EXPIRED] = "expired",
-                [HOLD_TIMED_OUT] = "timed-out",
-                [HOLD_OBSTRUCTED] = "obstructed",
-                [HOLD_REVOKED] = "revoked",
-        };
-        return names[result];
-}
-
 /* Signals go out as well as they can: a bus that takes no more has ended, and the loop sees that.
  */
 
 void hold_signal_added(Hold *h) {
-        Service *s = h->service;
-
-        s->broadcasting = true;
-        (void) sd_bus_emit_object_added(s->bus, h->path);
-        s->broadcasting = false;
+        redaction_emit_added(h->context, h->object.path);
 }
 
 void hold_signal_removed(Hold *h) {
-        (void) sd_bus_emit_object_removed(h->service->bus, h->path);
+        (void) sd_bus_emit_object_removed(h->context->bus, h->object.path);
 }
 
 void hold_signal_state(const Hold *h) {
-        sd_bus *bus = h->service->bus;
+        sd_bus *bus = h->context->bus;
 
         if (h->state == HOLD_ENDED)
-                (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
                                                       "State", "Result", NULL);
         else
-                (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE,
+                (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
                                                       "State", NULL);
 }
 
 void hold_signal_granted(const Hold *h) {
-        sd_bus *bus = h->service->bus;
+        sd_bus *bus = h->context->bus;
 
-        (void) sd_bus_emit_properties_changed(bus, h->path, PERFALLOC_HOLD_INTERFACE, "State",
-                                              "Confirmed", "GrantTimestamp", NULL);
+        (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
+                                              "State", "Confirmed", "GrantTimestamp", NULL);
         (void) sd_bus_emit_signal(bus, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
-                                  "HoldGranted", "obt", h->path, (int) h->confirmed,
+                                  "HoldGranted", "obt", h->object.path, (int) h->confirmed,
                                   h->latency_usec);
 }
 
 void hold_signal_confirmed(const Hold *h) {
-        (void) sd_bus_emit_properties_changed(h->service->bus, h->path, PERFALLOC_HOLD_INTERFACE,
-                                              "Confirmed", NULL);
+        (void) sd_bus_emit_properties_changed(h->context->bus, h->object.path,
+                                              PERFALLOC_HOLD_INTERFACE, "Confirmed", NULL);
 }
 
 void hold_signal_ended(const Hold *h) {
-        (void) sd_bus_emit_signal(h->service->bus, PERFALLOC_OBJECT_PATH,
-                                  PERFALLOC_MANAGER_INTERFACE, "HoldEnded", "os", h->path,
+        (void) sd_bus_emit_signal(h->context->bus, PERFALLOC_OBJECT_PATH,
+                                  PERFALLOC_MANAGER_INTERFACE, "HoldEnded", "os", h->object.path,
                                   hold_result_name(h->result));
 }
 
-void hold_signal_yielding(Service *s) {
-        (void) sd_bus_emit_properties_changed(s->bus, PERFALLOC_OBJECT_PATH,
+void hold_signal_yielding(Holds *holds) {
+        (void) sd_bus_emit_properties_changed(holds->context->bus, PERFALLOC_OBJECT_PATH,
                                               PERFALLOC_MANAGER_INTERFACE, "Yielding", NULL);
 }
 
@@ -185,8 +159,8 @@ static void hold_log(const Hold *h, int priority, const char *message_id, const 
                 NULL,
         };
 
-        (void) snprintf(id, sizeof(id), "%" PRIu64, h->id);
-        (void) snprintf(uid, sizeof(uid), "%u", (unsigned) h->uid);
+        (void) snprintf(id, sizeof(id), "%" PRIu64, h->object.id);
+        (void) snprintf(uid, sizeof(uid), "%u", (unsigned) h->object.uid);
         (void) snprintf(pid, sizeof(pid), "%d", (int) h->pid);
         (void) snprintf(latency, sizeof(latency), "%" PRIu64, h->latency_usec);
         log_event(priority, message_id, text, fields);
@@ -197,7 +171,7 @@ void hold_log_granted(const Hold *h) {
 
         (void) snprintf(text, sizeof(text),
                         "Hold %" PRIu64 " of uid %u (pid %d) granted after %" PRIu64 " us, %s.",
-                        h->id, (unsigned) h->uid, (int) h->pid, h->latency_usec,
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid, h->latency_usec,
                         h->confirmed ? "confirmed" : "not confirmed");
         hold_log(h, LOG_INFO, LOG_ID_HOLD_GRANTED, text);
 }
@@ -208,15 +182,16 @@ void hold_log_ended(const Hold *h) {
 
         if (h->result != HOLD_OBSTRUCTED) {
                 (void) snprintf(text, sizeof(text),
-                                "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->id,
-                                (unsigned) h->uid, (int) h->pid, hold_result_name(h->result));
+                                "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->object.id,
+                                (unsigned) h->object.uid, (int) h->pid,
+                                hold_result_name(h->result));
                 hold_log(h, LOG_INFO, LOG_ID_HOLD_ENDED, text);
                 return;
         }
         (void) hold_obstacles(h, names_add_obstacle, &names);
         (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; in the way: %s.", h->id,
-                        (unsigned) h->uid, (int) h->pid, names_end(&names));
+                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; in the way: %s.",
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid, names_end(&names));
         hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
 }
 

@@ -5,7 +5,7 @@
  * What is told of a hold: on the bus, to those who wait, in the journal.
  */
 
-#include "service/hold/hold.h"
+#include "service/hold/hold-object.h"
 
 void hold_signal_added(Hold *h);   /* InterfacesAdded */
 void hold_signal_removed(Hold *h); /* InterfacesRemoved */
@@ -13,7 +13,7 @@ void hold_signal_state(const Hold *h);
 void hold_signal_granted(const Hold *h); /* State, Confirmed and GrantTimestamp, then HoldGranted */
 void hold_signal_confirmed(const Hold *h); /* Confirmed alone */
 void hold_signal_ended(const Hold *h);     /* HoldEnded */
-void hold_signal_yielding(Service *s);     /* Manager.Yielding */
+void hold_signal_yielding(Holds *holds);   /* Manager.Yielding */
 
 /* Answers a Wait on a hold that is granted or has ended. */
 void hold_signal_waiter(const Hold *h, sd_bus_message *m);

@@ -6,12 +6,13 @@
  * queue, what monitors may take, or the pause until the probe's next look.
  */
 
-#include "service/hold/hold.h"
+#include "service/hold/hold-object.h"
 
 /* When it expires, from its request. */
 void hold_set_end(Hold *h);
 
-int hold_add_timers(Hold *h);
+/* The handlers get the hold as userdata. */
+int hold_add_timers(Hold *h, sd_event_time_handler_t stepped, sd_event_time_handler_t expired);
 
 void hold_step_at(Hold *h, uint64_t usec); /* CLOCK_MONOTONIC; UINT64_MAX: never */
 void hold_await_turn(Hold *h);

@@ -5,15 +5,15 @@
 #include "service/hold/hold-signals.h"
 
 struct HoldWaiter {
-        Call call;
+        Request *call;
         LIST_ENTRY(HoldWaiter) waiters;
 };
 
-static void hold_waiter_end(Call *call) {
-        HoldWaiter *w = container_of(call, HoldWaiter, call);
+static void hold_waiter_end(void *work) {
+        HoldWaiter *w = work;
 
         LIST_REMOVE(w, waiters);
-        call_done(call);
+        request_done(w->call);
         free(w);
 }
 
@@ -29,9 +29,9 @@ int hold_wait(Hold *h, Peer *peer, sd_bus_message *m, Refusal *why) {
         if (!w)
                 return -ENOMEM;
         LIST_INSERT_HEAD(&h->waiters, w, waiters);
-        r = call_begin(&w->call, h->service, peer, m, hold_waiter_end, why);
+        r = request_begin(h->context, peer, m, w, hold_waiter_end, &w->call, why);
         if (r != 0)
-                hold_waiter_end(&w->call);
+                hold_waiter_end(w);
         return r;
 }
 
@@ -39,7 +39,7 @@ void hold_answer_waiters(Hold *h) {
         HoldWaiter *w;
 
         while ((w = LIST_FIRST(&h->waiters))) {
-                hold_signal_waiter(h, w->call.m);
-                hold_waiter_end(&w->call);
+                hold_signal_waiter(h, w->call->m);
+                hold_waiter_end(w);
         }
 }

@@ -6,7 +6,8 @@
  * when it ends.
  */
 
-#include "service/hold/hold.h"
+#include "service/bus/peer.h"
+#include "service/hold/hold-object.h"
 
 /* Answers m when the hold is granted or has ended; at once when it is. Refusals: LIMITS_EXCEEDED.
  */

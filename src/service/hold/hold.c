@@ -4,67 +4,18 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "service/counter/counter-store.h"
-#include "service/hold/hold-admission.h"
+#include "core/clock.h"
 #include "service/hold/hold-history.h"
 #include "service/hold/hold-obstacles.h"
+#include "service/hold/hold-probe.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 #include "service/hold/hold-waiter.h"
-#include "service/monitor/bridges.h"
 #include "service/util/lease.h"
 
-static int compare_holds(const void *a, const void *b) {
-        const Hold *x = a, *y = b;
-
-        return x->id < y->id ? -1 : x->id > y->id;
-}
-
-Hold *hold_find(Service *s, uint64_t id) {
-        Hold key = { .id = id };
-        Hold **found = tfind(&key, &s->holds, compare_holds);
-
-        return found ? *found : NULL;
-}
-
-static Hold *hold_of(LedgerHold *l) {
-        return container_of(l, Hold, ledger);
-}
-
-unsigned hold_queue_position(const Hold *h) {
-        return (unsigned) ledger_position(&h->ledger);
-}
-
-/* What is kept of it stays with systemd. */
-static Hold *hold_free(Hold *h) {
-        if (!h)
-                return NULL;
-        hold_admission_stop(h);
-        ledger_remove(&h->service->ledger, &h->ledger);
-        hold_obstacles_clear(h);
-        sd_event_source_disable_unref(h->lease_source);
-        sd_event_source_disable_unref(h->step);
-        sd_event_source_disable_unref(h->expiry);
-        close_fd(h->lease);
-        quota_release(&h->charge);
-        hold_request_done(&h->request);
-        cpuset_done(&h->joined);
-        free(h->path);
-        free(h);
-        return NULL;
-}
-
-Hold *hold_discard(Hold *h) {
-        if (!h)
-                return NULL;
-        store_leave(&h->item);
-        if (h->path)
-                (void) tdelete(h, &h->service->holds, compare_holds);
-        return hold_free(h);
-}
+/* ---- timers and the lease ---- */
 
 static int lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         hold_end(userdata, HOLD_LEASE_CLOSED);
@@ -72,33 +23,37 @@ static int lease_closed(sd_event_source *source, int fd, uint32_t revents, void 
 }
 
 int hold_watch_lease(Hold *h, int lease) {
-        int r = lease_watch(h->service->event, lease, &h->lease_source, lease_closed, h);
+        int r = lease_watch(h->context->event, lease, &h->lease_source, lease_closed, h);
 
         if (r >= 0)
                 h->lease = lease;
         return r;
 }
 
-int hold_name(Hold *h, uint64_t id) {
-        char *path;
-
-        if (asprintf(&path, PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, id) < 0)
-                return -ENOMEM;
-        h->id = id;
-        if (!tsearch(h, &h->service->holds, compare_holds)) {
-                free(path);
-                return -ENOMEM;
-        }
-        h->path = path;
+static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) {
+        hold_end(userdata, HOLD_EXPIRED);
         return 0;
 }
 
-void hold_enter_store(Hold *h) {
-        store_enter(h->service->store, &h->item, STORE_HOLD, h->id);
-        if (h->lease >= 0)
-                store_keep(&h->item, &h->lease, 1, STORE_SOON);
-        hold_save(h);
+/* The time of the present step is over: of the wait, of the monitors, or until the probe's next
+ * look. */
+static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) {
+        Hold *h = userdata;
+
+        if (h->state == HOLD_QUEUED)
+                hold_end(h, HOLD_TIMED_OUT);
+        else if (h->state == HOLD_GRANTED)
+                hold_probe_joined(h);
+        else
+                holds_advance(h->holds);
+        return 0;
 }
+
+int hold_watch_time(Hold *h) {
+        return hold_add_timers(h, hold_stepped, hold_expired);
+}
+
+/* ---- the ledger ---- */
 
 static void hold_set_ledger(Hold *h) {
         h->ledger.scope = h->request.what.scope;
@@ -107,11 +62,11 @@ static void hold_set_ledger(Hold *h) {
 }
 
 static int hold_enter_ledger(Hold *h, Refusal *why) {
-        Service *s = h->service;
+        Holds *holds = h->holds;
         int r;
 
         hold_set_ledger(h);
-        r = ledger_admit(&s->ledger, &h->ledger, h->request.wait_usec > 0);
+        r = ledger_admit(&holds->context->ledger, &h->ledger, h->request.wait_usec > 0);
 
         if (r == LEDGER_E_WOULD_WAIT)
                 return hold_refuse_busy(h, why);
@@ -123,11 +78,11 @@ static int hold_enter_ledger(Hold *h, Refusal *why) {
 }
 
 int hold_enter_ledger_again(Hold *h) {
-        Service *s = h->service;
+        Holds *holds = h->holds;
         int r;
 
         hold_set_ledger(h);
-        r = ledger_admit(&s->ledger, &h->ledger, h->state == HOLD_QUEUED);
+        r = ledger_admit(&holds->context->ledger, &h->ledger, h->state == HOLD_QUEUED);
         if (r < 0)
                 return r;
         if (h->ledger.state == LEDGER_NONE)
@@ -135,141 +90,56 @@ int hold_enter_ledger_again(Hold *h) {
         if (h->state == HOLD_QUEUED && h->ledger.state == LEDGER_ACTIVE)
                 h->state = HOLD_YIELDING; /* the one before has gone while we were away */
         if (h->state == HOLD_YIELDING)
-                TAILQ_INSERT_TAIL(&s->pending, h, list);
+                TAILQ_INSERT_TAIL(&holds->pending, h, list);
         return 0;
 }
 
 /* The ledger has admitted it: monitors are to give way from now on. */
 static void hold_start(Hold *h) {
         h->state = HOLD_YIELDING;
-        TAILQ_INSERT_TAIL(&h->service->pending, h, list);
+        TAILQ_INSERT_TAIL(&h->holds->pending, h, list);
         hold_step_at(h, h->yield_until_usec);
         hold_save(h);
 }
 
-void holds_apply(Service *s, const Hold *cause, uint64_t deadline_usec) {
-        if (yielders_apply(&s->roster, cause ? cause->id : 0, deadline_usec, NULL) < 0)
+void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec) {
+        if (yielders_apply(&holds->context->yielders, cause ? cause->object.id : 0, deadline_usec,
+                           NULL) < 0)
                 hold_signal_degraded("out of memory while monitors were told to yield or resume");
-        bridges_hold_changed(s);
-}
-
-void hold_begin(Hold *h) {
-        if (h->ledger.state != LEDGER_ACTIVE) {
-                hold_await_turn(h);
-                return;
-        }
-        hold_start(h);
-        hold_signal_state(h);
-        holds_advance(h->service);
+        holds->hooks.changed(holds->userdata);
 }
 
 /* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of
  * both. */
 static void hold_leave_ledger(Hold *h) {
-        Service *s = h->service;
+        Holds *holds = h->holds;
         Hold *first = NULL, *next;
         uint64_t deadline = 0;
         LedgerHold *l;
 
-        ledger_remove(&s->ledger, &h->ledger);
-        while ((l = ledger_next(&s->ledger))) {
-                next = hold_of(l);
+        ledger_remove(&holds->context->ledger, &h->ledger);
+        while ((l = ledger_next(&holds->context->ledger))) {
+                next = hold_of_ledger(l);
                 hold_set_deadline(next);
                 hold_start(next);
                 first = first ?: next;
                 deadline = MAX(deadline, next->yield_until_usec);
         }
-        holds_apply(s, first, deadline);
+        holds_apply(holds, first, deadline);
         for (next = first; next; next = TAILQ_NEXT(next, list))
                 hold_signal_state(next);
 }
 
-/* Monitors give way, and it is seen whether that was all there was to do. */
-static void hold_clear_scope(Hold *h) {
-        if (h->ledger.state != LEDGER_ACTIVE)
-                return;
-        hold_set_deadline(h);
-        holds_apply(h->service, h, h->yield_until_usec);
-        hold_look_ahead(h);
-}
+/* ---- the grant, and the end ---- */
 
-/* The lease and the timers. */
-static int hold_equip(Hold *h, int *ret_lease) {
-        _cleanup_close_ int lease = -1;
-        int r = 0;
-
-        if (ret_lease)
-                r = lease_new(h->service->event, &h->lease, &h->lease_source, lease_closed, h,
-                              &lease);
-        if (r < 0)
-                return r;
-        hold_set_end(h);
-        r = hold_add_timers(h);
-        if (r < 0)
-                return r;
-        if (ret_lease)
-                *ret_lease = TAKE_FD(lease);
-        return 0;
-}
-
-/* That monitors give way is what will be waited for, so it comes first. */
-static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
-        Service *s = h->service;
-        int r;
-
-        r = quota_charge(&s->quota, h->uid, QUOTA_HOLDS, 1, &h->charge, why);
-        if (r == 0)
-                r = hold_enter_ledger(h, why);
-        if (r == 0)
-                r = hold_name(h, serial_next(&s->serial, SERIAL_HOLD));
-        if (r != 0)
-                return r;
-        hold_clear_scope(h);
-        r = hold_equip(h, ret_lease);
-        if (r < 0) {
-                hold_leave_ledger(h);
-                return r;
-        }
-        hold_enter_store(h);
-        return 0;
-}
-
-int hold_new(Service *s, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
-             Refusal *why) {
-        _cleanup_(hold_discardp) Hold *h = calloc(1, sizeof(Hold));
-        int r;
-
-        if (!h) {
-                hold_request_done(request);
-                return -ENOMEM;
-        }
-        *h = (Hold){
-                .service = s,
-                .uid = peer->uid,
-                .pid = peer->pid,
-                .request = *request,
-                .requested_usec = now_usec(CLOCK_REALTIME) - request->age_usec,
-                .admitted_usec = now_usec(CLOCK_MONOTONIC),
-                .lease = -1,
-        };
-        *request = HOLD_REQUEST_NULL;
-        r = hold_build(h, ret_lease, why);
-        if (r != 0)
-                return r;
-        s->n_holds++;
-        service_touch(s);
-        *ret = TAKE_PTR(h);
-        return 0;
-}
-
-void hold_grant(Hold *h, bool confirmed) {
-        Service *s = h->service;
+static void hold_grant(Hold *h, bool confirmed) {
+        Holds *holds = h->holds;
         uint64_t now = now_usec(CLOCK_MONOTONIC);
 
-        hold_admission_stop(h);
-        TAILQ_REMOVE(&s->pending, h, list);
-        TAILQ_INSERT_TAIL(&s->granted, h, list);
-        counters_hold_changed(s, h->uid);
+        hold_stop_measuring(h);
+        TAILQ_REMOVE(&holds->pending, h, list);
+        TAILQ_INSERT_TAIL(&holds->granted, h, list);
+        holds->hooks.granted(holds->userdata, h->object.uid);
         h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
         h->latency_usec = (h->free_usec ?: now) - h->admitted_usec;
@@ -279,24 +149,24 @@ void hold_grant(Hold *h, bool confirmed) {
         hold_save(h);
         hold_signal_granted(h);
         hold_answer_waiters(h);
-        if (TAILQ_FIRST(&s->granted) == h && !TAILQ_NEXT(h, list))
-                hold_signal_yielding(s);
+        if (TAILQ_FIRST(&holds->granted) == h && !TAILQ_NEXT(h, list))
+                hold_signal_yielding(holds);
         hold_log_granted(h);
 }
 
 void hold_end(Hold *h, HoldResult result) {
-        Service *s = h->service;
+        Holds *holds = h->holds;
         HoldState was = h->state;
 
         if (was == HOLD_ENDED)
                 return;
-        hold_admission_stop(h);
+        hold_stop_measuring(h);
         if (was == HOLD_GRANTED) {
                 hold_cover(h, false);
-                TAILQ_REMOVE(&s->granted, h, list);
-                counters_hold_changed(s, h->uid);
+                TAILQ_REMOVE(&holds->granted, h, list);
+                holds->hooks.granted(holds->userdata, h->object.uid);
         } else if (was == HOLD_YIELDING)
-                TAILQ_REMOVE(&s->pending, h, list);
+                TAILQ_REMOVE(&holds->pending, h, list);
         if (result == HOLD_TIMED_OUT)
                 hold_add_blockers(h);
         h->state = HOLD_ENDED;
@@ -309,49 +179,288 @@ void hold_end(Hold *h, HoldResult result) {
                 store_keep(&h->item, NULL, 0, STORE_SOON);
         h->ended_usec = now_usec(CLOCK_MONOTONIC);
         hold_save(h);
-        s->n_holds--;
+        holds->n_active--;
 
         hold_leave_ledger(h);
         hold_signal_state(h);
         hold_answer_waiters(h);
         hold_signal_ended(h);
-        if (was == HOLD_GRANTED && TAILQ_EMPTY(&s->granted))
-                hold_signal_yielding(s);
+        if (was == HOLD_GRANTED && TAILQ_EMPTY(&holds->granted))
+                hold_signal_yielding(holds);
         hold_log_ended(h);
         hold_retire(h);
-        holds_advance(s);
+        holds_advance(holds);
 }
 
-uint64_t holds_current(Service *s) {
-        const Hold *h = TAILQ_FIRST(&s->granted) ?: TAILQ_FIRST(&s->pending);
+/* ---- one step further ---- */
 
-        return h ? h->id : 0;
+static void hold_settle(Hold *h, bool confirmed) {
+        if (confirmed || h->request.best_effort)
+                hold_grant(h, confirmed);
+        else
+                hold_end(h, HOLD_OBSTRUCTED);
 }
 
-bool holds_grants(Service *s, uid_t uid, const Pmu *pmu) {
-        Hold *h;
+static void hold_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
+        Hold *h = userdata;
+        Holds *holds = h->holds;
 
-        TAILQ_FOREACH (h, &s->granted, list)
-                if (h->uid == uid && scope_find(&h->request.what.scope, pmu->index))
+        h->scan = NULL;
+        holds->hooks.add_counters(holds->userdata, h, false);
+        hold_add_users(h, users, r == 0 ? n_users : 0);
+        hold_settle(h, false);
+        holds_advance(holds);
+}
+
+/* The probe found somebody: the processes that have perf events open are the candidates. */
+static void hold_find_candidates(Hold *h) {
+        if (reader_scan(h->context->reader, hold_scanned, h, &h->scan) < 0)
+                hold_scanned(h, -EIO, NULL, 0, false);
+}
+
+static void hold_measured(Hold *h) {
+        if (hold_probes_agree(h)) {
+                if (h->request.exclusive)
+                        h->holds->hooks.add_counters(h->holds->userdata, h, true);
+                hold_settle(h, h->n_obstacles == 0);
+                return;
+        }
+        if (hold_ask_for_more(h)) {
+                hold_stop_measuring(h);
+                hold_step_at(h, h->yield_until_usec);
+                return;
+        }
+        hold_stop_measuring(h);
+        hold_find_candidates(h);
+}
+
+/* ---- one step further ---- */
+
+/* Whether an earlier hold of the same slots is not granted yet. */
+static bool hold_must_stand_back(const Hold *h) {
+        Hold *earlier;
+
+        TAILQ_FOREACH (earlier, &h->holds->pending, list) {
+                if (earlier == h)
+                        return false;
+                if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
                         return true;
+        }
         return false;
 }
 
-int holds_init(Service *s) {
-        TAILQ_INIT(&s->pending);
-        TAILQ_INIT(&s->granted);
-        return hold_history_init(s);
+/* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who
+ * yields. */
+static bool hold_advance(Hold *h) {
+        Holds *holds = h->holds;
+
+        if (h->scan || hold_must_stand_back(h))
+                return false;
+        if (!h->measuring) {
+                if (yielders_asked(&holds->context->yielders, &h->request.what.scope, NULL, NULL) >
+                    0) {
+                        if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
+                                return false;
+                        hold_add_asked(h);
+                        hold_settle(h, false);
+                        return true;
+                }
+                if (hold_probe_begin(h) < 0) {
+                        (void) hold_add_obstacle(h, getpid(),
+                                                 "perfallocd is out of memory or descriptors");
+                        hold_settle(h, false);
+                        return true;
+                }
+        }
+        if (!hold_probe_look(h))
+                return false;
+        hold_measured(h);
+        return true;
 }
 
-static void hold_done(void *h) {
-        hold_free(h);
+void holds_advance(Holds *holds) {
+        Hold *h;
+
+        /* A hold that is settled may let others go on; what it calls comes back here. */
+        holds->advance_again = true;
+        if (holds->advancing)
+                return;
+        holds->advancing = true;
+        while (holds->advance_again) {
+                holds->advance_again = false;
+                TAILQ_FOREACH (h, &holds->pending, list)
+                        if (hold_advance(h)) {
+                                holds->advance_again = true;
+                                break;
+                        }
+        }
+        holds->advancing = false;
 }
 
-void holds_done(Service *s) {
-        tdestroy(s->holds, hold_done);
-        s->holds = NULL;
-        /* monitors and counters that go after them still look */
-        TAILQ_INIT(&s->pending);
-        TAILQ_INIT(&s->granted);
-        TAILQ_INIT(&s->ended);
+/* ---- a new one ---- */
+
+/* One look before the hold is told of: when all is free already, that is when it was granted. */
+static void hold_look_ahead(Hold *h) {
+        if (hold_must_stand_back(h) ||
+            yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0)
+                return;
+        if (hold_probe_begin(h) < 0)
+                hold_stop_measuring(h); /* tried again when it is its turn */
+        else if (hold_probe_look(h) && hold_probes_agree(h))
+                h->free_usec = now_usec(CLOCK_MONOTONIC);
+}
+
+/* Monitors give way, and it is seen whether that was all there was to do. */
+static void hold_clear_scope(Hold *h) {
+        if (h->ledger.state != LEDGER_ACTIVE)
+                return;
+        hold_set_deadline(h);
+        holds_apply(h->holds, h, h->yield_until_usec);
+        hold_look_ahead(h);
+}
+
+/* The lease and the timers. */
+static int hold_equip(Hold *h, int *ret_lease) {
+        _cleanup_close_ int lease = -1;
+        int r = 0;
+
+        if (ret_lease)
+                r = lease_new(h->context->event, &h->lease, &h->lease_source, lease_closed, h,
+                              &lease);
+        if (r < 0)
+                return r;
+        hold_set_end(h);
+        r = hold_watch_time(h);
+        if (r < 0)
+                return r;
+        if (ret_lease)
+                *ret_lease = TAKE_FD(lease);
+        return 0;
+}
+
+/* That monitors give way is what will be waited for, so it comes first. */
+static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
+        Holds *holds = h->holds;
+        int r;
+
+        r = quota_charge(&holds->context->quota, h->object.uid, QUOTA_HOLDS, 1, &h->charge, why);
+        if (r == 0)
+                r = hold_enter_ledger(h, why);
+        if (r == 0)
+                r = object_enter(&h->object, &holds->objects,
+                                 serial_next(&holds->context->serial, SERIAL_HOLD));
+        if (r != 0)
+                return r;
+        hold_clear_scope(h);
+        r = hold_equip(h, ret_lease);
+        if (r < 0) {
+                hold_leave_ledger(h);
+                return r;
+        }
+        hold_enter_store(h);
+        return 0;
+}
+
+int hold_new(Holds *holds, const Peer *peer, HoldRequest *request, Hold **ret, int *ret_lease,
+             Refusal *why) {
+        _cleanup_(hold_discardp) Hold *h = calloc(1, sizeof(Hold));
+        int r;
+
+        if (!h) {
+                hold_request_done(request);
+                return -ENOMEM;
+        }
+        *h = (Hold){
+                .object.uid = peer->uid,
+                .holds = holds,
+                .context = holds->context,
+                .pid = peer->pid,
+                .request = *request,
+                .requested_usec = now_usec(CLOCK_REALTIME) - request->age_usec,
+                .admitted_usec = now_usec(CLOCK_MONOTONIC),
+                .lease = -1,
+        };
+        *request = HOLD_REQUEST_NULL;
+        r = hold_build(h, ret_lease, why);
+        if (r != 0)
+                return r;
+        holds->n_active++;
+        context_touch(holds->context);
+        *ret = TAKE_PTR(h);
+        return 0;
+}
+
+void hold_begin(Hold *h) {
+        if (h->ledger.state != LEDGER_ACTIVE) {
+                hold_await_turn(h);
+                return;
+        }
+        hold_start(h);
+        hold_signal_state(h);
+        holds_advance(h->holds);
+}
+
+/* ---- all of them ---- */
+
+static int holds_make_cover(Holds *holds) {
+        const PmuTable *pmus = &holds->context->pmus;
+        size_t n_cpus = 0;
+
+        CPU_FOREACH (cpu, &pmus->possible)
+                n_cpus = (size_t) cpu + 1;
+        holds->cover = calloc(pmus->n_pmus + 1, sizeof(Cover *));
+        if (!holds->cover)
+                return -ENOMEM;
+        for (size_t i = 0; i < pmus->n_pmus; i++) {
+                holds->cover[i] = calloc(n_cpus, sizeof(Cover));
+                if (!holds->cover[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int holds_init(Holds *holds, Context *context, const HoldsHooks *hooks, void *userdata) {
+        int r;
+
+        holds->context = context;
+        holds->hooks = *hooks;
+        holds->userdata = userdata;
+        TAILQ_INIT(&holds->pending);
+        TAILQ_INIT(&holds->granted);
+        r = holds_make_cover(holds);
+        return r < 0 ? r : hold_history_init(holds);
+}
+
+static void holds_free_list(struct HoldList *list) {
+        Hold *h;
+
+        while ((h = TAILQ_FIRST(list))) {
+                TAILQ_REMOVE(list, h, list);
+                hold_free(h);
+        }
+}
+
+static void hold_free_queued(void *userdata, Object *o) {
+        Hold **h = userdata;
+
+        *h = hold_of_object(o);
+}
+
+/* Those that wait in the ledger are in none of the lists. */
+void holds_done(Holds *holds) {
+        Hold *h;
+
+        if (!holds->context)
+                return;
+        holds_free_list(&holds->pending);
+        holds_free_list(&holds->granted);
+        holds_free_list(&holds->ended);
+        while (holds->objects.n > 0) {
+                objects_walk(&holds->objects, hold_free_queued, &h);
+                hold_free(h);
+        }
+        sd_event_source_disable_unref(holds->forget);
+        for (size_t i = 0; holds->cover && i < holds->context->pmus.n_pmus; i++)
+                free(holds->cover[i]);
+        free(holds->cover);
 }

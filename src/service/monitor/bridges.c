@@ -13,6 +13,8 @@
 #include "yield/nmi-watchdog.h"
 #include "yield/pcp-lock.h"
 
+static void bridge_keep(Bridges *all, BridgeKind kind);
+
 /* Where one of each kind is; without a path there is none. */
 typedef struct BridgePlace {
         Bridge *bridge;
@@ -22,6 +24,8 @@ typedef struct BridgePlace {
 } BridgePlace;
 
 struct Bridges {
+        Context *context;
+        Holds *holds;
         BridgeHost host;
         BridgePlace all[_BRIDGE_KIND_MAX];
         PcpPerfalloc *perfalloc; /* goes with the bridge to PCP */
@@ -29,15 +33,15 @@ struct Bridges {
 
 /* The oldest that is granted, or else that is to be. */
 static uid_t bridges_holder(void *userdata) {
-        Service *s = userdata;
-        const Hold *h = TAILQ_FIRST(&s->granted);
+        Bridges *all = userdata;
+        const Hold *h = TAILQ_FIRST(&all->holds->granted);
         LedgerHold *l;
 
         if (h)
-                return h->uid;
-        TAILQ_FOREACH (l, &s->ledger.holds, list)
+                return h->object.uid;
+        TAILQ_FOREACH (l, &all->context->ledger.holds, list)
                 if (l->state == LEDGER_ACTIVE)
-                        return container_of(l, Hold, ledger)->uid;
+                        return hold_of_ledger(l)->object.uid;
         return 0;
 }
 
@@ -63,14 +67,23 @@ static int pcp_lock_choose(const BridgesConfig *c, char **ret, uint64_t *ret_gra
         return r < 0 ? r : path_choose(&c->pcp, usual, ret);
 }
 
-static int pcp_lock_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
-        const BridgePast *past = s->bridges->host.past;
-        int r = pcp_lock_new(&s->bridges->host, path, grace_usec, ret);
+/* A process has PCP's lock, or none any more, or there is another hold on its behalf. */
+static void bridges_perfalloc_changed(void *userdata) {
+        Bridges *all = userdata;
+
+        if (all->all[BRIDGE_PCP_LOCK].bridge)
+                bridge_keep(all, BRIDGE_PCP_LOCK);
+}
+
+static int pcp_lock_make(Bridges *all, const char *path, uint64_t grace_usec, Bridge **ret) {
+        const BridgePast *past = all->host.past;
+        int r = pcp_lock_new(&all->host, path, grace_usec, ret);
 
         if (r < 0)
                 return r;
         /* without PCP there is no such directory */
-        r = pcp_perfalloc_new(s, *ret, path, past ? &past->state : NULL, &s->bridges->perfalloc);
+        r = pcp_perfalloc_new(all->holds, *ret, path, bridges_perfalloc_changed, all,
+                              past ? &past->state : NULL, &all->perfalloc);
         if (r < 0 && r != -ENOENT)
                 log_plain(LOG_WARNING, "PCP's own perfalloc is not noticed: %s: %s", path,
                           strerror(-r));
@@ -82,13 +95,13 @@ static int likwid_lock_choose(const BridgesConfig *c, char **ret, uint64_t *ret_
         return path_choose(&c->likwid, LIKWID_LOCK_PATH, ret);
 }
 
-static int likwid_lock_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
+static int likwid_lock_make(Bridges *all, const char *path, uint64_t grace_usec, Bridge **ret) {
         const char *directory = getenv("RUNTIME_DIRECTORY");
         _cleanup_free_ char *saved = NULL;
 
         if (directory && asprintf(&saved, "%s/likwid-lock", directory) < 0)
                 return -ENOMEM;
-        return likwid_lock_new(&s->bridges->host, path, saved, grace_usec, ret);
+        return likwid_lock_new(&all->host, path, saved, grace_usec, ret);
 }
 
 static int nmi_watchdog_choose(const BridgesConfig *c, char **ret, uint64_t *ret_grace_usec) {
@@ -97,8 +110,8 @@ static int nmi_watchdog_choose(const BridgesConfig *c, char **ret, uint64_t *ret
         return *ret || !c->nmi_watchdog ? 0 : -ENOMEM;
 }
 
-static int nmi_watchdog_make(Service *s, const char *path, uint64_t grace_usec, Bridge **ret) {
-        return nmi_watchdog_new(&s->bridges->host, s->bus, path, ret);
+static int nmi_watchdog_make(Bridges *all, const char *path, uint64_t grace_usec, Bridge **ret) {
+        return nmi_watchdog_new(&all->host, all->context->bus, path, ret);
 }
 
 static const struct {
@@ -106,7 +119,7 @@ static const struct {
 
         /* What the configuration says now. The path is NULL where there is to be none. */
         int (*choose)(const BridgesConfig *c, char **ret_path, uint64_t *ret_grace_usec);
-        int (*make)(Service *s, const char *path, uint64_t grace_usec, Bridge **ret);
+        int (*make)(Bridges *all, const char *path, uint64_t grace_usec, Bridge **ret);
 } kinds[_BRIDGE_KIND_MAX] = {
         [BRIDGE_PCP_LOCK] = { "pcp-lock", pcp_lock_choose, pcp_lock_make },
         [BRIDGE_LIKWID_LOCK] = { "likwid-lock", likwid_lock_choose, likwid_lock_make },
@@ -116,9 +129,9 @@ static const struct {
 /* ---- what outlives this process ---- */
 
 /* A bridge that has taken nothing is made from the configuration, like any. */
-static void bridge_keep(Service *s, BridgeKind kind) {
-        BridgePlace *place = &s->bridges->all[kind];
-        const PcpPerfalloc *perfalloc = kind == BRIDGE_PCP_LOCK ? s->bridges->perfalloc : NULL;
+static void bridge_keep(Bridges *all, BridgeKind kind) {
+        BridgePlace *place = &all->all[kind];
+        const PcpPerfalloc *perfalloc = kind == BRIDGE_PCP_LOCK ? all->perfalloc : NULL;
         Pack *p;
         int fd;
 
@@ -127,10 +140,10 @@ static void bridge_keep(Service *s, BridgeKind kind) {
                 return;
         }
         if (!place->item.store)
-                store_enter(s->store, &place->item, STORE_BRIDGE, kind);
+                store_enter(all->context->store, &place->item, STORE_BRIDGE, kind);
         fd = bridge_fd(place->bridge);
         store_keep(&place->item, &fd, fd >= 0, STORE_SOON);
-        p = store_pack(s->store);
+        p = store_pack(all->context->store);
         pack_string(p, "path", place->path);
         pack_u64(p, "grace_usec", place->grace_usec);
         bridge_pack(place->bridge, p);
@@ -139,39 +152,38 @@ static void bridge_keep(Service *s, BridgeKind kind) {
 }
 
 static void bridges_changed(void *userdata, Bridge *b) {
-        Service *s = userdata;
+        Bridges *all = userdata;
 
         /* one that is being made is kept when it is */
         for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++)
-                if (s->bridges->all[kind].bridge == b)
-                        bridge_keep(s, kind);
-}
-
-void bridges_perfalloc_changed(Service *s) {
-        if (s->bridges->all[BRIDGE_PCP_LOCK].bridge)
-                bridge_keep(s, BRIDGE_PCP_LOCK);
+                if (all->all[kind].bridge == b)
+                        bridge_keep(all, kind);
 }
 
 /* ---- all of them ---- */
 
-static int bridges_new(Service *s) {
-        s->bridges = calloc(1, sizeof(Bridges));
-        if (!s->bridges)
+int bridges_new(Context *context, Holds *holds, Bridges **ret) {
+        Bridges *all = calloc(1, sizeof(Bridges));
+
+        if (!all)
                 return -ENOMEM;
-        s->bridges->host = (BridgeHost){ .roster = &s->roster,
-                                         .event = s->event,
-                                         .holder = bridges_holder,
-                                         .say = bridges_say,
-                                         .userdata = s,
-                                         .changed = bridges_changed };
+        all->context = context;
+        all->holds = holds;
+        all->host = (BridgeHost){ .roster = &context->yielders,
+                                  .event = context->event,
+                                  .holder = bridges_holder,
+                                  .say = bridges_say,
+                                  .userdata = all,
+                                  .changed = bridges_changed };
+        *ret = all;
         return 0;
 }
 
-static void bridge_unmake(Service *s, BridgeKind kind) {
-        BridgePlace *place = &s->bridges->all[kind];
+static void bridge_unmake(Bridges *all, BridgeKind kind) {
+        BridgePlace *place = &all->all[kind];
 
         if (kind == BRIDGE_PCP_LOCK)
-                s->bridges->perfalloc = pcp_perfalloc_free(s->bridges->perfalloc);
+                all->perfalloc = pcp_perfalloc_free(all->perfalloc);
         place->bridge = bridge_free(place->bridge);
         store_leave(&place->item);
         free(place->path);
@@ -179,31 +191,31 @@ static void bridge_unmake(Service *s, BridgeKind kind) {
 }
 
 /* Takes the path over. */
-static int bridge_make(Service *s, BridgeKind kind, char *path, uint64_t grace_usec) {
-        BridgePlace *place = &s->bridges->all[kind];
+static int bridge_make(Bridges *all, BridgeKind kind, char *path, uint64_t grace_usec) {
+        BridgePlace *place = &all->all[kind];
         int r;
 
         place->path = path;
         place->grace_usec = grace_usec;
-        r = path ? kinds[kind].make(s, path, grace_usec, &place->bridge) : 0;
+        r = path ? kinds[kind].make(all, path, grace_usec, &place->bridge) : 0;
         if (r >= 0)
-                bridge_keep(s, kind);
+                bridge_keep(all, kind);
         return r;
 }
 
-static int bridge_load(Service *s, BridgeKind kind) {
-        const BridgePlace *place = &s->bridges->all[kind];
+static int bridge_load(Bridges *all, BridgeKind kind) {
+        const BridgePlace *place = &all->all[kind];
         const Bridge *b = place->bridge;
         _cleanup_free_ char *path = NULL;
         uint64_t grace_usec;
-        int r = kinds[kind].choose(&s->config.bridges, &path, &grace_usec);
+        int r = kinds[kind].choose(&all->context->config.bridges, &path, &grace_usec);
 
         if (r >= 0 && b && path && strcmp(place->path, path) == 0 &&
             place->grace_usec == grace_usec)
                 return 0;
-        bridge_unmake(s, kind);
+        bridge_unmake(all, kind);
         if (r >= 0)
-                r = bridge_make(s, kind, TAKE_PTR(path), grace_usec);
+                r = bridge_make(all, kind, TAKE_PTR(path), grace_usec);
         b = place->bridge;
         if (r < 0)
                 log_plain(LOG_ERR, "Bridge %s: not made: %s", kinds[kind].name, strerror(-r));
@@ -215,11 +227,11 @@ static int bridge_load(Service *s, BridgeKind kind) {
         return r;
 }
 
-int bridges_load(Service *s) {
-        int fault = s->bridges ? 0 : bridges_new(s);
+int bridges_load(Bridges *all) {
+        int fault = 0;
 
-        for (BridgeKind kind = 0; s->bridges && kind < _BRIDGE_KIND_MAX; kind++) {
-                int r = bridge_load(s, kind);
+        for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++) {
+                int r = bridge_load(all, kind);
 
                 fault = fault < 0 ? fault : r;
         }
@@ -227,34 +239,34 @@ int bridges_load(Service *s) {
 }
 
 /* As the earlier run had it: what the configuration says now comes after that. */
-static int bridge_restore(Service *s, StoreRecord *record) {
+static int bridge_restore(Bridges *all, StoreRecord *record) {
         BridgePast past = { .state = record->state, .fd = -1 };
         const char *path = unpack_string(&record->state, "path");
         char *copy;
         int r;
 
-        if (record->id >= _BRIDGE_KIND_MAX || !path || s->bridges->all[record->id].bridge)
+        if (record->id >= _BRIDGE_KIND_MAX || !path || all->all[record->id].bridge)
                 return -EBADMSG;
         copy = strdup(path);
         if (!copy)
                 return -ENOMEM;
         if (record->n_fds > 0)
                 past.fd = TAKE_FD(record->fds[0]);
-        s->bridges->host.past = &past;
-        r = bridge_make(s, (BridgeKind) record->id, copy,
+        all->host.past = &past;
+        r = bridge_make(all, (BridgeKind) record->id, copy,
                         unpack_u64(&record->state, "grace_usec", 0));
-        s->bridges->host.past = NULL;
+        all->host.past = NULL;
         close_fd(past.fd);
         return r;
 }
 
-int bridges_restore(Service *s) {
+int bridges_restore(Bridges *all) {
         StoreRecord *record;
         size_t place = 0;
-        int r = bridges_new(s);
+        int r = 0;
 
-        while (r >= 0 && (record = store_next(s->store, STORE_BRIDGE, &place))) {
-                r = bridge_restore(s, record);
+        while (r >= 0 && (record = store_next(all->context->store, STORE_BRIDGE, &place))) {
+                r = bridge_restore(all, record);
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0)
@@ -264,27 +276,26 @@ int bridges_restore(Service *s) {
                                   record->id, strerror(-r));
                 r = 0;
         }
-        return r < 0 ? r : bridges_load(s);
+        return r < 0 ? r : bridges_load(all);
 }
 
-void bridges_forget_lock(Service *s, pid_t pid) {
-        if (s->bridges)
-                pcp_perfalloc_forget(s->bridges->perfalloc, pid);
+void bridges_forget_lock(Bridges *all, pid_t pid) {
+        pcp_perfalloc_forget(all->perfalloc, pid);
 }
 
-void bridges_hold_changed(Service *s) {
-        if (!s->bridges || s->ledger.n_active == 0)
+void bridges_hold_changed(Bridges *all) {
+        if (all->context->ledger.n_active == 0)
                 return;
         for (size_t i = 0; i < _BRIDGE_KIND_MAX; i++)
-                if (s->bridges->all[i].bridge)
-                        bridge_hand_over(s->bridges->all[i].bridge, bridges_holder(s));
+                if (all->all[i].bridge)
+                        bridge_hand_over(all->all[i].bridge, bridges_holder(all));
 }
 
-int bridges_append_features(Service *s, sd_bus_message *reply) {
+int bridges_append_features(Bridges *all, sd_bus_message *reply) {
         int r = 0;
 
-        for (size_t i = 0; s->bridges && i < _BRIDGE_KIND_MAX && r >= 0; i++) {
-                const Bridge *b = s->bridges->all[i].bridge;
+        for (size_t i = 0; i < _BRIDGE_KIND_MAX && r >= 0; i++) {
+                const Bridge *b = all->all[i].bridge;
 
                 if (b && bridge_is_active(b))
                         r = sd_bus_message_append_basic(reply, 's', kinds[i].name);
@@ -293,12 +304,12 @@ int bridges_append_features(Service *s, sd_bus_message *reply) {
 }
 
 /* Where nothing outlives this process, neither does what the bridges have taken. */
-void bridges_done(Service *s) {
-        Bridges *all = s->bridges;
-        bool survives = s->store && store_works(s->store);
+Bridges *bridges_free(Bridges *all) {
+        bool survives;
 
         if (!all)
-                return;
+                return NULL;
+        survives = all->context->store && store_works(all->context->store);
         if (survives) {
                 pcp_perfalloc_drop(all->perfalloc);
                 all->perfalloc = NULL;
@@ -310,8 +321,8 @@ void bridges_done(Service *s) {
                         bridge_drop(place->bridge);
                         free(place->path);
                 } else
-                        bridge_unmake(s, kind);
+                        bridge_unmake(all, kind);
         }
         free(all);
-        s->bridges = NULL;
+        return NULL;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "service/counter/counter-store.h"
+#include "service/counter/counter.h"
 #include "service/monitor/monitor-spec.h"
 #include "service/util/config-file.h"
 #include "service/util/log.h"
@@ -14,7 +15,7 @@
 #define SUFFIX ".conf"
 
 struct Configured {
-        Service *service;
+        ConfiguredMonitors *all;
         char *name; /* of the file, without the suffix */
         char *text; /* of the file, to see whether it has changed */
         CounterSet **sets;
@@ -49,7 +50,6 @@ static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
 
 static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t first, size_t n,
                                CounterSet **ret, Refusal *why) {
-        Service *s = c->service;
         CounterSetOptions options = {
                 .name = c->name,
                 .monitor = true,
@@ -69,11 +69,11 @@ static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t fi
         if (r == 0)
                 r = group_new(GROUP_CPU, events, n, &g, why);
         if (r == 0)
-                r = group_add_cpus(g, &cpus, &s->pmus.online);
+                r = group_add_cpus(g, &cpus, &c->all->counters->context->pmus.online);
         if (r != 0)
                 return r;
         options.cpus = &cpus;
-        r = counter_set_new(s, TAKE_PTR(g), &options, ret, why);
+        r = counter_set_new(c->all->counters, TAKE_PTR(g), &options, ret, why);
         for (size_t i = 0; i < n && r == 0; i++)
                 r = counter_new(*ret, i, &counter);
         if (r != 0)
@@ -115,7 +115,7 @@ static int configured_claim_set(const Configured *c, const MonitorSpec *spec, si
                 r = cpuset_format(&cpus, &list);
         if (r < 0)
                 return r;
-        LIST_FOREACH (set, &c->service->sets, sets)
+        LIST_FOREACH (set, &c->all->counters->sets, sets)
                 if (set->unclaimed && strcmp(set->name, c->name) == 0 &&
                     strcmp(set->cpus, list) == 0 && set_counts(set, spec, first, n)) {
                         set->unclaimed = false;
@@ -125,12 +125,12 @@ static int configured_claim_set(const Configured *c, const MonitorSpec *spec, si
         return 0;
 }
 
-static void configured_drop_unclaimed(Service *s,
+static void configured_drop_unclaimed(ConfiguredMonitors *all,
                                       bool (*goes)(const void *userdata, const char *name),
                                       const void *userdata) {
         CounterSet *set, *next;
 
-        for (set = LIST_FIRST(&s->sets); set; set = next) {
+        for (set = LIST_FIRST(&all->counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (set->unclaimed && goes(userdata, set->name))
                         counter_set_free(set);
@@ -154,8 +154,8 @@ static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why)
         for (size_t i = 0; i < c->n_sets && r == 0; i++)
                 r = configured_claim_set(c, spec, i * step, step, &c->sets[i]);
         /* first: there may not be counters for both */
-        configured_drop_unclaimed(c->service, is_of, c);
-        store_settle(c->service->store);
+        configured_drop_unclaimed(c->all, is_of, c);
+        store_settle(c->all->counters->context->store);
         for (size_t i = 0; i < c->n_sets && r == 0; i++)
                 if (!c->sets[i])
                         r = configured_open_set(c, spec, i * step, step, &c->sets[i], why);
@@ -183,14 +183,14 @@ static int configured_report(sd_event_source *source, uint64_t usec, void *userd
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int configured_new(Service *s, const char *name, const ConfigFile *file,
+static int configured_new(ConfiguredMonitors *all, const char *name, const ConfigFile *file,
                           const MonitorSpec *spec, Configured **ret, Refusal *why) {
         _cleanup_(configured_freep) Configured *c = calloc(1, sizeof(Configured));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (Configured){ .service = s,
+        *c = (Configured){ .all = all,
                            .name = strdup(name),
                            .text = strdup(file->text),
                            .interval_usec = spec->interval_usec,
@@ -199,9 +199,9 @@ static int configured_new(Service *s, const char *name, const ConfigFile *file,
                 return -ENOMEM;
         r = configured_open(c, spec, why);
         if (r == 0 && spec->interval_usec != UINT64_MAX)
-                r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_BOOTTIME,
-                                               spec->interval_usec, USEC_PER_SEC, configured_report,
-                                               c);
+                r = sd_event_add_time_relative(all->counters->context->event, &c->timer,
+                                               CLOCK_BOOTTIME, spec->interval_usec, USEC_PER_SEC,
+                                               configured_report, c);
         if (r != 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -210,10 +210,10 @@ static int configured_new(Service *s, const char *name, const ConfigFile *file,
 
 /* ---- the directory ---- */
 
-static Configured *configured_find(Service *s, const char *name) {
+static Configured *configured_find(ConfiguredMonitors *all, const char *name) {
         Configured *c;
 
-        LIST_FOREACH (c, &s->configured, configured)
+        LIST_FOREACH (c, &all->list, configured)
                 if (strcmp(c->name, name) == 0)
                         return c;
         return NULL;
@@ -224,13 +224,14 @@ static void configured_remove(Configured *c) {
         configured_free(c);
 }
 
-static int configured_apply(Service *s, const char *name, const ConfigFile *file, Configured *old) {
+static int configured_apply(ConfiguredMonitors *all, const char *name, const ConfigFile *file,
+                            Configured *old) {
         _cleanup_(monitor_spec_done) MonitorSpec spec = MONITOR_SPEC_NULL;
         Refusal why = REFUSAL_NULL;
         Configured *c;
         int r;
 
-        r = monitor_spec_read(&spec, &s->pmus, file);
+        r = monitor_spec_read(&spec, &all->counters->context->pmus, file);
         if (r < 0)
                 return r;
         if (r > 0) {
@@ -240,17 +241,18 @@ static int configured_apply(Service *s, const char *name, const ConfigFile *file
         }
         if (old)
                 configured_remove(old); /* first: there may not be counters for both */
-        r = configured_new(s, name, file, &spec, &c, &why);
+        r = configured_new(all, name, file, &spec, &c, &why);
         if (r < 0)
                 return r;
         if (r > 0)
                 log_plain(LOG_WARNING, "%s: cannot be opened: %s", file->path, why.text);
         else
-                LIST_INSERT_HEAD(&s->configured, c, configured);
+                LIST_INSERT_HEAD(&all->list, c, configured);
         return 0;
 }
 
-static int configured_load_file(Service *s, const char *directory, const char *file_name) {
+static int configured_load_file(ConfiguredMonitors *all, const char *directory,
+                                const char *file_name) {
         _cleanup_(config_file_done) ConfigFile file = CONFIG_FILE_NULL;
         _cleanup_free_ char *path = NULL, *name = NULL;
         Configured *old;
@@ -259,7 +261,7 @@ static int configured_load_file(Service *s, const char *directory, const char *f
         name = strndup(file_name, strlen(file_name) - strlen(SUFFIX));
         if (!name || asprintf(&path, "%s/%s", directory, file_name) < 0)
                 return -ENOMEM;
-        old = configured_find(s, name);
+        old = configured_find(all, name);
         if (old)
                 old->present = true; /* also when it cannot be read now */
         r = config_file_read(path, &file);
@@ -267,7 +269,7 @@ static int configured_load_file(Service *s, const char *directory, const char *f
                 return r == -ENOMEM ? r : 0;
         if (old && strcmp(old->text, file.text) == 0)
                 return 0;
-        return configured_apply(s, name, &file, old);
+        return configured_apply(all, name, &file, old);
 }
 
 static int is_monitor(const struct dirent *e) {
@@ -293,7 +295,7 @@ static bool has_no_file(const void *userdata, const char *name) {
         return true;
 }
 
-int configured_load(Service *s, const char *directory) {
+int configured_load(ConfiguredMonitors *all, const char *directory) {
         struct dirent **entries = NULL;
         int n = scandir(directory, &entries, is_monitor, alphasort), r = 0;
         Configured *c, *next;
@@ -304,16 +306,16 @@ int configured_load(Service *s, const char *directory) {
                 log_plain(LOG_WARNING, "%s: cannot be read: %s", directory, strerror(errno));
                 return 0;
         }
-        LIST_FOREACH (c, &s->configured, configured)
+        LIST_FOREACH (c, &all->list, configured)
                 c->present = false;
-        configured_drop_unclaimed(s, has_no_file, &(Entries){ entries, n });
+        configured_drop_unclaimed(all, has_no_file, &(Entries){ entries, n });
         for (int i = 0; i < n; i++) {
                 if (r == 0)
-                        r = configured_load_file(s, directory, entries[i]->d_name);
+                        r = configured_load_file(all, directory, entries[i]->d_name);
                 free(entries[i]);
         }
         free(entries);
-        for (c = LIST_FIRST(&s->configured); c && r == 0; c = next) {
+        for (c = LIST_FIRST(&all->list); c && r == 0; c = next) {
                 next = LIST_NEXT(c, configured);
                 if (!c->present)
                         configured_remove(c);
@@ -321,10 +323,10 @@ int configured_load(Service *s, const char *directory) {
         return r;
 }
 
-void configured_done(Service *s) {
+void configured_done(ConfiguredMonitors *all) {
         Configured *c;
 
-        while ((c = LIST_FIRST(&s->configured))) {
+        while ((c = LIST_FIRST(&all->list))) {
                 c->n_sets = 0; /* those go, or stay, with the other counters */
                 configured_remove(c);
         }

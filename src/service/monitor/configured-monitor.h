@@ -9,13 +9,19 @@
  * is read and still says the same; what it does not say any more is closed then.
  */
 
-#include "service/daemon/service.h"
+#include "service/counter/counter-object.h"
 
 typedef struct Configured Configured;
+typedef struct ConfiguredMonitors ConfiguredMonitors;
+
+struct ConfiguredMonitors {
+        Counters *counters;
+        LIST_HEAD(, Configured) list;
+};
 
 /* Reads the directory again: what has not changed goes on counting, what has is closed and opened
  * anew, what has gone is closed. A file that is wrong is refused as a whole, said in the journal;
  * an earlier version of it stays. -ENOMEM. */
-int configured_load(Service *s, const char *directory);
+int configured_load(ConfiguredMonitors *all, const char *directory);
 
-void configured_done(Service *s); /* their counters are counters_done()'s */
+void configured_done(ConfiguredMonitors *all); /* their counters are counters_done()'s */

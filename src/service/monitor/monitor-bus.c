@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
+#include "monitor-bus.h"
 
-#include "service/bus/object.h"
-#include "service/monitor/monitor.h"
+#include "service/auth/auth.h"
+#include "service/auth/redaction.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Monitor */
@@ -10,14 +10,15 @@
 static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Monitor *monitor = userdata;
-        bool seen = redaction_allows(monitor->service, monitor->uid);
+        bool seen = redaction_allows(monitor->context, monitor->object.uid);
 
         return sd_bus_message_append(reply, "s", seen ? monitor->name : "");
 }
 
 static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", (uint32_t) ((const Monitor *) userdata)->uid);
+        return sd_bus_message_append(reply, "u",
+                                     (uint32_t) ((const Monitor *) userdata)->object.uid);
 }
 
 static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -50,7 +51,7 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
 /* Only the connection that registered it may answer: the uid is not enough. */
 static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Monitor *monitor = userdata;
-        Service *s = monitor->service;
+        Monitors *monitors = monitor->monitors;
         Refusal why = REFUSAL_NULL;
         const char *path;
         uint64_t hold;
@@ -59,11 +60,11 @@ static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error
         r = sd_bus_message_read_basic(m, 'o', &path);
         if (r < 0)
                 return r;
-        if (peers_sender(s->peers, m) != monitor->peer) {
+        if (peers_sender(monitors->context->peers, m) != monitor->peer) {
                 r = refuse(
                         &why, REFUSAL_NOT_OWNER,
                         "%s was registered from another connection, which alone can answer for it",
-                        monitor->path);
+                        monitor->object.path);
                 return reply_failure(r, &why, error);
         }
         if (!object_path_number(path, "hold", &hold)) {
@@ -92,27 +93,15 @@ static const sd_bus_vtable monitor_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int monitor_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                            void **ret_found, sd_bus_error *error) {
-        uint64_t id;
-        Monitor *monitor =
-                object_path_number(path, "monitor", &id) ? monitor_find(userdata, id) : NULL;
+static const ObjectKind monitor_kind = {
+        .name = "monitor",
+        .interface = PERFALLOC_MONITOR_INTERFACE,
+        .vtable = monitor_vtable,
+        .offset = offsetof(Monitor, object),
+        .secret = true,
+};
 
-        *ret_found = monitor;
-        return monitor != NULL;
-}
-
-static int monitor_path(const void *object, char **ret) {
-        *ret = strdup(((const Monitor *) object)->path);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int monitor_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
-                                 sd_bus_error *error) {
-        return object_enumerate(((Service *) userdata)->monitors, monitor_path, ret_nodes);
-}
-
-int monitor_bus_register(Service *s) {
-        return object_register(s, "monitor", PERFALLOC_MONITOR_INTERFACE, monitor_vtable,
-                               monitor_bus_find, monitor_bus_enumerate);
+int monitor_bus_register(Monitors *monitors) {
+        return objects_register(&monitors->objects, &monitor_kind, monitors->context->bus,
+                                monitors->context->objects);
 }

@@ -2,27 +2,17 @@
 #include "monitor.h"
 
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "service/hold/hold.h"
+#include "core/clock.h"
+#include "service/auth/auth.h"
+#include "service/auth/redaction.h"
+#include "service/hold/hold-scope.h"
+#include "service/monitor/monitor-store.h"
 #include "service/util/lease.h"
 #include "service/util/options.h"
 #include "service/util/reply.h"
-
-static int compare_monitors(const void *a, const void *b) {
-        const Monitor *x = a, *y = b;
-
-        return x->id < y->id ? -1 : x->id > y->id;
-}
-
-Monitor *monitor_find(Service *s, uint64_t id) {
-        Monitor key = { .id = id };
-        Monitor **found = tfind(&key, &s->monitors, compare_monitors);
-
-        return found ? *found : NULL;
-}
 
 const char *monitor_state(const Monitor *monitor) {
         switch (monitor->yielder.state) {
@@ -39,7 +29,7 @@ const char *monitor_state(const Monitor *monitor) {
 
 /* A signal from the monitor's object to its client alone: libsystemd 252 has no call for that. */
 static int monitor_signal(const Monitor *monitor, const char *member, sd_bus_message **ret) {
-        int r = sd_bus_message_new_signal(monitor->service->bus, ret, monitor->path,
+        int r = sd_bus_message_new_signal(monitor->context->bus, ret, monitor->object.path,
                                           PERFALLOC_MONITOR_INTERFACE, member);
 
         return r < 0 ? r : sd_bus_message_set_destination(*ret, monitor->peer->name);
@@ -50,7 +40,7 @@ void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         char path[64];
 
         if (hold == 0) { /* for no new one */
-                hold = holds_current(monitor->service);
+                hold = holds_current(monitor->monitors->holds);
                 deadline_usec = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
         }
         monitor->asked_for = hold;
@@ -83,7 +73,7 @@ static void monitor_describe(const Yielder *y, pid_t *ret_pid, char *buffer, siz
 
         *ret_pid = monitor->peer->pid;
         (void) snprintf(buffer, size, "monitor %" PRIu64 " of uid %u, which was asked to yield",
-                        monitor->id, (unsigned) monitor->uid);
+                        monitor->object.id, (unsigned) monitor->object.uid);
 }
 
 static const YielderOps monitor_ops = {
@@ -108,14 +98,15 @@ void monitor_yielded(Monitor *monitor, uint64_t hold) {
 
 /* ---- its life ---- */
 
-Monitor *monitor_allocate(Service *s, uid_t uid, Peer *peer) {
+Monitor *monitor_allocate(Monitors *monitors, uid_t uid, Peer *peer) {
         Monitor *monitor = calloc(1, sizeof(Monitor));
 
         if (!monitor)
                 return NULL;
-        *monitor = (Monitor){ .yielder.ops = &monitor_ops,
-                              .service = s,
-                              .uid = uid,
+        *monitor = (Monitor){ .object.uid = uid,
+                              .yielder.ops = &monitor_ops,
+                              .monitors = monitors,
+                              .context = monitors->context,
                               .peer = peer ? peer_ref(peer) : NULL,
                               .lease = -1 };
         return monitor;
@@ -131,32 +122,25 @@ Monitor *monitor_free(Monitor *monitor) {
         quota_release(&monitor->charge);
         if (monitor->peer)
                 peer_unref(monitor->peer);
-        free(monitor->path);
+        object_leave(&monitor->object, &monitor->monitors->objects);
         free(monitor->name);
         free(monitor);
         return NULL;
 }
 
-static void monitor_leave(Monitor *monitor) {
-        Service *s = monitor->service;
-
-        tdelete(monitor, &s->monitors, compare_monitors);
-        s->n_monitors--;
-        yielders_dismiss(&s->roster, &monitor->yielder);
-}
-
 /* It is gone, and with it what it counted: whoever waited for it waits no more. */
 static void monitor_end(Monitor *monitor) {
-        Service *s = monitor->service;
+        Monitors *monitors = monitor->monitors;
 
         store_leave(&monitor->item);
-        (void) sd_bus_emit_object_removed(s->bus, monitor->path);
-        monitor_leave(monitor);
+        (void) sd_bus_emit_object_removed(monitors->context->bus, monitor->object.path);
+        yielders_dismiss(&monitors->context->yielders, &monitor->yielder);
+        object_leave(&monitor->object, &monitors->objects);
         /* in a partial hold another one may go on in its place */
-        (void) yielders_apply(&s->roster, holds_current(s),
+        (void) yielders_apply(&monitors->context->yielders, holds_current(monitors->holds),
                               now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
         monitor_free(monitor);
-        service_touch(s);
+        context_touch(monitors->context);
 }
 
 static int monitor_lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -165,7 +149,7 @@ static int monitor_lease_closed(sd_event_source *source, int fd, uint32_t revent
 }
 
 int monitor_watch_lease(Monitor *monitor, int lease) {
-        int r = lease_watch(monitor->service->event, lease, &monitor->lease_source,
+        int r = lease_watch(monitor->context->event, lease, &monitor->lease_source,
                             monitor_lease_closed, monitor);
 
         if (r >= 0)
@@ -174,24 +158,11 @@ int monitor_watch_lease(Monitor *monitor, int lease) {
 }
 
 int monitor_enter(Monitor *monitor, uint64_t id) {
-        Service *s = monitor->service;
         bool yielded;
-        int r;
+        int r = object_enter(&monitor->object, &monitor->monitors->objects, id);
 
-        monitor->id = id;
-        if (asprintf(&monitor->path, PERFALLOC_OBJECT_PATH "/monitor/%" PRIu64, id) < 0) {
-                monitor->path = NULL;
-                return -ENOMEM;
-        }
-        if (!tsearch(monitor, &s->monitors, compare_monitors))
-                return -ENOMEM;
-        r = yielders_enroll(&s->roster, &monitor->yielder, &yielded);
-        if (r < 0) {
-                tdelete(monitor, &s->monitors, compare_monitors);
-                return r;
-        }
-        s->n_monitors++;
-        return 0;
+        return r < 0 ? r
+                     : yielders_enroll(&monitor->context->yielders, &monitor->yielder, &yielded);
 }
 
 typedef struct MonitorOptions {
@@ -223,7 +194,7 @@ static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
                 r = options_read(m, option_specs, ELEMENTSOF(option_specs), &o, &seen, why);
         pmus = o.pmus;
         if (r == 0)
-                r = scope_request_read(&monitor->service->pmus, o.pmus, o.cpus, &monitor->what,
+                r = scope_request_read(&monitor->context->pmus, o.pmus, o.cpus, &monitor->what,
                                        why);
         if (r != 0)
                 return r;
@@ -234,17 +205,18 @@ static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
 }
 
 static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
-        Service *s = monitor->service;
+        Monitors *monitors = monitor->monitors;
         int r;
 
-        r = quota_charge(&s->quota, monitor->uid, QUOTA_MONITORS, 1, &monitor->charge, why);
+        r = quota_charge(&monitors->context->quota, monitor->object.uid, QUOTA_MONITORS, 1,
+                         &monitor->charge, why);
         if (r != 0)
                 return r;
-        r = lease_new(s->event, &monitor->lease, &monitor->lease_source, monitor_lease_closed,
-                      monitor, ret_lease);
+        r = lease_new(monitors->context->event, &monitor->lease, &monitor->lease_source,
+                      monitor_lease_closed, monitor, ret_lease);
         if (r < 0)
                 return r;
-        r = monitor_enter(monitor, serial_next(&s->serial, SERIAL_MONITOR));
+        r = monitor_enter(monitor, serial_next(&monitors->context->serial, SERIAL_MONITOR));
         if (r < 0)
                 return r;
         /* it counts, and if it has to yield it is asked to */
@@ -252,18 +224,19 @@ static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
         return 0;
 }
 
-static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret, int *ret_lease,
-                       Refusal *why) {
-        _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(s, peer->uid, peer);
+static int monitor_new(Monitors *monitors, Peer *peer, sd_bus_message *m, Monitor **ret,
+                       int *ret_lease, Refusal *why) {
+        _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(monitors, peer->uid, peer);
         int r;
 
         if (!monitor)
                 return -ENOMEM;
         r = monitor_read(monitor, m, why);
         if (r == 0)
-                r = quota_check(&s->quota, peer->uid, QUOTA_MONITORS, 1, why);
+                r = quota_check(&monitors->context->quota, peer->uid, QUOTA_MONITORS, 1, why);
         if (r == 0)
-                r = auth_check(s->auth, peer, m, ACTION_MONITOR, monitor->name, why);
+                r = auth_check(monitors->context->auth, peer, m, ACTION_MONITOR, monitor->name,
+                               why);
         if (r == 0)
                 r = monitor_build(monitor, ret_lease, why);
         if (r != 0)
@@ -274,19 +247,18 @@ static int monitor_new(Service *s, Peer *peer, sd_bus_message *m, Monitor **ret,
 
 int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_close_ int lease = -1;
-        Service *s = userdata;
+        Monitors *monitors = userdata;
         Refusal why = REFUSAL_NULL;
         Monitor *monitor;
         int r;
 
-        r = monitor_new(s, peers_sender(s->peers, m), m, &monitor, &lease, &why);
+        r = monitor_new(monitors, peers_sender(monitors->context->peers, m), m, &monitor, &lease,
+                        &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
-        service_touch(s);
-        s->broadcasting = true;
-        (void) sd_bus_emit_object_added(s->bus, monitor->path);
-        s->broadcasting = false;
-        r = sd_bus_reply_method_return(m, "oh", monitor->path, lease);
+        context_touch(monitors->context);
+        redaction_emit_added(monitors->context, monitor->object.path);
+        r = sd_bus_reply_method_return(m, "oh", monitor->object.path, lease);
         if (r < 0) {
                 monitor_end(monitor);
                 return reply_failure(r, NULL, error);
@@ -295,7 +267,8 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
          * now. */
         if (monitor->yielder.state == YIELDER_YIELDED) {
                 monitor->yielder.state = YIELDER_ASKED;
-                monitor_ask(monitor, holds_current(s), now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
+                monitor_ask(monitor, holds_current(monitors->holds),
+                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
         }
         return 1;
 }
@@ -307,33 +280,32 @@ typedef struct MonitorSearch {
         Monitor *found;
 } MonitorSearch;
 
-static void monitor_match(const void *node, VISIT which, void *userdata) {
-        Monitor *monitor = *(Monitor *const *) node;
+static void monitor_match(void *userdata, Object *o) {
+        Monitor *monitor = monitor_of_object(o);
         MonitorSearch *search = userdata;
 
-        if ((which == postorder || which == leaf) &&
-            (!search->peer || monitor->peer == search->peer))
+        if (!search->peer || monitor->peer == search->peer)
                 search->found = monitor;
 }
 
-void monitors_forget_peer(Service *s, Peer *peer) {
-        while (s->n_monitors > 0) {
+void monitors_forget_peer(Monitors *monitors, Peer *peer) {
+        while (monitors->objects.n > 0) {
                 MonitorSearch search = { .peer = peer };
 
-                twalk_r(s->monitors, monitor_match, &search);
+                objects_walk(&monitors->objects, monitor_match, &search);
                 if (!search.found)
                         return;
                 monitor_end(search.found);
         }
 }
 
-void monitors_done(Service *s) {
-        while (s->n_monitors > 0) {
+void monitors_done(Monitors *monitors) {
+        while (monitors->objects.n > 0) {
                 MonitorSearch search = {};
 
-                twalk_r(s->monitors, monitor_match, &search);
+                objects_walk(&monitors->objects, monitor_match, &search);
                 search.found->yielder.state = YIELDER_COUNTING; /* nobody waits for it any more */
-                monitor_leave(search.found);
+                yielders_dismiss(&monitors->context->yielders, &search.found->yielder);
                 monitor_free(search.found);
         }
 }

@@ -9,7 +9,6 @@
 
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold.h"
-#include "service/monitor/bridges.h"
 #include "service/util/log.h"
 #include "yield/pcp-lock.h"
 
@@ -25,8 +24,10 @@
 #define EVENTS_BURST         10u
 
 struct PcpPerfalloc {
-        Service *service;
+        Holds *holds;
         Bridge *lock;
+        void (*changed)(void *userdata);
+        void *userdata;
         char *name; /* of the file in its directory */
         sd_event_source *events, *timer;
         uint64_t look_usec; /* until the next look */
@@ -35,16 +36,16 @@ struct PcpPerfalloc {
 };
 
 static Hold *perfalloc_hold(const PcpPerfalloc *p) {
-        Hold *h = p->hold > 0 ? hold_find(p->service, p->hold) : NULL;
+        Hold *h = p->hold > 0 ? hold_find(p->holds, p->hold) : NULL;
 
         return h && h->state != HOLD_ENDED ? h : NULL;
 }
 
-static bool has_hold(const Service *s, pid_t pid) {
+static bool has_hold(const Holds *holds, pid_t pid) {
         LedgerHold *l;
 
-        TAILQ_FOREACH (l, &s->ledger.holds, list)
-                if (container_of(l, Hold, ledger)->pid == pid)
+        TAILQ_FOREACH (l, &holds->context->ledger.holds, list)
+                if (hold_of_ledger(l)->pid == pid)
                         return true;
         return false;
 }
@@ -58,37 +59,38 @@ static uid_t pid_owner(pid_t pid) {
         return pid > 0 && stat(path, &st) == 0 ? st.st_uid : UID_NOBODY;
 }
 
-static int request_make(const Service *s, uid_t uid, HoldRequest *ret, Refusal *why) {
+static int request_make(const Holds *holds, uid_t uid, HoldRequest *ret, Refusal *why) {
         *ret = (HoldRequest){ .unattended = true,
                               .best_effort = true,
                               .wait_usec = UINT64_MAX,
                               .yield_usec = HOLD_YIELD_USEC,
-                              .lifetime_usec = uid == 0 ? UINT64_MAX : s->config.hold_max_usec };
+                              .lifetime_usec = uid == 0 ? UINT64_MAX
+                                                        : holds->context->config.hold_max_usec };
         ret->reason = strdup("the lock of PCP's perfalloc");
         if (!ret->reason)
                 return -ENOMEM;
-        return scope_request_read(&s->pmus, NULL, NULL, &ret->what, why);
+        return scope_request_read(&holds->context->pmus, NULL, NULL, &ret->what, why);
 }
 
 static void perfalloc_begin(PcpPerfalloc *p) {
         _cleanup_(hold_request_done) HoldRequest request = HOLD_REQUEST_NULL;
-        Service *s = p->service;
+        Holds *holds = p->holds;
         const Peer who = { .uid = pid_owner(p->pid), .pid = MAX(p->pid, 0) };
         Refusal why = REFUSAL_NULL;
         Hold *h;
         int r;
 
-        r = request_make(s, who.uid, &request, &why);
+        r = request_make(holds, who.uid, &request, &why);
         if (r == 0) {
                 /* known before it is there: else nobody would end it if the service were killed
                  * in between */
-                p->hold = s->serial.next[SERIAL_HOLD];
-                bridges_perfalloc_changed(s);
-                r = hold_new(s, &who, &request, &h, NULL, &why);
+                p->hold = holds->context->serial.next[SERIAL_HOLD];
+                p->changed(p->userdata);
+                r = hold_new(holds, &who, &request, &h, NULL, &why);
         }
         if (r != 0) {
                 p->hold = 0;
-                bridges_perfalloc_changed(s);
+                p->changed(p->userdata);
                 log_plain(LOG_WARNING, "Nobody gives way to pid %d, which has PCP's lock: %s",
                           (int) p->pid, r < 0 ? strerror(-r) : why.text);
                 return;
@@ -103,7 +105,7 @@ static void perfalloc_end(PcpPerfalloc *p) {
         p->hold = 0;
         if (h)
                 hold_end(h, HOLD_LEASE_CLOSED);
-        bridges_perfalloc_changed(p->service);
+        p->changed(p->userdata);
 }
 
 /* A hold that somebody else has ended does not come back before the lock was free. */
@@ -113,10 +115,10 @@ static void perfalloc_look(PcpPerfalloc *p) {
         if (pid == p->pid || (pid != 0 && perfalloc_hold(p)))
                 return;
         p->pid = pid;
-        bridges_perfalloc_changed(p->service);
+        p->changed(p->userdata);
         if (pid == 0)
                 perfalloc_end(p);
-        else if (!has_hold(p->service, pid))
+        else if (!has_hold(p->holds, pid))
                 perfalloc_begin(p);
 }
 
@@ -178,7 +180,8 @@ static int perfalloc_watch(PcpPerfalloc *p, const char *directory) {
                                         IN_OPEN | IN_CLOSE | IN_CREATE | IN_MOVE | IN_DELETE |
                                                 IN_ONLYDIR) < 0)
                 return -errno;
-        r = sd_event_add_io(p->service->event, &p->events, fd, EPOLLIN, perfalloc_touched, p);
+        r = sd_event_add_io(p->holds->context->event, &p->events, fd, EPOLLIN, perfalloc_touched,
+                            p);
         if (r >= 0)
                 r = sd_event_source_set_io_fd_own(p->events, true);
         if (r >= 0)
@@ -201,8 +204,8 @@ static int perfalloc_build(PcpPerfalloc *p, const char *path) {
         slash[slash == directory] = '\0';
         /* the first look is when the loop runs, before anybody is answered: what follows from it is
          * told */
-        r = sd_event_add_time(p->service->event, &p->timer, CLOCK_MONOTONIC, 0, LOOK_FIRST_USEC,
-                              perfalloc_timed, p);
+        r = sd_event_add_time(p->holds->context->event, &p->timer, CLOCK_MONOTONIC, 0,
+                              LOOK_FIRST_USEC, perfalloc_timed, p);
         if (r >= 0)
                 r = sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IMPORTANT);
         return r < 0 ? r : perfalloc_watch(p, directory);
@@ -222,14 +225,18 @@ void pcp_perfalloc_pack(const PcpPerfalloc *p, Pack *pack) {
                 pack_struct(pack, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p);
 }
 
-int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, const Unpack *past,
-                      PcpPerfalloc **ret) {
+int pcp_perfalloc_new(Holds *holds, Bridge *lock, const char *path, void (*changed)(void *userdata),
+                      void *userdata, const Unpack *past, PcpPerfalloc **ret) {
         PcpPerfalloc *p = calloc(1, sizeof(PcpPerfalloc));
         int r;
 
         if (!p)
                 return -ENOMEM;
-        *p = (PcpPerfalloc){ .service = s, .lock = lock, .look_usec = LOOK_LAST_USEC };
+        *p = (PcpPerfalloc){ .holds = holds,
+                             .changed = changed,
+                             .userdata = userdata,
+                             .lock = lock,
+                             .look_usec = LOOK_LAST_USEC };
         r = past ? unpack_struct(past, perfalloc_fields, ELEMENTSOF(perfalloc_fields), p) : 0;
         if (r >= 0)
                 r = perfalloc_build(p, path);

@@ -12,15 +12,16 @@
  */
 
 #include "core/pack.h"
-#include "service/daemon/service.h"
+#include "service/hold/hold-object.h"
 #include "yield/bridge.h"
 
 typedef struct PcpPerfalloc PcpPerfalloc;
 
 /* lock is a bridge of pcp_lock_new() for path, and must outlive this. past: what
- * pcp_perfalloc_pack() has written in an earlier run; NULL: nothing. */
-int pcp_perfalloc_new(Service *s, Bridge *lock, const char *path, const Unpack *past,
-                      PcpPerfalloc **ret);
+ * pcp_perfalloc_pack() has written in an earlier run; NULL: nothing. changed is called when what is
+ * to be kept has changed. */
+int pcp_perfalloc_new(Holds *holds, Bridge *lock, const char *path, void (*changed)(void *userdata),
+                      void *userdata, const Unpack *past, PcpPerfalloc **ret);
 
 /* Ends the hold that there may be. Returns NULL. */
 PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p);

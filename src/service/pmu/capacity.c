@@ -2,31 +2,39 @@
 #include "capacity.h"
 
 #include "perf/pmu/probe.h"
+#include "service/bus/host-state.h"
+
+struct Capacities {
+        Context *context;
+        sd_event_source *measure; /* until they are known */
+};
 
 /* The ledger has to know it before the first hold. */
-static int capacity_tell(Service *s, const Pmu *pmu) {
+static int capacity_tell(Context *context, const Pmu *pmu) {
         uint64_t counters = !pmu->measured       ? SLOT_UNKNOWN
                             : pmu->counters == 0 ? SLOT_UNLIMITED
                                                  : pmu->counters;
 
-        return ledger_set_capacity(&s->ledger, pmu->index, counters);
+        return ledger_set_capacity(&context->ledger, pmu->index, counters);
 }
 
-int capacities_need(Service *s) {
-        if (!s->measure)
+int capacities_need(Capacities *c) {
+        Context *context = c->context;
+
+        if (!c->measure)
                 return 0;
-        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
-                Pmu *pmu = &s->pmus.pmus[i];
+        for (size_t i = 0; i < context->pmus.n_pmus; i++) {
+                Pmu *pmu = &context->pmus.pmus[i];
                 /* one that an earlier run could not measure may be free now */
-                int r = pmu->measured ? 0 : probe_capacity(pmu, &s->pmus.online);
+                int r = pmu->measured ? 0 : probe_capacity(pmu, &context->pmus.online);
 
                 if (r >= 0)
-                        r = capacity_tell(s, pmu);
+                        r = capacity_tell(context, pmu);
                 if (r < 0)
                         return r;
         }
-        s->measure = sd_event_source_disable_unref(s->measure);
-        host_state_save(s);
+        c->measure = sd_event_source_disable_unref(c->measure);
+        host_state_save(context);
         return 0;
 }
 
@@ -40,16 +48,40 @@ static int capacities_due(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-int capacities_init(Service *s) {
-        int r, recalled = host_state_pmus(s);
+static int capacities_start(Capacities *c) {
+        int r, known = host_state_pmus(c->context);
 
-        if (recalled < 0)
-                return recalled;
-        r = sd_event_add_time_relative(s->event, &s->measure, CLOCK_MONOTONIC,
-                                       CAPACITIES_DELAY_USEC, 0, capacities_due, s);
+        if (known < 0)
+                return known;
+        r = sd_event_add_time_relative(c->context->event, &c->measure, CLOCK_MONOTONIC,
+                                       CAPACITIES_DELAY_USEC, 0, capacities_due, c);
         if (r >= 0)
-                r = sd_event_source_set_priority(s->measure, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0 && recalled > 0)
-                r = capacities_need(s);
+                r = sd_event_source_set_priority(c->measure, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0 && known > 0)
+                r = capacities_need(c);
         return MIN(r, 0);
+}
+
+int capacities_new(Context *context, Capacities **ret) {
+        Capacities *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->context = context;
+        r = capacities_start(c);
+        if (r < 0) {
+                capacities_free(c);
+                return r;
+        }
+        *ret = c;
+        return 0;
+}
+
+Capacities *capacities_free(Capacities *c) {
+        if (!c)
+                return NULL;
+        sd_event_source_disable_unref(c->measure);
+        free(c);
+        return NULL;
 }

@@ -10,12 +10,13 @@
  * counters of its own, which would be missing in what is measured.
  */
 
-#include "service/daemon/service.h"
+#include "service/util/context.h"
 
 #define CAPACITIES_DELAY_USEC (100 * USEC_PER_MSEC)
 
 /* What an earlier run has measured holds on. Where there was one, the rest is measured at once. */
-int capacities_init(Service *s);
+int capacities_new(Context *context, Capacities **ret);
+Capacities *capacities_free(Capacities *c);
 
 /* From here on they are known, as far as they can be. -ENOMEM: not yet. */
-int capacities_need(Service *s);
+int capacities_need(Capacities *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "pmu-bus.h"
 
+#include <perfalloc/dbus.h>
 #include <string.h>
 
 #include "service/pmu/capacity.h"
@@ -47,9 +48,9 @@ static int get_probed(sd_bus *bus, const char *path, const char *interface, cons
 /* The objects are the table's own; who serves them comes with the slot. */
 static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const Pmu *pmu = userdata;
-        Service *s = sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(m)));
+        Probing *p = sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(m)));
         Refusal why = REFUSAL_NULL;
-        int r = probe_call_begin(s, pmu, m, &why);
+        int r = probe_call_begin(p, pmu, m, &why);
 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
@@ -71,28 +72,28 @@ static const sd_bus_vtable pmu_vtable[] = {
 
 static int pmu_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
                     void **ret_found, sd_bus_error *error) {
-        Service *s = userdata;
+        const Context *context = probing_context(userdata);
         _cleanup_free_ char *name = NULL;
         int r = sd_bus_path_decode(path, PMU_PATH, &name);
 
         if (r <= 0)
                 return r;
-        r = capacities_need(s);
+        r = capacities_need(context->capacities);
         if (r < 0)
                 return r;
-        *ret_found = pmu_table_find(&s->pmus, name);
+        *ret_found = pmu_table_find(&context->pmus, name);
         return *ret_found != NULL;
 }
 
 static int pmu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
                          sd_bus_error *error) {
-        Service *s = userdata;
-        _cleanup_(strings_freep) char **nodes = calloc(s->pmus.n_pmus + 1, sizeof(char *));
+        const Context *context = probing_context(userdata);
+        _cleanup_(strings_freep) char **nodes = calloc(context->pmus.n_pmus + 1, sizeof(char *));
 
         if (!nodes)
                 return -ENOMEM;
-        for (size_t i = 0; i < s->pmus.n_pmus; i++) {
-                int r = sd_bus_path_encode(PMU_PATH, s->pmus.pmus[i].name, &nodes[i]);
+        for (size_t i = 0; i < context->pmus.n_pmus; i++) {
+                int r = sd_bus_path_encode(PMU_PATH, context->pmus.pmus[i].name, &nodes[i]);
 
                 if (r < 0)
                         return r;
@@ -101,9 +102,11 @@ static int pmu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char *
         return 0;
 }
 
-int pmu_bus_register(Service *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, PMU_PATH, PERFALLOC_PMU_INTERFACE,
-                                           pmu_vtable, pmu_find, s);
+int pmu_bus_register(Probing *p) {
+        Context *context = probing_context(p);
+        int r = sd_bus_add_fallback_vtable(context->bus, NULL, PMU_PATH, PERFALLOC_PMU_INTERFACE,
+                                           pmu_vtable, pmu_find, p);
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, PMU_PATH, pmu_enumerate, s);
+        return r < 0 ? r
+                     : sd_bus_add_node_enumerator(context->bus, NULL, PMU_PATH, pmu_enumerate, p);
 }

@@ -5,6 +5,7 @@
  * The PMU objects on the bus, /org/perfalloc1/pmu/NAME.
  */
 
-#include "service/daemon/service.h"
+#include "service/pmu/probe-call.h"
 
-int pmu_bus_register(Service *s);
+/* probing serves Pmu.Probe. */
+int pmu_bus_register(Probing *probing);

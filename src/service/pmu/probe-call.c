@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probe-call.h"
 
+#include "core/clock.h"
 #include "perf/pmu/probe.h"
-#include "service/bus/request.h"
+#include "service/auth/auth.h"
+#include "service/store/store.h"
 #include "service/util/rate-limit.h"
 
 typedef struct ProbeCall ProbeCall;
@@ -10,7 +12,7 @@ typedef struct ProbeCall ProbeCall;
 TAILQ_HEAD(ProbeCallList, ProbeCall);
 
 struct ProbeCall {
-        Call call;
+        Request *call;
         const Pmu *pmu;
         sd_bus_message *reply;
         struct ProbeCallList *list; /* that it is in */
@@ -18,7 +20,7 @@ struct ProbeCall {
 };
 
 struct Probing {
-        Service *service;
+        Context *context;
         Allowances users;
         uint64_t paid_usec;            /* CLOCK_MONOTONIC, for the pace of all */
         struct ProbeCallList waiting;  /* for a measurement that has not begun */
@@ -39,12 +41,12 @@ static void probe_call_enlist(ProbeCall *c, struct ProbeCallList *list) {
                 TAILQ_INSERT_TAIL(list, c, entry);
 }
 
-static void probe_call_end(Call *call) {
-        ProbeCall *c = container_of(call, ProbeCall, call);
+static void probe_call_end(void *work) {
+        ProbeCall *c = work;
 
         probe_call_enlist(c, NULL);
         sd_bus_message_unref(c->reply);
-        call_done(call);
+        request_done(c->call);
         free(c);
 }
 
@@ -58,9 +60,9 @@ static void probe_call_answer(ProbeCall *c) {
         if (r >= 0)
                 r = sd_bus_send(NULL, c->reply, NULL);
         if (r < 0)
-                call_fail(&c->call, r, NULL);
+                request_fail(c->call, r, NULL);
         else
-                probe_call_end(&c->call);
+                probe_call_end(c);
 }
 
 /* ---- measurements ---- */
@@ -72,7 +74,7 @@ static uint64_t probing_due(Probing *p, uint64_t now) {
 
         p->paid_usec = MAX(p->paid_usec, now > full ? now - full : 0);
         TAILQ_FOREACH (c, &p->waiting, entry)
-                if (c->call.peer->uid == 0)
+                if (c->call->peer->uid == 0)
                         return now;
         return p->paid_usec + PROBES_USEC;
 }
@@ -117,7 +119,7 @@ static void probing_gather(Probing *p, uint64_t now) {
         for (c = TAILQ_FIRST(&p->waiting); c; c = next) {
                 next = TAILQ_NEXT(c, entry);
                 if ((p->pmu && c->pmu != p->pmu) ||
-                    !probing_user_may(p, &j, c->call.peer->uid, now))
+                    !probing_user_may(p, &j, c->call->peer->uid, now))
                         continue;
                 p->pmu = c->pmu;
                 probe_call_enlist(c, &p->measured);
@@ -150,9 +152,9 @@ static int probing_look(Probing *p) {
         if (cpu < 0 || TAILQ_EMPTY(&p->measured))
                 return 0;
         p->cpu = (unsigned) cpu + 1;
-        if (!cpuset_has(&p->service->pmus.online, (unsigned) cpu))
+        if (!cpuset_has(&p->context->pmus.online, (unsigned) cpu))
                 return 1;
-        store_settle(p->service->store);
+        store_settle(p->context->store);
         n = probe_free_now(p->pmu, (unsigned) cpu, p->pmu->counters);
         if (n < 0) /* or it has just gone offline */
                 return n == -ENODEV ? 1 : n;
@@ -171,7 +173,7 @@ static int probing_step(sd_event_source *source, void *userdata) {
                 return 0;
         while ((c = TAILQ_FIRST(&p->measured)))
                 if (r < 0)
-                        call_fail(&c->call, r, NULL);
+                        request_fail(c->call, r, NULL);
                 else
                         probe_call_answer(c);
         p->pmu = NULL;
@@ -188,38 +190,39 @@ static int probing_may_begin(sd_event_source *source, uint64_t usec, void *userd
 /* ---- new ones ---- */
 
 static int probe_call_start(ProbeCall *c) {
-        int r = sd_bus_message_new_method_return(c->call.m, &c->reply);
+        int r = sd_bus_message_new_method_return(c->call->m, &c->reply);
 
         if (r >= 0)
                 r = sd_bus_message_open_container(c->reply, 'a', "(uu)");
         return MIN(r, 0);
 }
 
-static int probe_call_new(Service *s, const Pmu *pmu, Peer *peer, sd_bus_message *m, Refusal *why) {
+static int probe_call_new(Probing *p, const Pmu *pmu, Peer *peer, sd_bus_message *m, Refusal *why) {
         ProbeCall *c = calloc(1, sizeof(ProbeCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
         c->pmu = pmu;
-        r = call_begin(&c->call, s, peer, m, probe_call_end, why);
+        r = request_begin(p->context, peer, m, c, probe_call_end, &c->call, why);
         if (r == 0)
                 r = probe_call_start(c);
         if (r != 0) {
-                probe_call_end(&c->call);
+                probe_call_end(c);
                 return r;
         }
-        probe_call_enlist(c, &s->probing->waiting);
-        probing_begin(s->probing);
+        probe_call_enlist(c, &p->waiting);
+        probing_begin(p);
         return 0;
 }
 
-int probe_call_begin(Service *s, const Pmu *pmu, sd_bus_message *m, Refusal *why) {
-        Peer *peer = peers_sender(s->peers, m);
-        int r = quota_check(&s->quota, peer->uid, QUOTA_CALLS, 1, why);
+int probe_call_begin(Probing *p, const Pmu *pmu, sd_bus_message *m, Refusal *why) {
+        Context *context = p->context;
+        Peer *peer = peers_sender(context->peers, m);
+        int r = quota_check(&context->quota, peer->uid, QUOTA_CALLS, 1, why);
 
         if (r == 0)
-                r = auth_check(s->auth, peer, m, ACTION_COUNT_SYSTEM, NULL, why);
+                r = auth_check(context->auth, peer, m, ACTION_COUNT_SYSTEM, NULL, why);
         if (r != 0)
                 return r;
         if (!probe_can(pmu) || !pmu->measured)
@@ -227,25 +230,25 @@ int probe_call_begin(Service *s, const Pmu *pmu, sd_bus_message *m, Refusal *why
                               "PMU %s (%s) has no counters that run out, or none that can be "
                               "measured without harm",
                               pmu->name, pmu_kind_name(pmu->kind));
-        return probe_call_new(s, pmu, peer, m, why);
+        return probe_call_new(p, pmu, peer, m, why);
 }
 
 /* ---- start and end ---- */
 
-int probing_new(Service *s, Probing **ret) {
+int probing_new(Context *context, Probing **ret) {
         Probing *p = calloc(1, sizeof(Probing));
         int r;
 
         if (!p)
                 return -ENOMEM;
-        p->service = s;
+        p->context = context;
         TAILQ_INIT(&p->waiting);
         TAILQ_INIT(&p->measured);
-        r = sd_event_add_defer(s->event, &p->step, probing_step, p);
+        r = sd_event_add_defer(context->event, &p->step, probing_step, p);
         if (r >= 0)
                 r = sd_event_source_set_enabled(p->step, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_time(s->event, &p->clock, CLOCK_MONOTONIC, UINT64_MAX,
+                r = sd_event_add_time(context->event, &p->clock, CLOCK_MONOTONIC, UINT64_MAX,
                                       USEC_PER_MSEC, probing_may_begin, p);
         if (r < 0) {
                 probing_free(p);
@@ -262,4 +265,8 @@ Probing *probing_free(Probing *p) {
         sd_event_source_disable_unref(p->clock);
         free(p);
         return NULL;
+}
+
+Context *probing_context(const Probing *p) {
+        return p->context;
 }

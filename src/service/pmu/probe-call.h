@@ -13,7 +13,9 @@
  * others may have, and a flood of calls is answered at the caller's pace.
  */
 
-#include "service/daemon/service.h"
+#include "service/util/context.h"
+
+typedef struct Probing Probing;
 
 /* So many at once, and one more every so often. */
 #define PROBES_USER_BURST 8u
@@ -21,7 +23,9 @@
 #define PROBES_BURST      8u
 #define PROBES_USEC       (100 * USEC_PER_MSEC)
 
-int probe_call_begin(Service *s, const Pmu *pmu, sd_bus_message *m, Refusal *why);
+int probe_call_begin(Probing *p, const Pmu *pmu, sd_bus_message *m, Refusal *why);
 
-int probing_new(Service *s, Probing **ret);
+int probing_new(Context *context, Probing **ret);
 Probing *probing_free(Probing *p); /* calls have ended */
+
+Context *probing_context(const Probing *p);

@@ -5,6 +5,6 @@
  * Manager.ListUsers: the scan is done by the helper, the call answered when it is there.
  */
 
-#include "service/daemon/service.h"
+#include "service/util/context.h"
 
 int users_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -3,16 +3,37 @@
 
 #include "service/counter/counter.h"
 
+static void reading_cache_counter_closed(CounterListener *l, Counter *c) {
+        ReadingCache *cache = container_of(l, ReadingCache, listener);
+
+        cache->counter = NULL;
+        cache->quality = QUALITY_UNMEASURED;
+}
+
+static ReadingCache *reading_cache_find(const Counter *c) {
+        CounterListener *l;
+
+        LIST_FOREACH (l, &c->listeners, listeners)
+                if (l->closed == reading_cache_counter_closed)
+                        return container_of(l, ReadingCache, listener);
+        return NULL;
+}
+
 int reading_cache_new(Counter *c, ReadingCache **ret) {
-        if (!c->sampled) {
-                c->sampled = malloc(sizeof(ReadingCache));
-                if (!c->sampled)
+        ReadingCache *cache = reading_cache_find(c);
+
+        if (!cache) {
+                cache = malloc(sizeof(ReadingCache));
+                if (!cache)
                         return -ENOMEM;
-                *c->sampled =
-                        (ReadingCache){ .id = c->id, .counter = c, .quality = QUALITY_UNMEASURED };
+                *cache = (ReadingCache){ .id = c->object.id,
+                                         .counter = c,
+                                         .listener.closed = reading_cache_counter_closed,
+                                         .quality = QUALITY_UNMEASURED };
+                counter_listen(c, &cache->listener);
         }
-        c->sampled->n_ref++;
-        *ret = c->sampled;
+        cache->n_ref++;
+        *ret = cache;
         return 0;
 }
 
@@ -32,7 +53,7 @@ ReadingCache *reading_cache_unref(ReadingCache *s) {
         if (--s->n_ref > 0)
                 return NULL;
         if (s->counter)
-                s->counter->sampled = NULL;
+                LIST_REMOVE(&s->listener, listeners);
         free(s);
         return NULL;
 }
@@ -43,12 +64,4 @@ void reading_cache_read(ReadingCache *s, uint64_t instant) {
         s->instant = instant;
         if (s->counter)
                 counter_read(s->counter, &s->reading, &s->quality);
-}
-
-void reading_cache_forget_counter(Counter *c) {
-        if (!c->sampled)
-                return;
-        c->sampled->counter = NULL;
-        c->sampled->quality = QUALITY_UNMEASURED;
-        c->sampled = NULL;
 }

@@ -7,7 +7,7 @@
  */
 
 #include "core/reading.h"
-#include "service/daemon/service.h"
+#include "service/counter/counter-object.h"
 
 typedef struct ReadingCache ReadingCache;
 
@@ -15,6 +15,7 @@ struct ReadingCache {
         unsigned n_ref;
         uint64_t id;      /* of the counter */
         Counter *counter; /* NULL when it has been closed */
+        CounterListener listener;
         uint64_t instant; /* when it was read last */
         Reading reading;  /* then */
         Quality quality;
@@ -30,6 +31,3 @@ int reading_cache_new_closed(uint64_t id, const Reading *last, ReadingCache **re
 /* Brings reading and quality up to date, unless that was done for this instant already. Instants
  * are numbers that grow. What was closed keeps its last reading, and is unmeasured. */
 void reading_cache_read(ReadingCache *s, uint64_t instant);
-
-/* c is being closed. */
-void reading_cache_forget_counter(Counter *c);

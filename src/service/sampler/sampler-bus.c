@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sampler-bus.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "service/bus/object.h"
-#include "service/sampler/sampler.h"
+#include "service/auth/auth.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Sampler */
@@ -51,10 +51,10 @@ static int get_blocked(sd_bus *bus, const char *path, const char *interface, con
 
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Sampler *a = userdata;
-        Service *s = a->service;
-        Peer *peer = peers_sender(s->peers, m);
+        Samplers *all = a->all;
+        Peer *peer = peers_sender(all->context->peers, m);
         Refusal why = REFUSAL_NULL;
-        int r = service_check_owner(s, peer, m, a->client->peer->uid, a->path, &why);
+        int r = auth_check_owner(all->context->auth, peer, m, a->object.uid, a->object.path, &why);
 
         if (r != 0)
                 return reply_failure(r, &why, error);
@@ -78,26 +78,14 @@ static const sd_bus_vtable sampler_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int sampler_bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                            void **ret_found, sd_bus_error *error) {
-        uint64_t id;
-        Sampler *a = object_path_number(path, "sampler", &id) ? sampler_find(userdata, id) : NULL;
+static const ObjectKind sampler_kind = {
+        .name = "sampler",
+        .interface = PERFALLOC_SAMPLER_INTERFACE,
+        .vtable = sampler_vtable,
+        .offset = offsetof(Sampler, object),
+};
 
-        *ret_found = a;
-        return a != NULL;
-}
-
-static int sampler_path(const void *object, char **ret) {
-        *ret = strdup(((const Sampler *) object)->path);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int sampler_bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
-                                 sd_bus_error *error) {
-        return object_enumerate(((Service *) userdata)->samplers->tree, sampler_path, ret_nodes);
-}
-
-int sampler_bus_register(Service *s) {
-        return object_register(s, "sampler", PERFALLOC_SAMPLER_INTERFACE, sampler_vtable,
-                               sampler_bus_find, sampler_bus_enumerate);
+int sampler_bus_register(Samplers *all) {
+        return objects_register(&all->objects, &sampler_kind, all->context->bus,
+                                all->context->objects);
 }

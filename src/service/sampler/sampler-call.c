@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-#include "service/counter/counter.h"
+#include "core/clock.h"
+#include "service/counter/counter-user.h"
 #include "service/sampler/sampler.h"
 #include "service/util/options.h"
 #include "service/util/reply.h"
@@ -31,12 +32,12 @@ static int counters_add(SamplerRequest *q, Counter *c, Refusal *why) {
         for (size_t i = 0; i < q->n_counters; i++)
                 if (q->counters[i] == c)
                         return refuse(why, REFUSAL_INVALID_ARGS, "counters: '%s' is given twice",
-                                      c->path);
+                                      c->object.path);
         q->counters[q->n_counters++] = c;
         return 0;
 }
 
-static int counters_read(Service *s, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerRequest *q,
                          Refusal *why) {
         const char *path;
         int r = sd_bus_message_enter_container(m, 'a', "o");
@@ -47,7 +48,7 @@ static int counters_read(Service *s, Peer *peer, sd_bus_message *m, SamplerReque
                 if (q->n_counters == PERFALLOC_READINGS_MAX)
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "counters: a sampler has at most %d", PERFALLOC_READINGS_MAX);
-                r = counter_find_readable(s, peer, m, path, &c, why);
+                r = counter_find_readable(all->counters, peer, m, path, &c, why);
                 if (r == 0)
                         r = counters_add(q, c, why);
                 if (r != 0)
@@ -80,7 +81,7 @@ static int interval_check(const Config *config, const SamplerRequest *q, Refusal
         return time_check("interval_usec", q->interval_usec, why);
 }
 
-static int request_read(Service *s, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+static int request_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerRequest *q,
                         Refusal *why) {
         uint64_t seen;
         int r;
@@ -89,13 +90,13 @@ static int request_read(Service *s, Peer *peer, sd_bus_message *m, SamplerReques
         q->signal = false;
         r = sd_bus_message_rewind(m, true);
         if (r >= 0)
-                r = counters_read(s, peer, m, q, why);
+                r = counters_read(all, peer, m, q, why);
         if (r == 0)
                 r = MIN(sd_bus_message_read_basic(m, 't', &q->interval_usec), 0);
         if (r == 0)
                 r = options_read(m, option_specs, ELEMENTSOF(option_specs), q, &seen, why);
         if (r == 0)
-                r = interval_check(&s->config, q, why);
+                r = interval_check(&all->context->config, q, why);
         if (r != 0)
                 return r;
         if (!(seen >> OPTION_START_USEC & 1))
@@ -105,14 +106,14 @@ static int request_read(Service *s, Peer *peer, sd_bus_message *m, SamplerReques
 
 int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_close_ int stream = -1;
-        Service *s = userdata;
-        Peer *peer = peers_sender(s->peers, m);
+        Samplers *all = userdata;
+        Peer *peer = peers_sender(all->context->peers, m);
         Refusal why = REFUSAL_NULL;
         SamplerRequest q;
         Sampler *a;
         int r;
 
-        r = request_read(s, peer, m, &q, &why);
+        r = request_read(all, peer, m, &q, &why);
         if (r == 0) {
                 SamplerOptions options = {
                         .interval_usec = q.interval_usec,
@@ -121,12 +122,12 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                         .counters = q.counters,
                         .n_counters = q.n_counters,
                 };
-                r = sampler_new(s, peer, &options, &a, &stream, &why);
+                r = sampler_new(all, peer, &options, &a, &stream, &why);
         }
         if (r != 0)
                 return reply_failure(r, &why, error);
         sampler_announce(a);
-        r = sd_bus_reply_method_return(m, "oh", a->path, stream);
+        r = sd_bus_reply_method_return(m, "oh", a->object.path, stream);
         if (r >= 0)
                 return r;
         sampler_free(a);
@@ -134,22 +135,22 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 }
 
 int sampler_call_block(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-        int r = samplers_block(s, peers_sender(s->peers, m));
+        Samplers *all = userdata;
+        int r = samplers_block(all, peers_sender(all->context->peers, m));
 
         return r < 0 ? reply_failure(r, NULL, error) : sd_bus_reply_method_return(m, NULL);
 }
 
 int sampler_call_unblock(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
+        Samplers *all = userdata;
 
-        samplers_unblock(s, peers_sender(s->peers, m));
+        samplers_unblock(all, peers_sender(all->context->peers, m));
         return sd_bus_reply_method_return(m, NULL);
 }
 
 int sampler_call_has(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Service *s = userdata;
-        bool has = samplers_any(s, peers_sender(s->peers, m));
+        Samplers *all = userdata;
+        bool has = samplers_any(all, peers_sender(all->context->peers, m));
 
         return sd_bus_reply_method_return(m, "b", (int) has);
 }

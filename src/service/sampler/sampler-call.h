@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * CreateSampler, BlockSamplers, UnblockSamplers and HasSamplers of org.perfalloc1.Manager.
+ * CreateSampler, BlockSamplers, UnblockSamplers and HasSamplers of org.perfalloc1.Manager: userdata
+ * is the Samplers.
  */
 
 #include <systemd/sd-bus.h>

@@ -3,7 +3,8 @@
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
+
+#include "core/clock.h"
 
 #define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
 
@@ -60,13 +61,12 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
 
 /* Whether the owner has not had his bytes of signals for now: about what a message takes. */
 static bool sampler_may_signal(const Sampler *a) {
-        Service *s = a->service;
+        Samplers *all = a->all;
         uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
 
         return a->client->peer->uid == 0 ||
-               allowance_take(&s->samplers->signals, a->client->peer->uid,
-                              now_usec(CLOCK_MONOTONIC), bytes,
-                              s->quota.limits[QUOTA_SIGNAL_BYTES]);
+               allowance_take(&all->signals, a->client->peer->uid, now_usec(CLOCK_MONOTONIC), bytes,
+                              all->context->quota.limits[QUOTA_SIGNAL_BYTES]);
 }
 
 /* To the owner alone; a signal that cannot be sent is missed too. */
@@ -75,11 +75,11 @@ static void sampler_signal(Sampler *a) {
         uint64_t slot = a->tally.record->tick, n_queued;
         int r;
 
-        r = sd_bus_get_n_queued_write(a->service->bus, &n_queued);
+        r = sd_bus_get_n_queued_write(a->all->context->bus, &n_queued);
         if (r < 0 || n_queued > SIGNALS_QUEUED_MAX || !sampler_may_signal(a))
                 return;
-        r = sd_bus_message_new_signal(a->service->bus, &m, a->path, PERFALLOC_SAMPLER_INTERFACE,
-                                      "Sample");
+        r = sd_bus_message_new_signal(a->all->context->bus, &m, a->object.path,
+                                      PERFALLOC_SAMPLER_INTERFACE, "Sample");
         if (r >= 0)
                 r = sd_bus_message_append(m, "ttt", slot, a->tally.record->boottime_nsec,
                                           tick_count_missed(&a->signalled, slot));
@@ -90,7 +90,7 @@ static void sampler_signal(Sampler *a) {
         if (r < 0)
                 return;
         send_log_set_signalled(&a->tally, slot + 1);
-        r = sd_bus_send(a->service->bus, m, NULL);
+        r = sd_bus_send(a->all->context->bus, m, NULL);
         if (r >= 0)
                 tick_count_tell(&a->signalled, slot);
         else
@@ -102,12 +102,12 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
 
         if (!tick_take(&a->tick, nsec / NSEC_PER_USEC, &slot))
                 return;
-        schedule_move(&a->service->samplers->schedule, &a->entry, tick_due(&a->tick));
+        schedule_move(&a->all->schedule, &a->entry, tick_due(&a->tick));
         sampler_read(a, slot, nsec, instant);
         if (a->signal)
                 sampler_signal(a);
         if (!sampler_send(a))
-                sampler_free(a);
+                a->all->hung_up(a);
 }
 
 /* Whoever is due now, for one slice: they share the instant, so each counter is read once. */
@@ -155,7 +155,7 @@ int sampler_clock_init(Samplers *all) {
         all->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
         if (all->timer < 0)
                 return -errno;
-        r = sd_event_add_io(all->service->event, &all->source, all->timer, EPOLLIN | EPOLLET,
+        r = sd_event_add_io(all->context->event, &all->source, all->timer, EPOLLIN | EPOLLET,
                             sampler_clock_ticked, all);
         if (r < 0)
                 return r;

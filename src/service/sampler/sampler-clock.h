@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The one timer of all samplers, and what happens when it goes off.
+ * The one timer of all all, and what happens when it goes off.
  */
 
-#include "service/sampler/sampler.h"
+#include "service/sampler/sampler-object.h"
 
 int sampler_clock_init(Samplers *all);
 void sampler_clock_done(Samplers *all);

@@ -1,57 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <inttypes.h>
-#include <string.h>
+#include "sampler-store.h"
 
-#include "service/counter/counter.h"
-#include "service/sampler/sampler.h"
-#include "service/util/log.h"
-
-/* The descriptors that are kept of a sampler. */
-enum {
-        SAMPLER_FD_STREAM,
-        SAMPLER_FD_TALLY,
-        _SAMPLER_FD_MAX,
-};
-
-/* A client, as it is written down. */
-typedef struct ClientName {
-        char *name;
-        uint32_t uid, pid;
-} ClientName;
-
-static void client_name_done(ClientName *who) {
-        free(who->name);
-}
-
-static const PackField client_fields[] = {
-        PACK_FIELD(PACK_STRING, "peer", ClientName, name),
-        PACK_FIELD(PACK_U32, "uid", ClientName, uid),
-        PACK_FIELD(PACK_U32, "pid", ClientName, pid),
-};
-
-static const PackField sampler_fields[] = {
-        PACK_FIELD(PACK_U64, "start_usec", Sampler, tick.start_usec),
-        PACK_FIELD(PACK_U64, "interval_usec", Sampler, tick.interval_usec),
-        PACK_FIELD(PACK_BOOL, "signal", Sampler, signal),
-};
+#include "service/sampler/sampler-record.h"
 
 static void pack_client(Pack *p, const Peer *peer) {
         const ClientName who = { peer->name, peer->uid, (uint32_t) peer->pid };
 
         pack_struct(p, client_fields, ELEMENTSOF(client_fields), &who);
-}
-
-/* -ESTALE: it is not on this bus. */
-static int unpack_client(Service *s, const Unpack *u, SamplerClient **ret) {
-        _cleanup_(client_name_done) ClientName who = {};
-        _cleanup_(peer_unrefp) Peer *peer = NULL;
-        int r = unpack_struct(u, client_fields, ELEMENTSOF(client_fields), &who);
-
-        if (r >= 0)
-                r = host_state_peer(s, who.name, who.uid, (pid_t) who.pid, &peer);
-        if (r >= 0)
-                r = peer ? sampler_client_get(s->samplers, peer, ret) : -ESTALE;
-        return r;
 }
 
 /* ---- a sampler ---- */
@@ -65,107 +20,21 @@ static void pack_counters(Pack *p, const Sampler *a) {
 }
 
 void sampler_enter_store(Sampler *a, int tally) {
-        Service *s = a->service;
+        Samplers *all = a->all;
         int fds[_SAMPLER_FD_MAX] = { [SAMPLER_FD_STREAM] = a->stream, [SAMPLER_FD_TALLY] = tally };
         Pack *p;
 
-        store_enter(s->store, &a->item, STORE_SAMPLER, a->id);
+        store_enter(all->context->store, &a->item, STORE_SAMPLER, a->object.id);
         store_keep(&a->item, fds, _SAMPLER_FD_MAX, STORE_SOON);
-        p = store_pack(s->store);
+        p = store_pack(all->context->store);
         pack_client(p, a->client->peer);
         pack_struct(p, sampler_fields, ELEMENTSOF(sampler_fields), a);
         pack_counters(p, a);
         store_save(&a->item, p);
 }
 
-/* One that has gone, before the service was restarted or with that, keeps its last reading. */
-static int sampler_restore_counter(Sampler *a, uint64_t id) {
-        const struct perfalloc_reading *last = &a->tally.record->readings[a->n_counters];
-        Counter *c = counter_find(a->service, id);
-        Reading reading = { .value = last->value,
-                            .enabled = last->enabled_nsec,
-                            .running = last->running_nsec };
-        int r = c ? reading_cache_new(c, &a->counters[a->n_counters])
-                  : reading_cache_new_closed(id, &reading, &a->counters[a->n_counters]);
-
-        if (r >= 0)
-                a->n_counters++;
-        return r;
-}
-
-static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
-        uint64_t ids[PERFALLOC_READINGS_MAX];
-        size_t size, n;
-        const void *bytes = unpack_bytes(&record->state, "counters", &size);
-        int r;
-
-        if (!bytes || size > sizeof(ids) || size % sizeof(uint64_t) != 0)
-                return -EBADMSG;
-        memcpy(ids, bytes, size);
-        n = size / sizeof(uint64_t);
-        r = send_log_open(record->fds[SAMPLER_FD_TALLY], n, &a->tally);
-        if (r < 0)
-                return r;
-        a->counters = calloc(MAX(n, 1u), sizeof(ReadingCache *));
-        if (!a->counters)
-                return -ENOMEM;
-        while (r >= 0 && a->n_counters < n)
-                r = sampler_restore_counter(a, ids[a->n_counters]);
-        return r;
-}
-
-/* What was told last is known exactly. Slots that were taken since then and could not be told are
- * like those that nobody took: skipped. */
-static int sampler_restore_ticks(Sampler *a) {
-        uint64_t far;
-
-        a->streamed = send_log_count(&a->tally);
-        a->signalled = (TickCount){ .next = send_log_signalled(&a->tally) };
-        a->tick.next = MAX(a->streamed.next, a->signalled.next);
-        if (__builtin_mul_overflow(a->tick.next, a->tick.interval_usec, &far) ||
-            __builtin_add_overflow(far, a->tick.start_usec, &far))
-                return -EBADMSG;
-        return 0;
-}
-
-static int sampler_restore(Service *s, StoreRecord *record) {
-        _cleanup_(sampler_discardp) Sampler *a = sampler_allocate(s);
-        SamplerClient *client;
-        int r;
-
-        if (!a)
-                return -ENOMEM;
-        if (record->n_fds != _SAMPLER_FD_MAX || sampler_find(s, record->id))
-                return -EBADMSG;
-        r = unpack_struct(&record->state, sampler_fields, ELEMENTSOF(sampler_fields), a);
-        if (r >= 0)
-                r = sampler_restore_counters(a, record);
-        if (r >= 0)
-                r = sampler_restore_ticks(a);
-        if (r >= 0)
-                r = unpack_client(s, &record->state, &client);
-        if (r >= 0)
-                r = sampler_give(a, client, record->id);
-        if (r >= 0)
-                r = quota_charge_anyway(&s->quota, client->peer->uid, QUOTA_SAMPLERS, 1,
-                                        &a->charge);
-        if (r >= 0)
-                r = sampler_watch_stream(a, record->fds[SAMPLER_FD_STREAM]);
-        if (r < 0)
-                return r;
-        record->fds[SAMPLER_FD_STREAM] = -1; /* the sampler has it now */
-        r = sampler_enter(a);
-        if (r < 0)
-                return r;
-        a->announced = true;
-        sampler_enter_store(TAKE_PTR(a), record->fds[SAMPLER_FD_TALLY]);
-        return 0;
-}
-
-/* ---- those that are blocked ---- */
-
 void samplers_save_blocked(Samplers *all) {
-        Store *store = all->service->store;
+        Store *store = all->context->store;
         const SamplerClient *c;
         bool any = false;
         Pack *p = store_pack(store);
@@ -187,45 +56,4 @@ void samplers_save_blocked(Samplers *all) {
         if (!all->blocked.store)
                 store_enter(store, &all->blocked, STORE_BLOCKED, 1);
         store_save(&all->blocked, p);
-}
-
-static int samplers_restore_blocked(Service *s) {
-        StoreRecord *record;
-        size_t at = 0, place = 0;
-        Unpack u;
-
-        record = store_next(s->store, STORE_BLOCKED, &at);
-        while (record && unpack_next(&record->state, "client", &place, &u)) {
-                SamplerClient *c;
-                int r = unpack_client(s, &u, &c);
-
-                if (r == -ENOMEM)
-                        return r;
-                if (r >= 0)
-                        c->blocked = true;
-                else if (r != -ESTALE)
-                        log_plain(LOG_ERR,
-                                  "A client that blocks its samplers is lost in the restart: %s",
-                                  strerror(-r));
-        }
-        samplers_save_blocked(s->samplers);
-        return 0;
-}
-
-int samplers_restore(Service *s) {
-        StoreRecord *record;
-        size_t place = 0;
-        int r = samplers_restore_blocked(s);
-
-        while (r >= 0 && (record = store_next(s->store, STORE_SAMPLER, &place))) {
-                r = sampler_restore(s, record);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(r == -ESTALE ? LOG_DEBUG : LOG_ERR,
-                                  "Sampler %" PRIu64 " is lost in the restart: %s", record->id,
-                                  r == -ESTALE ? "its client is not on this bus" : strerror(-r));
-                r = 0;
-        }
-        return r;
 }

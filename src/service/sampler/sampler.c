@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sampler.h"
 
-#include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "service/counter/counter.h"
 #include "service/sampler/sampler-clock.h"
+#include "service/sampler/sampler-store.h"
 
 /* ---- clients ---- */
 
@@ -31,7 +29,7 @@ int sampler_client_get(Samplers *all, Peer *peer, SamplerClient **ret) {
                         return -ENOMEM;
                 c->peer = peer_ref(peer);
                 LIST_INSERT_HEAD(&all->clients, c, clients);
-                service_touch(all->service);
+                context_touch(all->context);
         }
         *ret = c;
         return 0;
@@ -52,7 +50,7 @@ static void client_free(Samplers *all, SamplerClient *c) {
         client_remove(c);
         if (was_blocked)
                 samplers_save_blocked(all);
-        service_touch(all->service);
+        context_touch(all->context);
 }
 
 static void client_free_unused(Samplers *all, SamplerClient *c) {
@@ -60,50 +58,50 @@ static void client_free_unused(Samplers *all, SamplerClient *c) {
                 client_free(all, c);
 }
 
-int samplers_block(Service *s, Peer *peer) {
+int samplers_block(Samplers *all, Peer *peer) {
         SamplerClient *c;
         Sampler *a;
-        int r = sampler_client_get(s->samplers, peer, &c);
+        int r = sampler_client_get(all, peer, &c);
 
         if (r < 0)
                 return r;
         if (!c->blocked) {
                 c->blocked = true;
-                samplers_save_blocked(s->samplers);
+                samplers_save_blocked(all);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&s->samplers->schedule, &a->entry, SCHEDULE_NEVER);
-        sampler_clock_set(s->samplers);
+                schedule_move(&all->schedule, &a->entry, SCHEDULE_NEVER);
+        sampler_clock_set(all);
         return 0;
 }
 
-void samplers_unblock(Service *s, Peer *peer) {
-        SamplerClient *c = client_find(s->samplers, peer);
+void samplers_unblock(Samplers *all, Peer *peer) {
+        SamplerClient *c = client_find(all, peer);
         Sampler *a;
 
         if (!c)
                 return;
         if (c->blocked) {
                 c->blocked = false;
-                samplers_save_blocked(s->samplers);
+                samplers_save_blocked(all);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&s->samplers->schedule, &a->entry, tick_due(&a->tick));
-        sampler_clock_set(s->samplers);
-        client_free_unused(s->samplers, c);
+                schedule_move(&all->schedule, &a->entry, tick_due(&a->tick));
+        sampler_clock_set(all);
+        client_free_unused(all, c);
 }
 
-bool samplers_any(const Service *s, const Peer *peer) {
-        const SamplerClient *c = client_find(s->samplers, peer);
+bool samplers_any(const Samplers *all, const Peer *peer) {
+        const SamplerClient *c = client_find(all, peer);
 
         return c && !LIST_EMPTY(&c->samplers);
 }
 
-void samplers_forget_peer(Service *s, const Peer *peer) {
-        SamplerClient *c = client_find(s->samplers, peer);
+void samplers_forget_peer(Samplers *all, const Peer *peer) {
+        SamplerClient *c = client_find(all, peer);
 
         if (c)
-                client_free(s->samplers, c);
+                client_free(all, c);
 }
 
 static bool sampler_reads(const Sampler *a, const CounterSet *set) {
@@ -113,8 +111,8 @@ static bool sampler_reads(const Sampler *a, const CounterSet *set) {
         return false;
 }
 
-void samplers_forget_reader(Service *s, const Peer *peer, const CounterSet *set) {
-        SamplerClient *c = client_find(s->samplers, peer);
+void samplers_forget_reader(Samplers *all, const Peer *peer, const CounterSet *set) {
+        SamplerClient *c = client_find(all, peer);
         Sampler *a;
 
         /* the client goes with its last one, if nothing else keeps it: so from the start each time
@@ -126,28 +124,15 @@ void samplers_forget_reader(Service *s, const Peer *peer, const CounterSet *set)
                 if (!a)
                         break;
                 sampler_free(a);
-                c = client_find(s->samplers, peer);
+                c = client_find(all, peer);
         }
 }
 
-bool samplers_are_idle(const Service *s) {
-        return LIST_EMPTY(&s->samplers->clients);
+bool samplers_are_idle(const Samplers *all) {
+        return LIST_EMPTY(&all->clients);
 }
 
 /* ---- samplers ---- */
-
-static int compare_samplers(const void *a, const void *b) {
-        const Sampler *x = a, *y = b;
-
-        return x->id < y->id ? -1 : x->id > y->id;
-}
-
-Sampler *sampler_find(Service *s, uint64_t id) {
-        Sampler key = { .id = id };
-        Sampler **found = tfind(&key, &s->samplers->tree, compare_samplers);
-
-        return found ? *found : NULL;
-}
 
 static int sampler_take_counters(Sampler *a, const SamplerOptions *o) {
         a->counters = calloc(MAX(o->n_counters, 1u), sizeof(ReadingCache *));
@@ -169,7 +154,7 @@ static int stream_hung_up(sd_event_source *source, int fd, uint32_t revents, voi
 }
 
 int sampler_watch_stream(Sampler *a, int stream) {
-        int r = sd_event_add_io(a->service->event, &a->hangup, stream, 0, stream_hung_up, a);
+        int r = sd_event_add_io(a->all->context->event, &a->hangup, stream, 0, stream_hung_up, a);
 
         if (r >= 0)
                 a->stream = stream;
@@ -196,48 +181,41 @@ static int sampler_open_stream(Sampler *a, int *ret_reader) {
         return 0;
 }
 
-int sampler_enter(Sampler *a) {
-        Samplers *all = a->service->samplers;
-        int r;
+int sampler_enter(Sampler *a, uint64_t id) {
+        Samplers *all = a->all;
+        int r = object_enter(&a->object, &all->objects, id);
 
+        if (r < 0)
+                return r;
         a->entry = (ScheduleEntry){
                 .due_usec = a->client->blocked ? SCHEDULE_NEVER : tick_due(&a->tick),
-                .number = a->id,
+                .number = id,
         };
         r = schedule_add(&all->schedule, &a->entry);
         if (r < 0)
                 return r;
-        if (!tsearch(a, &all->tree, compare_samplers)) {
-                schedule_remove(&all->schedule, &a->entry);
-                return -ENOMEM;
-        }
         a->entered = true;
         sampler_clock_set(all);
         return 0;
 }
 
-Sampler *sampler_allocate(Service *s) {
+Sampler *sampler_allocate(Samplers *all) {
         Sampler *a = calloc(1, sizeof(Sampler));
 
         if (a)
-                *a = (Sampler){ .service = s, .stream = -1 };
+                *a = (Sampler){ .all = all, .stream = -1 };
         return a;
 }
 
-int sampler_give(Sampler *a, SamplerClient *client, uint64_t id) {
+void sampler_give(Sampler *a, SamplerClient *client) {
         a->client = client;
         LIST_INSERT_HEAD(&client->samplers, a, samplers);
-        a->id = id;
-        if (asprintf(&a->path, PERFALLOC_OBJECT_PATH "/sampler/%" PRIu64, id) < 0) {
-                a->path = NULL;
-                return -ENOMEM;
-        }
-        return 0;
+        a->object.uid = client->peer->uid;
 }
 
-int sampler_new(Service *s, Peer *peer, const SamplerOptions *o, Sampler **ret, int *ret_stream,
+int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **ret, int *ret_stream,
                 Refusal *why) {
-        _cleanup_(sampler_freep) Sampler *a = sampler_allocate(s);
+        _cleanup_(sampler_freep) Sampler *a = sampler_allocate(all);
         _cleanup_close_ int reader = -1, tally = -1;
         SamplerClient *client;
         int r;
@@ -246,12 +224,12 @@ int sampler_new(Service *s, Peer *peer, const SamplerOptions *o, Sampler **ret, 
                 return -ENOMEM;
         a->tick = (Tick){ .start_usec = o->start_usec, .interval_usec = o->interval_usec };
         a->signal = o->signal;
-        r = quota_charge(&s->quota, peer->uid, QUOTA_SAMPLERS, 1, &a->charge, why);
+        r = quota_charge(&all->context->quota, peer->uid, QUOTA_SAMPLERS, 1, &a->charge, why);
         if (r != 0)
                 return r;
-        r = sampler_client_get(s->samplers, peer, &client);
+        r = sampler_client_get(all, peer, &client);
         if (r >= 0)
-                r = sampler_give(a, client, serial_next(&s->serial, SERIAL_SAMPLER));
+                sampler_give(a, client);
         if (r >= 0)
                 r = sampler_take_counters(a, o);
         if (r >= 0)
@@ -259,7 +237,7 @@ int sampler_new(Service *s, Peer *peer, const SamplerOptions *o, Sampler **ret, 
         if (r >= 0)
                 r = sampler_open_stream(a, &reader);
         if (r >= 0)
-                r = sampler_enter(a);
+                r = sampler_enter(a, serial_next(&all->context->serial, SERIAL_SAMPLER));
         if (r < 0)
                 return r;
         sampler_enter_store(a, tally);
@@ -270,21 +248,21 @@ int sampler_new(Service *s, Peer *peer, const SamplerOptions *o, Sampler **ret, 
 
 void sampler_announce(Sampler *a) {
         a->announced = true;
-        (void) sd_bus_emit_object_added(a->service->bus, a->path);
+        (void) sd_bus_emit_object_added(a->all->context->bus, a->object.path);
 }
 
 static void sampler_leave(Sampler *a, Samplers *all) {
         schedule_remove(&all->schedule, &a->entry);
         sampler_clock_set(all);
-        tdelete(a, &all->tree, compare_samplers);
 }
 
 /* What is kept of it stays with systemd. */
 static void sampler_destroy(Sampler *a) {
         if (a->entered)
-                sampler_leave(a, a->service->samplers);
+                sampler_leave(a, a->all);
         if (a->client)
                 LIST_REMOVE(a, samplers);
+        object_leave(&a->object, &a->all->objects);
         sd_event_source_disable_unref(a->hangup);
         close_fd(a->stream);
         for (size_t i = 0; i < a->n_counters; i++)
@@ -292,7 +270,6 @@ static void sampler_destroy(Sampler *a) {
         quota_release(&a->charge);
         send_log_done(&a->tally);
         free(a->counters);
-        free(a->path);
         free(a);
 }
 
@@ -302,7 +279,7 @@ Sampler *sampler_discard(Sampler *a) {
 
         if (!a)
                 return NULL;
-        all = a->service->samplers;
+        all = a->all;
         client = a->client;
         store_leave(&a->item);
         sampler_destroy(a);
@@ -315,7 +292,7 @@ Sampler *sampler_free(Sampler *a) {
         if (!a)
                 return NULL;
         if (a->announced)
-                (void) sd_bus_emit_object_removed(a->service->bus, a->path);
+                (void) sd_bus_emit_object_removed(a->all->context->bus, a->object.path);
         /* a copy is kept for some time yet: the reader need not wait for its end */
         if (a->stream >= 0)
                 (void) shutdown(a->stream, SHUT_WR);
@@ -324,18 +301,21 @@ Sampler *sampler_free(Sampler *a) {
 
 /* ---- start and end ---- */
 
-int samplers_init(Service *s) {
-        s->samplers = calloc(1, sizeof(Samplers));
-        if (!s->samplers)
-                return -ENOMEM;
-        *s->samplers = (Samplers){ .service = s, .timer = -1 };
-        return sampler_clock_init(s->samplers);
+static void sampler_hung_up(Sampler *a) {
+        sampler_free(a);
 }
 
-void samplers_done(Service *s) {
-        Samplers *all = s->samplers;
+int samplers_init(Samplers *all, Context *context, Counters *counters) {
+        all->context = context;
+        all->counters = counters;
+        all->timer = -1;
+        all->hung_up = sampler_hung_up;
+        LIST_INIT(&all->clients);
+        return sampler_clock_init(all);
+}
 
-        if (!all)
+void samplers_done(Samplers *all) {
+        if (!all->context)
                 return;
         while (!LIST_EMPTY(&all->clients)) {
                 SamplerClient *c = LIST_FIRST(&all->clients);
@@ -346,6 +326,4 @@ void samplers_done(Service *s) {
         }
         schedule_done(&all->schedule);
         sampler_clock_done(all);
-        free(all);
-        s->samplers = NULL;
 }

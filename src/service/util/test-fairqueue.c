@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "service/bus/fairqueue.h"
+#include "service/util/fairqueue.h"
 
 #include <glib.h>
 

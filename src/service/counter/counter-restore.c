@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counter-restore.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "perf/group/group-save.h"
+#include "service/bus/host-state.h"
+#include "service/counter/counter-record.h"
+#include "service/counter/counter-signals.h"
+#include "service/counter/counter-store.h"
+#include "service/counter/counter-target.h"
+#include "service/counter/counter-user.h"
+#include "service/util/log.h"
+
+static int restore_user(CounterSet *set, const Unpack *u) {
+        _cleanup_(saved_user_done) SavedUser saved = {};
+        _cleanup_(peer_unrefp) Peer *peer = NULL;
+        CounterUser *user;
+        int r;
+
+        r = unpack_struct(u, user_fields, ELEMENTSOF(user_fields), &saved);
+        if (r >= 0)
+                r = host_state_peer(set->context, saved.name, saved.uid, (pid_t) saved.pid, &peer);
+        if (r < 0 || !peer || counter_set_has_user(set, peer))
+                return r;
+        user = calloc(1, sizeof(CounterUser));
+        if (!user)
+                return -ENOMEM;
+        if (saved.uid != set->uid)
+                r = quota_charge_anyway(&set->context->quota, saved.uid, QUOTA_COUNTERS, 1,
+                                        &user->charge);
+        if (r < 0) {
+                free(user);
+                return r;
+        }
+        if (saved.opener && !set->peer)
+                set->peer = peer_ref(peer);
+        user->peer = TAKE_PTR(peer);
+        user->other = saved.other;
+        LIST_INSERT_HEAD(&set->users, user, users);
+        return 0;
+}
+
+static int restore_users(CounterSet *set, const Unpack *u) {
+        size_t place = 0;
+        Unpack element;
+        int r = 0;
+
+        while (r >= 0 && unpack_next(u, "user", &place, &element))
+                r = restore_user(set, &element);
+        return r;
+}
+
+static int restore_counters(CounterSet *set, const Unpack *u) {
+        size_t place = 0;
+        Unpack element;
+
+        while (unpack_next(u, "counter", &place, &element)) {
+                uint64_t event = unpack_u64(&element, "event", UINT64_MAX);
+                uint64_t id = unpack_u64(&element, "id", 0);
+                Counter *c;
+                int r;
+
+                if (id == 0 || event >= set->group->n_events)
+                        return -EBADMSG;
+                r = counter_add(set, event, id, &c);
+                if (r < 0)
+                        return r;
+                c->announced = true;
+        }
+        return LIST_EMPTY(&set->members) ? -EBADMSG : 0;
+}
+
+static int restore_charges(CounterSet *set) {
+        Quota *quota = &set->context->quota;
+        int r;
+
+        r = quota_charge_anyway(quota, set->uid, QUOTA_COUNTERS, set->group->n_events,
+                                &set->counter_charge);
+        if (r < 0)
+                return r;
+        return quota_charge_anyway(quota, set->uid, QUOTA_DESCRIPTORS,
+                                   group_n_descriptors(set->group), &set->descriptor_charge);
+}
+
+static int restore_group(Counters *counters, StoreRecord *record, Group **ret) {
+        size_t place = 0;
+        Unpack group;
+
+        if (!unpack_next(&record->state, "group", &place, &group))
+                return -EBADMSG;
+        return group_load(&group, &counters->context->pmus, record->fds, record->n_fds, ret);
+}
+
+static bool saved_set_is_sound(const SavedSet *saved) {
+        return saved->name && saved->cpus && saved->yields_to < _PLAN_CLASS_MAX &&
+               (!saved->configured || saved->monitor);
+}
+
+/* The set, without what it has to do with others. */
+static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *saved,
+                       CounterSet **ret) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        CounterSetOptions options = {
+                .uid = saved->uid,
+                .name = saved->name,
+                .configured = saved->configured,
+                .persistent = saved->persistent,
+        };
+        Group *group;
+        int r;
+
+        r = cpuset_parse(&cpus, saved->cpus, NULL);
+        if (r != 0)
+                return r < 0 ? r : -EBADMSG;
+        r = restore_group(counters, record, &group);
+        if (r < 0)
+                return r;
+        if (group->scope != GROUP_PROCESS)
+                options.cpus = &cpus;
+        r = counter_set_make(counters, group, &options, ret);
+        if (r < 0)
+                return r;
+        (*ret)->handed_out = saved->handed_out;
+        (*ret)->unclaimed = saved->configured;
+        return 0;
+}
+
+static int counter_set_restore(Counters *counters, StoreRecord *record) {
+        _cleanup_(saved_set_done) SavedSet saved = {};
+        _cleanup_(counter_set_discardp) CounterSet *set = NULL;
+        CounterSetOptions role;
+        int r;
+
+        r = unpack_struct(&record->state, set_fields, ELEMENTSOF(set_fields), &saved);
+        if (r >= 0 && !saved_set_is_sound(&saved))
+                r = -EBADMSG;
+        if (r >= 0)
+                r = restore_set(counters, record, &saved, &set);
+        if (r >= 0)
+                r = restore_counters(set, &record->state);
+        if (r >= 0)
+                r = restore_users(set, &record->state);
+        if (r < 0)
+                return r;
+        /* those who used it were on a bus that is no more */
+        if (LIST_EMPTY(&set->users) && !set->persistent && !set->configured)
+                return 0;
+        r = restore_charges(set);
+        if (!saved.monitor && !saved.persistent)
+                counter_set_count_kept(set, saved.by_hold ? 0 : group_n_descriptors(set->group),
+                                       saved.by_hold);
+        role = (CounterSetOptions){ .priority = saved.priority,
+                                    .yields_to = saved.yields_to,
+                                    .seq = saved.seq };
+        if (r >= 0 && saved.monitor)
+                r = counter_set_enroll(set, &role);
+        if (r >= 0)
+                set = NULL; /* it is in the service's list */
+        return r;
+}
+
+int counters_restore(Counters *counters) {
+        StoreRecord *record;
+        size_t place = 0;
+
+        while ((record = store_next(counters->context->store, STORE_COUNTERS, &place))) {
+                int r = counter_set_restore(counters, record);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(LOG_ERR, "Counter %" PRIu64 " is lost in the restart: %s",
+                                  record->id, strerror(-r));
+        }
+        return 0;
+}
+
+/* ---- going on ---- */
+
+void counters_go_on(Counters *counters) {
+        CounterSet *set;
+
+        (void) counters_apply(counters);
+        store_gather(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets) {
+                CPU_FOREACH (cpu, &counters->context->host->away)
+                        group_cpu_leave(set->group, (unsigned) cpu);
+                if (!set->handed_out)
+                        group_go_on(set->group);
+                counter_set_keep_current(set);
+        }
+        store_ship(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets)
+                counter_set_write(set);
+}
+
+static void counter_set_reopen(CounterSet *set) {
+        Counters *counters = set->counters;
+        Group *g = set->group;
+        int error = g->error;
+
+        group_follow_cpus(g, &counters->context->pmus.online);
+        if (set->monitor)
+                (void) counter_yielder_retry(set->monitor);
+        else if (g->error != 0)
+                (void) group_mend(g, NULL);
+        counter_set_guard(set);
+        /* there may not have been room for it beside the earlier run's */
+        if (g->version != set->kept || set->item.lost)
+                counter_set_save(set);
+        if (g->error != error)
+                counter_set_changed(set);
+        if (g->error != 0 || g->pinned)
+                counters_retry_soon(counters);
+}
+
+void counters_reopen(Counters *counters) {
+        CounterSet *set;
+
+        store_settle(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets)
+                counter_set_reopen(set);
+}

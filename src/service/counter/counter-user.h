@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The connections that use a counter set: its owner's, and readers'.
+ */
+
+#include "service/counter/counter-object.h"
+
+/* other: a reader who is allowed count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
+int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why);
+bool counter_set_has_user(const CounterSet *set, const Peer *peer);
+
+/* Readers who are not allowed count-other: what is counted now they may not be allowed to. */
+void counter_set_drop_readers(CounterSet *set);
+void counter_set_drop_users(CounterSet *set);
+
+/* True when this was the last one and the set is to go. */
+bool counter_set_forget_user(CounterSet *set, const Peer *peer);
+
+void counter_set_persist(CounterSet *set, bool persistent);
+
+/* Whether the peer may read the counter: as auth_check_owner(), and whoever uses it. */
+int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why);
+
+/* The counter at path, which the sender of m may read: 0, REFUSAL_UNKNOWN_OBJECT, or what
+ * auth_check_owner() returns. */
+int counter_find_readable(Counters *counters, Peer *peer, sd_bus_message *m, const char *path,
+                          Counter **ret, Refusal *why);

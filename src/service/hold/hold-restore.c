@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold-restore.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "service/hold/hold-history.h"
+#include "service/hold/hold-probe.h"
+#include "service/hold/hold-signals.h"
+#include "service/hold/hold-store.h"
+#include "service/hold/hold-time.h"
+#include "service/util/log.h"
+
+static void hold_unpack_extra(Hold *h, const Unpack *u) {
+        size_t place = 0;
+        Unpack extra;
+
+        for (size_t i = 0; unpack_next(u, "extra", &place, &extra); i++)
+                if (h->ledger.extra && i < h->request.what.scope.n_parts)
+                        ledger_set_extra(&h->context->ledger, &h->ledger, i,
+                                         (unsigned) unpack_u64(&extra, "more", 0));
+}
+
+/* By the time at which they ended, the oldest first. */
+static void hold_enlist_ended(Hold *h) {
+        struct HoldList *ended = &h->holds->ended;
+        Hold *later;
+
+        TAILQ_FOREACH (later, ended, list)
+                if (later->ended_usec > h->ended_usec) {
+                        TAILQ_INSERT_BEFORE(later, h, list);
+                        return;
+                }
+        TAILQ_INSERT_TAIL(ended, h, list);
+}
+
+/* Into the ledger, or the list of those that have ended. */
+static int hold_enlist(Hold *h, const Unpack *u) {
+        Holds *holds = h->holds;
+        QuotaGood good = h->state == HOLD_ENDED ? QUOTA_ENDED_HOLDS : QUOTA_HOLDS;
+        int r;
+
+        r = quota_charge_anyway(&holds->context->quota, h->object.uid, good, 1, &h->charge);
+        if (r < 0)
+                return r;
+        if (h->state == HOLD_ENDED) {
+                hold_enlist_ended(h);
+                return 0;
+        }
+        r = hold_enter_ledger_again(h);
+        if (r < 0)
+                return r;
+        holds->n_active++;
+        hold_unpack_extra(h, u);
+        if (h->state == HOLD_GRANTED) {
+                TAILQ_INSERT_TAIL(&holds->granted, h, list);
+                hold_cover(h, true);
+        } else if (h->state == HOLD_QUEUED)
+                hold_await_turn(h);
+        return 0;
+}
+
+static int hold_restore_lease(Hold *h, StoreRecord *record) {
+        int r;
+
+        if (record->n_fds == 0)
+                return 0;
+        r = hold_watch_lease(h, record->fds[0]);
+        if (r >= 0)
+                record->fds[0] = -1; /* the hold has it now */
+        return r;
+}
+
+static int hold_restore(Holds *holds, StoreRecord *record) {
+        _cleanup_(hold_discardp) Hold *h = calloc(1, sizeof(Hold));
+        int r;
+
+        if (!h)
+                return -ENOMEM;
+        *h = (Hold){ .holds = holds, .context = holds->context, .lease = -1 };
+        r = hold_unpack(h, &record->state);
+        if (r >= 0)
+                r = object_enter(&h->object, &holds->objects, record->id);
+        if (r >= 0 && h->state != HOLD_ENDED)
+                r = hold_watch_time(h);
+        if (r >= 0)
+                r = hold_restore_lease(h, record);
+        if (r >= 0)
+                r = hold_enlist(h, &record->state);
+        if (r < 0)
+                return r;
+        hold_enter_store(TAKE_PTR(h));
+        return 0;
+}
+
+static int holds_restore_some(Holds *holds, bool queued) {
+        StoreRecord *record;
+        size_t place = 0;
+
+        while ((record = store_next(holds->context->store, STORE_HOLD, &place))) {
+                uint64_t state = unpack_u64(&record->state, "state", _HOLD_STATE_MAX);
+                int r;
+
+                if ((state == HOLD_QUEUED) != queued)
+                        continue;
+                r = hold_restore(holds, record);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(LOG_ERR, "Hold %" PRIu64 " is lost in the restart: %s",
+                                  record->id, strerror(-r));
+        }
+        return 0;
+}
+
+int holds_restore(Holds *holds) {
+        /* numbers are the order of arrival, which is the ledger's */
+        int r = holds_restore_some(holds, false);
+
+        return r < 0 ? r : holds_restore_some(holds, true);
+}
+
+void holds_go_on(Holds *holds) {
+        Hold *first = TAILQ_FIRST(&holds->pending), *h;
+        uint64_t deadline = 0;
+
+        holds_forget_later(holds);
+        TAILQ_FOREACH (h, &holds->granted, list)
+                if (h->item.lost) /* there was no room beside what the earlier run had kept */
+                        hold_save(h);
+        TAILQ_FOREACH (h, &holds->pending, list) {
+                hold_give_time(h);
+                hold_save(h);
+                deadline = MAX(deadline, h->yield_until_usec);
+        }
+        holds_apply(holds, first, deadline);
+        TAILQ_FOREACH (h, &holds->pending, list)
+                hold_signal_state(h);
+        holds_advance(holds);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hold-scope.h"
+
+uint64_t holds_current(const Holds *holds) {
+        const Hold *h = TAILQ_FIRST(&holds->granted) ?: TAILQ_FIRST(&holds->pending);
+
+        return h ? h->object.id : 0;
+}
+
+bool holds_grants(const Holds *holds, uid_t uid, const Pmu *pmu) {
+        const Hold *h;
+
+        TAILQ_FOREACH (h, &holds->granted, list)
+                if (h->object.uid == uid && scope_find(&h->request.what.scope, pmu->index))
+                        return true;
+        return false;
+}
+
+/* Who but uid has an exclusive hold on one of these slots, granted or about to be. */
+static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
+                                    const CpuSet *cpus) {
+        const Scope scope = { .n_parts = 1, .parts = &(ScopePart){ .pmu = pmu, .cpus = *cpus } };
+        LedgerHold *l;
+
+        if (!ledger_demands(&holds->context->ledger, &scope, SLOT_EXCLUSIVE))
+                return NULL;
+        TAILQ_FOREACH (l, &holds->context->ledger.holds, list)
+                if (l->state == LEDGER_ACTIVE && l->exclusive &&
+                    hold_of_ledger(l)->object.uid != uid && scope_overlaps(&l->scope, &scope))
+                        return hold_of_ledger(l);
+        return NULL;
+}
+
+int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
+                        const CpuSet *cpus, Refusal *why) {
+        for (size_t i = 0; i < n_events; i++) {
+                const Pmu *pmu = events[i].pmu;
+                const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
+
+                if (h)
+                        return refuse(
+                                why, REFUSAL_BUSY,
+                                "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
+                                "until it ends",
+                                events[i].name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+        }
+        return 0;
+}
+
+static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsigned cpu) {
+        const Hold *h;
+
+        TAILQ_FOREACH (h, &holds->granted, list)
+                if (h->object.uid == uid && scope_has(&h->request.what.scope, pmu->index, cpu))
+                        return true;
+        return false;
+}
+
+bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu) {
+        if (cpu >= 0)
+                return holds_cover_slot(holds, uid, pmu, (unsigned) cpu);
+        CPU_FOREACH (c, &holds->context->pmus.online)
+                if (cpuset_has(&pmu->cpus, (unsigned) c) &&
+                    !holds_cover_slot(holds, uid, pmu, (unsigned) c))
+                        return false;
+        return true;
+}

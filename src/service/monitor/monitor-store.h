@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Registered monitors as they are kept for the next run of the service.
+ */
+
+#include "service/monitor/monitor-object.h"
+
+void monitor_enter_store(Monitor *monitor);
+
+/* The same for one in that state. */
+void monitor_keep(Monitor *monitor, YielderState state);
+
+/* What is known of it now. state is what it will be when whoever is concerned has been told. */
+void monitor_save(Monitor *monitor, YielderState state);

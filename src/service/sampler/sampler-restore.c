@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sampler-restore.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "service/bus/host-state.h"
+#include "service/sampler/sampler-record.h"
+#include "service/sampler/sampler-store.h"
+#include "service/util/log.h"
+
+/* -ESTALE: it is not on this bus. */
+static int unpack_client(Samplers *all, const Unpack *u, SamplerClient **ret) {
+        _cleanup_(client_name_done) ClientName who = {};
+        _cleanup_(peer_unrefp) Peer *peer = NULL;
+        int r = unpack_struct(u, client_fields, ELEMENTSOF(client_fields), &who);
+
+        if (r >= 0)
+                r = host_state_peer(all->context, who.name, who.uid, (pid_t) who.pid, &peer);
+        if (r >= 0)
+                r = peer ? sampler_client_get(all, peer, ret) : -ESTALE;
+        return r;
+}
+
+/* One that has gone, before the service was restarted or with that, keeps its last reading. */
+static int sampler_restore_counter(Sampler *a, uint64_t id) {
+        const struct perfalloc_reading *last = &a->tally.record->readings[a->n_counters];
+        Counter *c = counter_find(a->all->counters, id);
+        Reading reading = { .value = last->value,
+                            .enabled = last->enabled_nsec,
+                            .running = last->running_nsec };
+        int r = c ? reading_cache_new(c, &a->counters[a->n_counters])
+                  : reading_cache_new_closed(id, &reading, &a->counters[a->n_counters]);
+
+        if (r >= 0)
+                a->n_counters++;
+        return r;
+}
+
+static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
+        uint64_t ids[PERFALLOC_READINGS_MAX];
+        size_t size, n;
+        const void *bytes = unpack_bytes(&record->state, "counters", &size);
+        int r;
+
+        if (!bytes || size > sizeof(ids) || size % sizeof(uint64_t) != 0)
+                return -EBADMSG;
+        memcpy(ids, bytes, size);
+        n = size / sizeof(uint64_t);
+        r = send_log_open(record->fds[SAMPLER_FD_TALLY], n, &a->tally);
+        if (r < 0)
+                return r;
+        a->counters = calloc(MAX(n, 1u), sizeof(ReadingCache *));
+        if (!a->counters)
+                return -ENOMEM;
+        while (r >= 0 && a->n_counters < n)
+                r = sampler_restore_counter(a, ids[a->n_counters]);
+        return r;
+}
+
+/* What was told last is known exactly. Slots that were taken since then and could not be told are
+ * like those that nobody took: skipped. */
+static int sampler_restore_ticks(Sampler *a) {
+        uint64_t far;
+
+        a->streamed = send_log_count(&a->tally);
+        a->signalled = (TickCount){ .next = send_log_signalled(&a->tally) };
+        a->tick.next = MAX(a->streamed.next, a->signalled.next);
+        if (__builtin_mul_overflow(a->tick.next, a->tick.interval_usec, &far) ||
+            __builtin_add_overflow(far, a->tick.start_usec, &far))
+                return -EBADMSG;
+        return 0;
+}
+
+static int sampler_restore(Samplers *all, StoreRecord *record) {
+        _cleanup_(sampler_discardp) Sampler *a = sampler_allocate(all);
+        SamplerClient *client;
+        int r;
+
+        if (!a)
+                return -ENOMEM;
+        if (record->n_fds != _SAMPLER_FD_MAX)
+                return -EBADMSG;
+        r = unpack_struct(&record->state, sampler_fields, ELEMENTSOF(sampler_fields), a);
+        if (r >= 0)
+                r = sampler_restore_counters(a, record);
+        if (r >= 0)
+                r = sampler_restore_ticks(a);
+        if (r >= 0)
+                r = unpack_client(all, &record->state, &client);
+        if (r >= 0) {
+                sampler_give(a, client);
+                r = quota_charge_anyway(&all->context->quota, client->peer->uid, QUOTA_SAMPLERS, 1,
+                                        &a->charge);
+        }
+        if (r >= 0)
+                r = sampler_watch_stream(a, record->fds[SAMPLER_FD_STREAM]);
+        if (r < 0)
+                return r;
+        record->fds[SAMPLER_FD_STREAM] = -1; /* the sampler has it now */
+        r = sampler_enter(a, record->id);
+        if (r < 0)
+                return r;
+        a->announced = true;
+        sampler_enter_store(TAKE_PTR(a), record->fds[SAMPLER_FD_TALLY]);
+        return 0;
+}
+
+/* ---- those that are blocked ---- */
+
+static int samplers_restore_blocked(Samplers *all) {
+        StoreRecord *record;
+        size_t at = 0, place = 0;
+        Unpack u;
+
+        record = store_next(all->context->store, STORE_BLOCKED, &at);
+        while (record && unpack_next(&record->state, "client", &place, &u)) {
+                SamplerClient *c;
+                int r = unpack_client(all, &u, &c);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r >= 0)
+                        c->blocked = true;
+                else if (r != -ESTALE)
+                        log_plain(LOG_ERR,
+                                  "A client that blocks its samplers is lost in the restart: %s",
+                                  strerror(-r));
+        }
+        samplers_save_blocked(all);
+        return 0;
+}
+
+int samplers_restore(Samplers *all) {
+        StoreRecord *record;
+        size_t place = 0;
+        int r = samplers_restore_blocked(all);
+
+        while (r >= 0 && (record = store_next(all->context->store, STORE_SAMPLER, &place))) {
+                r = sampler_restore(all, record);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(r == -ESTALE ? LOG_DEBUG : LOG_ERR,
+                                  "Sampler %" PRIu64 " is lost in the restart: %s", record->id,
+                                  r == -ESTALE ? "its client is not on this bus" : strerror(-r));
+                r = 0;
+        }
+        return r;
+}
