@@ -161,7 +161,7 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
 static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attaching.facts;
 
-        if (facts->tracer > 0 && !reader_frees(c->call.service->helper, facts->tracer))
+        if (facts->tracer > 0 && !reader_frees(c->call.service->reader, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) facts->pid, (int) facts->tracer);
         return scheduler_again(c->call.service->turns, c->call.m);

@@ -65,7 +65,7 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
 }
 
 int attach_job_inspect(AttachJob *a) {
-        return reader_inspect(a->service->helper, a->pidfd, attach_job_inspected, a, &a->job);
+        return reader_inspect(a->service->reader, a->pidfd, attach_job_inspected, a, &a->job);
 }
 
 /* Whether what is opened is still subject to the trace rule. */
@@ -236,7 +236,7 @@ static int attach_job_start(AttachJob *a) {
                 .n_gids = a->peer->n_gids,
         };
 
-        return reader_seize(a->service->helper, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
+        return reader_seize(a->service->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
                             attach_job_seized, a, &a->job);
 }
 
@@ -351,7 +351,7 @@ int attach_job_open(AttachJob *a, Refusal *why) {
                 attach_job_accept(a);
                 return 0;
         }
-        r = reader_inspect(a->service->helper, a->pidfd, attach_job_verified, a, &a->job);
+        r = reader_inspect(a->service->reader, a->pidfd, attach_job_verified, a, &a->job);
         if (r < 0)
                 attach_job_undo(a);
         return r < 0 ? r : -EINPROGRESS;

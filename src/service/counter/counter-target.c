@@ -108,6 +108,6 @@ void counter_set_guard(CounterSet *set) {
 
         if (set->guard || set->group->yielded || place == set->group->n_targets)
                 return;
-        (void) reader_inspect(set->service->helper, set->group->targets[place].pidfd,
+        (void) reader_inspect(set->service->reader, set->group->targets[place].pidfd,
                               counter_set_guarded, set, &set->guard);
 }

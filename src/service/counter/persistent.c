@@ -130,7 +130,7 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
 static int persistent_call_next(PersistentCall *c) {
         if (c->other || c->n_inspected == c->n_pidfds)
                 return scheduler_again(c->call.service->turns, c->call.m);
-        return reader_inspect(c->call.service->helper, c->pidfds[c->n_inspected],
+        return reader_inspect(c->call.service->reader, c->pidfds[c->n_inspected],
                               persistent_call_inspected, c, &c->job);
 }
 

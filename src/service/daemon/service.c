@@ -262,7 +262,7 @@ static int service_make_loop(Service *s) {
         if (r >= 0)
                 r = idle_exit_make_timer(s);
         if (r >= 0)
-                r = reader_attach_event(s->helper, s->event, reader_died, s);
+                r = reader_attach_event(s->reader, s->event, reader_died, s);
         if (r >= 0)
                 r = service_watch_cpus(s);
         return r;
@@ -280,15 +280,15 @@ static int service_set_paths(Service *s, const char *config_path) {
         return 0;
 }
 
-int service_new(Reader *helper, const char *config_path, Service **ret) {
+int service_new(Reader *reader, const char *config_path, Service **ret) {
         _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
         int r;
 
         if (!s) {
-                reader_free(helper);
+                reader_free(reader);
                 return -ENOMEM;
         }
-        s->helper = helper;
+        s->reader = reader;
         LIST_INIT(&s->calls);
         attach_jobs_init(s);
         issued_events_init(&s->handed);
@@ -418,7 +418,7 @@ Service *service_free(Service *s) {
         scheduler_free(s->turns);
         auth_free(s->auth);
         peers_free(s->peers);
-        reader_free(s->helper);
+        reader_free(s->reader);
         sd_bus_flush_close_unref(s->bus);
         sd_event_source_disable_unref(s->forget);
         sd_event_source_disable_unref(s->announce);

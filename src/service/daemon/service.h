@@ -57,7 +57,7 @@ struct Service {
         Peers *peers;
         Auth *auth;
         Scheduler *turns;
-        Reader *helper;
+        Reader *reader;
         PmuTable pmus;
         Ledger ledger;
         Yielders roster;
@@ -108,9 +108,9 @@ struct Service {
         sd_event_source *measure; /* until capacities are known */
 };
 
-/* Starts everything up to the bus name. helper was forked before (reader_fork()) and is taken over.
+/* Starts everything up to the bus name. reader was forked before (reader_fork()) and is taken over.
  * Configured monitors are in monitors.d beside the configuration file. */
-int service_new(Reader *helper, const char *config_path, Service **ret);
+int service_new(Reader *reader, const char *config_path, Service **ret);
 Service *service_free(Service *s);
 DEFINE_CLEANUP(Service *, service_free)
 

@@ -221,7 +221,7 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
 }
 
 static int event_call_inspect(EventCall *c, ReaderInspected done) {
-        int r = reader_inspect(c->call.service->helper, c->target.pidfd, done, c, &c->job);
+        int r = reader_inspect(c->call.service->reader, c->target.pidfd, done, c, &c->job);
 
         return r < 0 ? r : -EINPROGRESS;
 }

@@ -44,7 +44,7 @@ static void hold_scanned(void *userdata, int r, const User *users, size_t n_user
 
 /* The probe found somebody: the processes that have perf events open are the candidates. */
 static void hold_find_candidates(Hold *h) {
-        if (reader_scan(h->service->helper, hold_scanned, h, &h->scan) < 0)
+        if (reader_scan(h->service->reader, hold_scanned, h, &h->scan) < 0)
                 hold_scanned(h, -EIO, NULL, 0, false);
 }
 

@@ -59,7 +59,7 @@ static int users_call_begin(Service *s, Peer *peer, sd_bus_message *m, bool mana
         c->manages = manages;
         r = call_begin(&c->call, s, peer, m, users_call_end, why);
         if (r == 0)
-                r = reader_scan(s->helper, users_call_scanned, c, &c->job);
+                r = reader_scan(s->reader, users_call_scanned, c, &c->job);
         if (r != 0)
                 users_call_end(&c->call);
         return r;

@@ -11,8 +11,8 @@ static void cap_freep(cap_t *caps) {
                 (void) cap_free(*caps);
 }
 
-/* Keeps, of these, what the process has; everything else goes from all sets. A process that runs as
- * root by hand is treated the same. */
+/* Keeps those of these capabilities that the process has, and drops all others from all sets. A
+ * process that is run as root by hand is treated the same. */
 static int privilege_keep(const cap_value_t *keep, size_t n) {
         _cleanup_(cap_freep) cap_t now = cap_get_proc(), then = cap_init();
 
@@ -32,7 +32,7 @@ static int privilege_keep(const cap_value_t *keep, size_t n) {
         return cap_set_proc(then) < 0 ? -errno : 0;
 }
 
-/* Whether a CPU-wide event that counts the kernel can be opened with the capabilities of now. */
+/* Whether the effective capabilities can open a CPU-wide event that counts the kernel. */
 static bool can_open_events(void) {
         struct perf_event_attr attr = {
                 .type = PERF_TYPE_SOFTWARE,
@@ -73,7 +73,7 @@ int privilege_trim(void) {
         return 0;
 }
 
-int privilege_leave_to_helper(void) {
+int privilege_leave_to_reader(void) {
         /* CAP_CHOWN is there where the drop-in of the bridge to LIKWID gives it */
         static const cap_value_t keep[] = { CAP_PERFMON, CAP_CHOWN, CAP_SYS_ADMIN };
 
