@@ -72,7 +72,7 @@ struct Sampler {
 
         size_t n_counters;
         ReadingCache **counters;
-        SendLog tally; /* with the last record */
+        SendLog send_log; /* with the last record */
         StoreItem item;
         LIST_ENTRY(Sampler) samplers; /* of its client */
 };
@@ -117,8 +117,8 @@ void samplers_done(Service *s);
 
 /* ---- across restarts (sampler-store.c) ---- */
 
-/* From now on it is kept; at a tick, its tally is all that changes. */
-void sampler_enter_store(Sampler *a, int tally);
+/* From now on it is kept; at a tick, its send log is all that changes. */
+void sampler_enter_store(Sampler *a, int send_log);
 void samplers_save_blocked(Samplers *all);
 
 /* Clients and samplers of an earlier run, when the counters are there. Their grids go on; what was
