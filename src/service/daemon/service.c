@@ -291,7 +291,7 @@ int service_new(Reader *reader, const char *config_path, Service **ret) {
         s->reader = reader;
         LIST_INIT(&s->calls);
         attach_jobs_init(s);
-        issued_events_init(&s->handed);
+        issued_events_init(&s->issued_events);
         quota_init(&s->quota);
         ledger_init(&s->ledger);
         yielders_init(&s->roster, &s->ledger, yielder_acknowledged, s);
@@ -344,7 +344,7 @@ static int service_restore(Service *s) {
         if (r >= 0)
                 r = monitors_restore(s);
         if (r >= 0)
-                r = issued_events_restore(&s->handed, s->store);
+                r = issued_events_restore(&s->issued_events, s->store);
         if (r >= 0)
                 r = bridges_restore(s);
         if (r < 0)
@@ -433,7 +433,7 @@ Service *service_free(Service *s) {
         free(s->cover);
         pmu_table_done(&s->pmus);
         quota_done(&s->quota);
-        issued_events_done(&s->handed);
+        issued_events_done(&s->issued_events);
         host_state_done(s);
         store_free(s->store);
         serial_close(&s->serial);

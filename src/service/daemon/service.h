@@ -83,8 +83,8 @@ struct Service {
         struct CounterSetList sets;
         FairQueue seizes; /* in front of the helper, for those that stop trees */
         bool pumping;
-        struct CallList calls; /* under way */
-        IssuedEvents handed;   /* which events were handed out */
+        struct CallList calls;      /* under way */
+        IssuedEvents issued_events; /* which events were handed out */
         Probing *probing;
         struct CounterList changed; /* State to be signalled when there is time */
         sd_event_source *announce;

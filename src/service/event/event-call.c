@@ -65,7 +65,7 @@ static int group_check(const EventCall *c, Refusal *why) {
         if (!is_perf_event(fd) || ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "option 'group': the descriptor is no perf event");
-        if (!issued_events_has(&c->call.service->handed, c->call.peer->uid, id))
+        if (!issued_events_has(&c->call.service->issued_events, c->call.peer->uid, id))
                 return refuse(
                         why, REFUSAL_BAD_DESCRIPTOR,
                         "option 'group': the leader is not (or no longer known as) an event that "
@@ -350,7 +350,7 @@ static int event_call_finish(EventCall *c, Refusal *why) {
                 return r;
         if (ioctl(c->fd, PERF_EVENT_IOC_ID, &id) < 0)
                 return -errno;
-        r = issued_events_add(&c->call.service->handed, c->call.peer->uid, id);
+        r = issued_events_add(&c->call.service->issued_events, c->call.peer->uid, id);
         if (r < 0)
                 return r;
         if (c->request.start && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
