@@ -15,3 +15,7 @@ int privilege_trim(void);
 
 /* Drops what the reader alone needs. */
 int privilege_leave_to_reader(void);
+
+/* In the reader: only reading is effective. The workers that are forked from it open events on
+ * others' behalf, so what that takes stays permitted. */
+int privilege_trim_reader(void);

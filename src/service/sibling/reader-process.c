@@ -5,13 +5,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "service/sibling/privilege.h"
 #include "service/sibling/reader-job.h"
 #include "service/sibling/reader-seize.h"
 
@@ -37,41 +37,6 @@ struct ReaderProcess {
         Child children[READER_REQUESTS_MAX];
 };
 
-/* What reading takes, and what the workers need that are forked from here and open events on
- * others' behalf. */
-static const struct {
-        cap_value_t value;
-        bool effective;
-} capabilities[] = {
-        { CAP_SYS_PTRACE, true },
-        { CAP_DAC_READ_SEARCH, true },
-        { CAP_PERFMON, false },
-        { CAP_SYS_ADMIN, false }, /* where the service needs it */
-};
-
-static int capabilities_keep(void) {
-        cap_t now = cap_get_proc(), kept = cap_init();
-        int r = now && kept ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(capabilities); i++) {
-                cap_value_t value = capabilities[i].value;
-                cap_flag_value_t have = CAP_CLEAR;
-
-                if (cap_get_flag(now, value, CAP_PERMITTED, &have) < 0 || have == CAP_CLEAR)
-                        continue; /* dropped before, or unknown to this kernel */
-                if (cap_set_flag(kept, CAP_PERMITTED, 1, &value, CAP_SET) < 0 ||
-                    (capabilities[i].effective &&
-                     cap_set_flag(kept, CAP_EFFECTIVE, 1, &value, CAP_SET) < 0))
-                        r = -errno;
-        }
-        /* nothing is inheritable, so the kernel empties the ambient set as well */
-        if (r == 0 && cap_set_proc(kept) < 0)
-                r = -errno;
-        (void) cap_free(now);
-        (void) cap_free(kept);
-        return r;
-}
-
 /* Ends this process with its parent. Call it after credentials have changed, which undoes it. */
 static int die_with(pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -79,7 +44,7 @@ static int die_with(pid_t parent) {
         return getppid() == parent ? 0 : -ESRCH;
 }
 
-static void signals_reset(void) {
+static int signals_reset(ReaderProcess *p) {
         /* SIGTERM of the service manager and a terminal's signals reach this process too; the
          * service decides, and may need answers until its end. */
         static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
@@ -92,6 +57,8 @@ static void signals_reset(void) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
+        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return p->signals < 0 ? -errno : 0;
 }
 
 /* Closes all but the socket; 0 to 2 are /dev/null, so that no file gets these numbers. */
@@ -112,28 +79,22 @@ static int descriptors_reset(int *socket) {
 }
 
 static int self_reset(ReaderProcess *p, pid_t parent) {
-        sigset_t set;
         int r;
 
-        signals_reset();
         r = descriptors_reset(&p->socket);
+        if (r >= 0)
+                r = signals_reset(p);
         if (r < 0)
                 return r;
-        (void) prctl(PR_SET_NAME, "perfalloc-helper");
+        (void) prctl(PR_SET_NAME, "perfalloc-helper"); /* as perfallocd(8) calls it */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
-        r = capabilities_keep();
-        if (r < 0)
-                return r;
-        r = die_with(parent);
+        r = privilege_trim_reader();
         if (r < 0)
                 return r;
         p->service = parent;
         p->self = getpid();
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGCHLD);
-        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return p->signals < 0 ? -errno : 0;
+        return die_with(parent);
 }
 
 /* Ends the process when the service has ended. */
@@ -304,14 +265,14 @@ static void request_take(ReaderProcess *p) {
 
 void reader_process_run(int socket, pid_t parent) {
         static ReaderProcess p;
-        struct pollfd polled[2];
 
         p.socket = socket;
         if (self_reset(&p, parent) < 0)
                 _exit(EXIT_FAILURE);
-        polled[0] = (struct pollfd){ .fd = p.socket, .events = POLLIN };
-        polled[1] = (struct pollfd){ .fd = p.signals, .events = POLLIN };
         for (;;) {
+                struct pollfd polled[] = { { .fd = p.socket, .events = POLLIN },
+                                           { .fd = p.signals, .events = POLLIN } };
+
                 if (poll(polled, ELEMENTSOF(polled), -1) < 0 && errno != EINTR)
                         _exit(EXIT_FAILURE);
                 if (polled[1].revents)

@@ -42,9 +42,11 @@ static int job_set_rule(ReaderJob *job, const SeizeRule *rule, size_t n_gids) {
         return pipe2(job->release, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderJob **ret) {
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
+                   ReaderJob **ret) {
         size_t n_gids = rule ? MIN(rule->n_gids, (size_t) READER_GIDS_MAX) : 0;
         _cleanup_(reader_job_freep) ReaderJob *job = NULL;
+        int r;
 
         if (q->gone)
                 return -EPIPE;
@@ -52,18 +54,16 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
         if (!job)
                 return -ENOMEM;
         job->pidfd = job->release[0] = job->release[1] = -1;
+        job->userdata = userdata;
         job->request.op = op;
         if (pidfd >= 0) {
                 job->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
                 if (job->pidfd < 0)
                         return -errno;
         }
-        if (rule) {
-                int r = job_set_rule(job, rule, n_gids);
-
-                if (r < 0)
-                        return r;
-        }
+        r = rule ? job_set_rule(job, rule, n_gids) : 0;
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(job);
         return 0;
 }
@@ -72,19 +72,12 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
         ReaderJob copy = *job;
 
         reader_job_free(job);
-        switch ((ReaderOp) copy.request.op) {
-        case READER_INSPECT:
+        if (copy.request.op == READER_INSPECT)
                 copy.done.inspected(copy.userdata, r, NULL, why);
-                break;
-        case READER_SCAN:
+        else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
-                break;
-        case READER_SEIZE:
+        else
                 copy.done.seized(copy.userdata, r, NULL, why);
-                break;
-        case _READER_OP_MAX:
-                break;
-        }
 }
 
 static ReaderSlot *slot_find(const ReaderQueue *q, uint64_t id) {

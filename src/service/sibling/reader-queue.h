@@ -54,8 +54,9 @@ struct ReaderQueue {
 void reader_queue_init(ReaderQueue *q);
 void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 
-/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done and userdata before it moves the job to a list. */
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderJob **ret);
+/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done before it moves the job to a list. */
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
+                   ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 

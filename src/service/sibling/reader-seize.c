@@ -50,14 +50,9 @@ static void stand_until(int release, ReaderShared *shared, uint64_t deadline_use
         uint32_t stands = READER_TREE_STANDS;
         struct pollfd p = { .fd = release };
 
-        for (;;) {
-                uint64_t now = monotonic_usec();
-                int left =
-                        now < deadline_usec ? (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1 : 0;
-
-                if (left == 0 || poll(&p, 1, left) > 0)
+        for (uint64_t now; (now = monotonic_usec()) < deadline_usec;)
+                if (poll(&p, 1, (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1) > 0)
                         break;
-        }
         /* The service reads the state once it has opened everything (reader_release()). */
         (void) atomic_compare_exchange_strong(&shared->state, &stands, READER_TREE_EXPIRED);
 }

@@ -78,11 +78,10 @@ int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userda
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL, &job);
+        r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL, userdata, &job);
         if (r < 0)
                 return r;
         job->done.inspected = done;
-        job->userdata = userdata;
         job_submit(reader, job, ret);
         return 0;
 }
@@ -91,11 +90,10 @@ int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL, &job);
+        r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL, userdata, &job);
         if (r < 0)
                 return r;
         job->done.scanned = done;
-        job->userdata = userdata;
         job_submit(reader, job, ret);
         return 0;
 }
@@ -105,11 +103,10 @@ int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t boun
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule, &job);
+        r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule, userdata, &job);
         if (r < 0)
                 return r;
         job->done.seized = done;
-        job->userdata = userdata;
         job->request.bound_usec = bound_usec;
         job_submit(reader, job, ret);
         return 0;

@@ -222,7 +222,7 @@ static void many_share_a_message(void) {
         close_writers(pipes);
 }
 
-/* Each descriptor stays with its label, whoever has gone from before it. */
+/* Each descriptor stays with its label, whatever was dropped before it. */
 static int find_pipe(void *userdata, const FdLabel *label, int *fds) {
         Pipe *pipes = userdata;
 
@@ -291,7 +291,7 @@ static void killed_in_a_sweep_nothing_is_missing(void) {
         close_writers(pipes);
 }
 
-/* What somebody else has put there: bytes that are no labels, labels that do not fit. */
+/* What another program has put there: bytes that are no labels, labels that do not fit. */
 static void what_makes_no_sense_is_passed_over(void) {
         _cleanup_(fd_queue_freep) FdQueue *q = NULL;
         static const FdLabel wrong[2] = { { .n_fds = UINT32_MAX }, { .n_fds = 2 } };
