@@ -194,7 +194,7 @@ static int attach_job_opened_tree(AttachJob *a, ReaderJob *job, const ReaderTree
         return r;
 }
 
-/* The helper could not stop the tree for us. */
+/* The reader could not stop the tree for us. */
 static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *ret) {
         if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
                 /* one of its children: they need not be stopped, but nothing less stops its threads

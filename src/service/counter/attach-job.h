@@ -7,8 +7,8 @@
  *
  * Its threads are listed, opened and listed again; what was opened is good if nobody was born
  * meanwhile. Where that does not come about, and where descendants that live already are to be
- * counted too, a helper stops the whole tree for a moment (perf/process/seize.h), which passes the
- * trace rule process by process.
+ * counted too, the reader stops the whole tree for a moment (perf/process/seize.h), which passes
+ * the trace rule process by process.
  *
  * For OpenCounters and AttachProcess: they say who asks, ask polkit, and answer.
  */

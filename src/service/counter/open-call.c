@@ -199,7 +199,7 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
         return r == 0 ? open_call_finish(o) : r;
 }
 
-/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the helper is looking at the
+/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the reader is looking at the
  * target. Root may count everybody. */
 static int open_call_begin(OpenCall *o, Refusal *why) {
         const OpenRequest *q = &o->request;

@@ -23,7 +23,7 @@ static int usage(FILE *f) {
 
 static int run(const char *config_path) {
         _cleanup_(service_freep) Service *service = NULL;
-        Reader *helper;
+        Reader *reader;
         int r;
 
         r = privilege_trim();
@@ -31,18 +31,18 @@ static int run(const char *config_path) {
                 log_plain(LOG_ERR, "Cannot set up capabilities: %s", strerror(-r));
                 return r;
         }
-        r = reader_fork(&helper);
+        r = reader_fork(&reader);
         if (r < 0) {
-                log_plain(LOG_ERR, "Cannot start the helper process: %s", strerror(-r));
+                log_plain(LOG_ERR, "Cannot start the reader process: %s", strerror(-r));
                 return r;
         }
-        r = privilege_leave_to_helper();
+        r = privilege_leave_to_reader();
         if (r < 0) {
-                reader_free(helper);
+                reader_free(reader);
                 log_plain(LOG_ERR, "Cannot drop capabilities: %s", strerror(-r));
                 return r;
         }
-        r = service_new(helper, config_path, &service);
+        r = service_new(reader, config_path, &service);
         if (r == -ECANCELED)
                 return 0; /* told to stop while it waited for the bus */
         if (r < 0) {

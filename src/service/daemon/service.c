@@ -55,7 +55,7 @@ static void reader_died(void *userdata) {
         Manager *m = userdata;
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
-                  "The helper process has died; the service starts anew to get another one.", NULL);
+                  "The reader process has died; the service starts anew to get another one.", NULL);
         (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 

@@ -23,7 +23,7 @@ typedef struct EventCall {
 
         Thread target; /* of a request that has one */
         ReaderJob *job;
-        bool inspected;        /* by the helper, before it was opened */
+        bool inspected;        /* by the reader, before it was opened */
         char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
                                 */
         int fd;                /* the event, disabled */
@@ -163,7 +163,7 @@ static void event_call_set_untraceable(EventCall *c, const char *words) {
         request_resume(c->call);
 }
 
-/* The helper has looked before anything was opened. */
+/* The reader has looked before anything was opened. */
 static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts,
                                  const Refusal *why) {
         EventCall *c = userdata;
@@ -195,7 +195,7 @@ static bool event_call_was_unseen(const EventCall *c, const ProcessFacts *facts)
         return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
 }
 
-/* The helper has looked at the target of an event that is open, disabled. Since the first look it
+/* The reader has looked at the target of an event that is open, disabled. Since the first look it
  * may have become somebody else's program. */
 static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
                                 const Refusal *why) {
@@ -243,7 +243,7 @@ static bool event_call_may_glance(const EventCall *c) {
 }
 
 /* Whether the target has to be asked for as somebody else's: 0 when it may go on at once,
- * -EINPROGRESS when the helper is looking. Where a glance finds nothing against it the helper looks
+ * -EINPROGRESS when the reader is looking. Where a glance finds nothing against it the reader looks
  * after the event was opened, and not before as well. Root may count everybody. */
 static int event_call_look(EventCall *c, Refusal *why) {
         ProcessFacts facts;

@@ -3,11 +3,11 @@
 
 /*
  * One OpenEvent call on its way: read, target held and looked at, authorized, opened disabled,
- * target inspected by the helper, enabled if the client wanted it so, and handed out. The event is
+ * target inspected by the reader, enabled if the client wanted it so, and handed out. The event is
  * the client's then: it is no object, and the service keeps no descriptor of it.
  *
- * The first look is a glance (perf/process/process.h), which does without the helper, where that
- * finds nothing against the target. It cannot see user namespaces: when the helper finds the target
+ * The first look is a glance (perf/process/process.h), which does without the reader, where that
+ * finds nothing against the target. It cannot see user namespaces: when the reader finds the target
  * in another one, the event is closed, and polkit is asked for what it takes.
  */
 

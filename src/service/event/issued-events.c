@@ -14,28 +14,28 @@ void issued_events_init(IssuedEvents *h) {
 }
 
 static size_t user_n_ids(const IssuedEventsUser *user) {
-        return (size_t) MIN(user->n_handed, (uint64_t) ISSUED_EVENTS_EVENTS_MAX);
+        return (size_t) MIN(user->n_issued, (uint64_t) ISSUED_EVENTS_EVENTS_MAX);
 }
 
-static void handed_free(IssuedEvents *h, IssuedEventsUser *user) {
+static void user_free(IssuedEvents *h, IssuedEventsUser *user) {
         TAILQ_REMOVE(&h->users, user, users);
         h->n_users--;
         free(user->ids);
         free(user);
 }
 
-static void handed_forget(IssuedEvents *h, IssuedEventsUser *user) {
+static void user_forget(IssuedEvents *h, IssuedEventsUser *user) {
         for (size_t page = 0; page < ISSUED_EVENTS_PAGES; page++)
                 store_leave(&user->pages[page]);
-        handed_free(h, user);
+        user_free(h, user);
 }
 
 void issued_events_done(IssuedEvents *h) {
         while (!TAILQ_EMPTY(&h->users))
-                handed_free(h, TAILQ_FIRST(&h->users));
+                user_free(h, TAILQ_FIRST(&h->users));
 }
 
-static IssuedEventsUser *handed_find(const IssuedEvents *h, uid_t uid) {
+static IssuedEventsUser *user_find(const IssuedEvents *h, uid_t uid) {
         IssuedEventsUser *user;
 
         TAILQ_FOREACH (user, &h->users, users)
@@ -45,8 +45,8 @@ static IssuedEventsUser *handed_find(const IssuedEvents *h, uid_t uid) {
 }
 
 /* The user as the latest one; NULL: no memory. */
-static IssuedEventsUser *handed_user(IssuedEvents *h, uid_t uid) {
-        IssuedEventsUser *user = handed_find(h, uid);
+static IssuedEventsUser *user_get(IssuedEvents *h, uid_t uid) {
+        IssuedEventsUser *user = user_find(h, uid);
 
         if (user)
                 TAILQ_REMOVE(&h->users, user, users);
@@ -56,7 +56,7 @@ static IssuedEventsUser *handed_user(IssuedEvents *h, uid_t uid) {
                         return NULL;
                 user->uid = uid;
                 if (h->n_users == ISSUED_EVENTS_USERS_MAX)
-                        handed_forget(h, TAILQ_LAST(&h->users, IssuedEventsUserList));
+                        user_forget(h, TAILQ_LAST(&h->users, IssuedEventsUserList));
                 h->n_users++;
         }
         TAILQ_INSERT_HEAD(&h->users, user, users);
@@ -80,7 +80,7 @@ static int user_make_room(IssuedEventsUser *user, size_t n_ids) {
         return 0;
 }
 
-static void handed_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
+static void user_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
         size_t n_ids = user_n_ids(user), first = page * ISSUED_EVENTS_PAGE;
         StoreItem *item = &user->pages[page];
         Pack *p;
@@ -90,31 +90,31 @@ static void handed_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
         if (!item->store)
                 store_enter(h->store, item, STORE_ISSUED_EVENTS, (uint64_t) user->uid << 8 | page);
         p = store_pack(h->store);
-        pack_u64(p, "handed", user->n_handed);
+        pack_u64(p, "handed", user->n_issued); /* a key stays as it was first written */
         pack_bytes(p, "ids", user->ids + first,
                    MIN(n_ids - first, ISSUED_EVENTS_PAGE) * sizeof(uint64_t));
         store_save(item, p);
 }
 
 int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id) {
-        IssuedEventsUser *user = handed_user(h, uid);
+        IssuedEventsUser *user = user_get(h, uid);
         size_t place;
         int r;
 
         if (!user)
                 return -ENOMEM;
-        place = (size_t) (user->n_handed % ISSUED_EVENTS_EVENTS_MAX);
+        place = (size_t) (user->n_issued % ISSUED_EVENTS_EVENTS_MAX);
         r = user_make_room(user, place + 1);
         if (r < 0)
                 return r;
         user->ids[place] = id;
-        user->n_handed++;
-        handed_save(h, user, place / ISSUED_EVENTS_PAGE);
+        user->n_issued++;
+        user_save(h, user, place / ISSUED_EVENTS_PAGE);
         return 0;
 }
 
 bool issued_events_has(const IssuedEvents *h, uid_t uid, uint64_t id) {
-        const IssuedEventsUser *user = handed_find(h, uid);
+        const IssuedEventsUser *user = user_find(h, uid);
 
         for (size_t i = 0; user && i < user_n_ids(user); i++)
                 if (user->ids[i] == id)
@@ -124,20 +124,20 @@ bool issued_events_has(const IssuedEvents *h, uid_t uid, uint64_t id) {
 
 /* ---- restarts ---- */
 
-static int handed_restore_page(IssuedEvents *h, const StoreRecord *record) {
+static int user_restore_page(IssuedEvents *h, const StoreRecord *record) {
         size_t page = record->id & 0xff, size;
         const void *ids = unpack_bytes(&record->state, "ids", &size);
-        uint64_t n_handed = unpack_u64(&record->state, "handed", 0);
+        uint64_t n_issued = unpack_u64(&record->state, "handed", 0);
         IssuedEventsUser *user;
         int r;
 
         if (!ids || page >= ISSUED_EVENTS_PAGES || record->id >> 8 > UINT32_MAX ||
             size > ISSUED_EVENTS_PAGE * sizeof(uint64_t) || size % sizeof(uint64_t) != 0)
                 return -EBADMSG;
-        user = handed_user(h, (uid_t) (record->id >> 8));
+        user = user_get(h, (uid_t) (record->id >> 8));
         if (!user)
                 return -ENOMEM;
-        user->n_handed = MAX(user->n_handed, n_handed);
+        user->n_issued = MAX(user->n_issued, n_issued);
         r = user_make_room(user, MAX(user_n_ids(user), (page + 1) * ISSUED_EVENTS_PAGE));
         if (r == 0)
                 memcpy(user->ids + page * ISSUED_EVENTS_PAGE, ids, size);
@@ -150,7 +150,7 @@ int issued_events_restore(IssuedEvents *h, Store *store) {
         size_t place = 0;
 
         while ((record = store_next(store, STORE_ISSUED_EVENTS, &place))) {
-                int r = handed_restore_page(h, record);
+                int r = user_restore_page(h, record);
 
                 if (r == -ENOMEM)
                         return r;
@@ -161,6 +161,6 @@ int issued_events_restore(IssuedEvents *h, Store *store) {
         h->store = store;
         TAILQ_FOREACH (user, &h->users, users)
                 for (size_t page = 0; page < ISSUED_EVENTS_PAGES; page++)
-                        handed_save(h, user, page);
+                        user_save(h, user, page);
         return 0;
 }

@@ -36,7 +36,7 @@ struct IssuedEventsUser {
         uid_t uid;
         uint64_t *ids; /* a ring when it is full */
         size_t n_room;
-        uint64_t n_handed; /* ever */
+        uint64_t n_issued; /* ever */
         StoreItem pages[ISSUED_EVENTS_PAGES];
         TAILQ_ENTRY(IssuedEventsUser) users;
 };

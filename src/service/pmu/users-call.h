@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Manager.ListUsers: the scan is done by the helper, the call answered when it is there.
+ * Manager.ListUsers: the scan is done by the reader, the call answered when it is there.
  */
 
 #include "service/util/context.h"

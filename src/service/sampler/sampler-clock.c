@@ -16,7 +16,7 @@ static uint64_t now_nsec(void) {
 }
 
 static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_t instant) {
-        struct perfalloc_sample *record = a->tally.record;
+        struct perfalloc_sample *record = a->send_log.record;
         struct perfalloc_reading *reading = record->readings;
 
         record->tick = slot;
@@ -38,9 +38,9 @@ static bool sampler_send(Sampler *a) {
         TickCount after = a->streamed;
         int r;
 
-        a->tally.record->missed = tick_count_missed(&a->streamed, a->tally.record->tick);
-        tick_count_tell(&after, a->tally.record->tick);
-        r = send_log_send(&a->tally, a->stream, &after);
+        a->send_log.record->missed = tick_count_missed(&a->streamed, a->send_log.record->tick);
+        tick_count_tell(&after, a->send_log.record->tick);
+        r = send_log_send(&a->send_log, a->stream, &after);
         if (r >= 0)
                 a->streamed = after;
         return r != -EPIPE && r != -ECONNRESET;
@@ -50,7 +50,7 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
         int r = sd_bus_message_open_container(m, 'a', "(ttts)");
 
         for (size_t i = 0; i < a->n_counters && r >= 0; i++) {
-                const struct perfalloc_reading *reading = &a->tally.record->readings[i];
+                const struct perfalloc_reading *reading = &a->send_log.record->readings[i];
 
                 r = sd_bus_message_append(m, "(ttts)", reading->value, reading->enabled_nsec,
                                           reading->running_nsec,
@@ -72,7 +72,7 @@ static bool sampler_may_signal(const Sampler *a) {
 /* To the owner alone; a signal that cannot be sent is missed too. */
 static void sampler_signal(Sampler *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        uint64_t slot = a->tally.record->tick, n_queued;
+        uint64_t slot = a->send_log.record->tick, n_queued;
         int r;
 
         r = sd_bus_get_n_queued_write(a->all->context->bus, &n_queued);
@@ -81,7 +81,7 @@ static void sampler_signal(Sampler *a) {
         r = sd_bus_message_new_signal(a->all->context->bus, &m, a->object.path,
                                       PERFALLOC_SAMPLER_INTERFACE, "Sample");
         if (r >= 0)
-                r = sd_bus_message_append(m, "ttt", slot, a->tally.record->boottime_nsec,
+                r = sd_bus_message_append(m, "ttt", slot, a->send_log.record->boottime_nsec,
                                           tick_count_missed(&a->signalled, slot));
         if (r >= 0)
                 r = append_readings(m, a);
@@ -89,12 +89,12 @@ static void sampler_signal(Sampler *a) {
                 r = sd_bus_message_set_destination(m, a->client->peer->name);
         if (r < 0)
                 return;
-        send_log_set_signalled(&a->tally, slot + 1);
+        send_log_set_signalled(&a->send_log, slot + 1);
         r = sd_bus_send(a->all->context->bus, m, NULL);
         if (r >= 0)
                 tick_count_tell(&a->signalled, slot);
         else
-                send_log_set_signalled(&a->tally, a->signalled.next);
+                send_log_set_signalled(&a->send_log, a->signalled.next);
 }
 
 static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {

@@ -74,7 +74,7 @@ struct Sampler {
 
         size_t n_counters;
         ReadingCache **counters;
-        SendLog tally; /* with the last record */
+        SendLog send_log; /* with the last record */
         StoreItem item;
         LIST_ENTRY(Sampler) samplers; /* of its client */
 };

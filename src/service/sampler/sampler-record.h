@@ -11,7 +11,7 @@
 /* The descriptors that are kept of a sampler. */
 enum {
         SAMPLER_FD_STREAM,
-        SAMPLER_FD_TALLY,
+        SAMPLER_FD_SEND_LOG,
         _SAMPLER_FD_MAX,
 };
 

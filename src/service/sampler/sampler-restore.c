@@ -24,7 +24,7 @@ static int unpack_client(Samplers *all, const Unpack *u, SamplerClient **ret) {
 
 /* One that has gone, before the service was restarted or with that, keeps its last reading. */
 static int sampler_restore_counter(Sampler *a, uint64_t id) {
-        const struct perfalloc_reading *last = &a->tally.record->readings[a->n_counters];
+        const struct perfalloc_reading *last = &a->send_log.record->readings[a->n_counters];
         Counter *c = counter_find(a->all->counters, id);
         Reading reading = { .value = last->value,
                             .enabled = last->enabled_nsec,
@@ -47,7 +47,7 @@ static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
                 return -EBADMSG;
         memcpy(ids, bytes, size);
         n = size / sizeof(uint64_t);
-        r = send_log_open(record->fds[SAMPLER_FD_TALLY], n, &a->tally);
+        r = send_log_open(record->fds[SAMPLER_FD_SEND_LOG], n, &a->send_log);
         if (r < 0)
                 return r;
         a->counters = calloc(MAX(n, 1u), sizeof(ReadingCache *));
@@ -63,8 +63,8 @@ static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
 static int sampler_restore_ticks(Sampler *a) {
         uint64_t far;
 
-        a->streamed = send_log_count(&a->tally);
-        a->signalled = (TickCount){ .next = send_log_signalled(&a->tally) };
+        a->streamed = send_log_count(&a->send_log);
+        a->signalled = (TickCount){ .next = send_log_signalled(&a->send_log) };
         a->tick.next = MAX(a->streamed.next, a->signalled.next);
         if (__builtin_mul_overflow(a->tick.next, a->tick.interval_usec, &far) ||
             __builtin_add_overflow(far, a->tick.start_usec, &far))
@@ -102,7 +102,7 @@ static int sampler_restore(Samplers *all, StoreRecord *record) {
         if (r < 0)
                 return r;
         a->announced = true;
-        sampler_enter_store(TAKE_PTR(a), record->fds[SAMPLER_FD_TALLY]);
+        sampler_enter_store(TAKE_PTR(a), record->fds[SAMPLER_FD_SEND_LOG]);
         return 0;
 }
 

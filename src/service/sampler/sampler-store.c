@@ -19,9 +19,11 @@ static void pack_counters(Pack *p, const Sampler *a) {
         pack_bytes(p, "counters", ids, a->n_counters * sizeof(uint64_t));
 }
 
-void sampler_enter_store(Sampler *a, int tally) {
+void sampler_enter_store(Sampler *a, int send_log) {
         Samplers *all = a->all;
-        int fds[_SAMPLER_FD_MAX] = { [SAMPLER_FD_STREAM] = a->stream, [SAMPLER_FD_TALLY] = tally };
+        int fds[_SAMPLER_FD_MAX] = {
+                [SAMPLER_FD_STREAM] = a->stream, [SAMPLER_FD_SEND_LOG] = send_log
+        };
         Pack *p;
 
         store_enter(all->context->store, &a->item, STORE_SAMPLER, a->object.id);

@@ -216,7 +216,7 @@ void sampler_give(Sampler *a, SamplerClient *client) {
 int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **ret, int *ret_stream,
                 Refusal *why) {
         _cleanup_(sampler_freep) Sampler *a = sampler_allocate(all);
-        _cleanup_close_ int reader = -1, tally = -1;
+        _cleanup_close_ int reader = -1, send_log = -1;
         SamplerClient *client;
         int r;
 
@@ -233,14 +233,14 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
         if (r >= 0)
                 r = sampler_take_counters(a, o);
         if (r >= 0)
-                r = send_log_new(o->n_counters, &a->tally, &tally);
+                r = send_log_new(o->n_counters, &a->send_log, &send_log);
         if (r >= 0)
                 r = sampler_open_stream(a, &reader);
         if (r >= 0)
                 r = sampler_enter(a, serial_next(&all->context->serial, SERIAL_SAMPLER));
         if (r < 0)
                 return r;
-        sampler_enter_store(a, tally);
+        sampler_enter_store(a, send_log);
         *ret_stream = TAKE_FD(reader);
         *ret = TAKE_PTR(a);
         return 0;
@@ -268,7 +268,7 @@ static void sampler_destroy(Sampler *a) {
         for (size_t i = 0; i < a->n_counters; i++)
                 reading_cache_unref(a->counters[i]);
         quota_release(&a->charge);
-        send_log_done(&a->tally);
+        send_log_done(&a->send_log);
         free(a->counters);
         free(a);
 }

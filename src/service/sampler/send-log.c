@@ -7,18 +7,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define TALLY_FORMAT 1u /* another one for every change of what follows */
+#define SEND_LOG_FORMAT 1u /* change it with the layout of what follows */
 
-typedef struct TallyMessage {
+typedef struct SendLogMessage {
         struct mmsghdr message; /* msg_len, the kernel's to write: 0 until it was sent */
         TickCount after;
-} TallyMessage;
+} SendLogMessage;
 
 struct SendLogState {
         uint64_t format;
         uint64_t n_readings;
         uint64_t signalled;
-        TallyMessage messages[2];
+        SendLogMessage messages[2];
         struct perfalloc_sample record; /* and its readings */
 };
 
@@ -36,7 +36,7 @@ static size_t send_log_size(size_t n_readings) {
 }
 
 int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
-        _cleanup_close_ int fd = memfd_create("perfalloc-tally", MFD_CLOEXEC);
+        _cleanup_close_ int fd = memfd_create("perfalloc-send-log", MFD_CLOEXEC);
         size_t size = send_log_size(n_readings);
         int r;
 
@@ -48,7 +48,7 @@ int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
         r = send_log_map(fd, size, ret);
         if (r < 0)
                 return r;
-        ret->state->format = TALLY_FORMAT;
+        ret->state->format = SEND_LOG_FORMAT;
         ret->state->n_readings = n_readings;
         ret->record->n_readings = n_readings;
         *ret_fd = TAKE_FD(fd);
@@ -58,36 +58,36 @@ int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
 int send_log_open(int fd, size_t n_readings, SendLog *ret) {
         size_t size = send_log_size(n_readings);
         struct stat st;
-        SendLog t;
+        SendLog l;
         int r;
 
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode) || st.st_size != (off_t) size)
                 return -EBADMSG;
-        r = send_log_map(fd, size, &t);
+        r = send_log_map(fd, size, &l);
         if (r < 0)
                 return r;
-        if (t.state->format != TALLY_FORMAT || t.state->n_readings != n_readings) {
-                send_log_done(&t);
+        if (l.state->format != SEND_LOG_FORMAT || l.state->n_readings != n_readings) {
+                send_log_done(&l);
                 return -EBADMSG;
         }
-        t.record->n_readings = n_readings;
-        *ret = t;
+        l.record->n_readings = n_readings;
+        *ret = l;
         return 0;
 }
 
-void send_log_done(SendLog *t) {
-        if (t->state)
-                (void) munmap(t->state, t->size);
-        *t = (SendLog){};
+void send_log_done(SendLog *l) {
+        if (l->state)
+                (void) munmap(l->state, l->size);
+        *l = (SendLog){};
 }
 
-static const TallyMessage *send_log_last(const SendLog *t) {
-        const TallyMessage *last = NULL;
+static const SendLogMessage *send_log_last(const SendLog *l) {
+        const SendLogMessage *last = NULL;
 
-        for (size_t i = 0; i < ELEMENTSOF(t->state->messages); i++) {
-                const TallyMessage *m = &t->state->messages[i];
+        for (size_t i = 0; i < ELEMENTSOF(l->state->messages); i++) {
+                const SendLogMessage *m = &l->state->messages[i];
 
                 if (m->message.msg_len > 0 && (!last || m->after.told > last->after.told))
                         last = m;
@@ -95,11 +95,11 @@ static const TallyMessage *send_log_last(const SendLog *t) {
         return last;
 }
 
-int send_log_send(SendLog *t, int stream, const TickCount *after) {
-        TallyMessage *m = &t->state->messages[send_log_last(t) == &t->state->messages[0]];
-        struct iovec whole = { t->record, PERFALLOC_SAMPLE_SIZE(t->record->n_readings) };
+int send_log_send(SendLog *l, int stream, const TickCount *after) {
+        SendLogMessage *m = &l->state->messages[send_log_last(l) == &l->state->messages[0]];
+        struct iovec whole = { l->record, PERFALLOC_SAMPLE_SIZE(l->record->n_readings) };
 
-        m->message.msg_len = 0; /* it counts for nothing before it says something else */
+        m->message.msg_len = 0; /* does not count until the kernel stores a length */
         atomic_signal_fence(memory_order_seq_cst);
         m->message.msg_hdr = (struct msghdr){ .msg_iov = &whole, .msg_iovlen = 1 };
         m->after = *after;
@@ -107,16 +107,16 @@ int send_log_send(SendLog *t, int stream, const TickCount *after) {
         return sendmmsg(stream, &m->message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-TickCount send_log_count(const SendLog *t) {
-        const TallyMessage *last = send_log_last(t);
+TickCount send_log_count(const SendLog *l) {
+        const SendLogMessage *last = send_log_last(l);
 
         return last ? last->after : (TickCount){};
 }
 
-void send_log_set_signalled(SendLog *t, uint64_t next) {
-        t->state->signalled = next;
+void send_log_set_signalled(SendLog *l, uint64_t next) {
+        l->state->signalled = next;
 }
 
-uint64_t send_log_signalled(const SendLog *t) {
-        return t->state->signalled;
+uint64_t send_log_signalled(const SendLog *l) {
+        return l->state->signalled;
 }

@@ -31,19 +31,19 @@ struct SendLog {
 /* ret_fd: what to keep for send_log_open(), the caller's to close. */
 int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd);
 
-/* One that an earlier run has made, with that many readings; -EBADMSG: it is no such thing. fd
- * stays the caller's. */
+/* Opens one that an earlier run has made; fd stays the caller's. -EBADMSG: not a send log, or not
+ * of that many readings. */
 int send_log_open(int fd, size_t n_readings, SendLog *ret);
-void send_log_done(SendLog *t);
+void send_log_done(SendLog *l);
 
-/* Sends t's record, without waiting: -errno when it was not sent. after is what is counted when it
- * was. */
-int send_log_send(SendLog *t, int stream, const TickCount *after);
+/* Sends l's record without waiting: -errno when it was not sent. after is the count once it was. */
+int send_log_send(SendLog *l, int stream, const TickCount *after);
 
-/* What was counted with the last one that was sent. */
-TickCount send_log_count(const SendLog *t);
+/* The count of the last record that was sent. */
+TickCount send_log_count(const SendLog *l);
 
-/* The slot after the last one that was told in a signal. What sd-bus has queued dies with the
- * process, so nobody knows exactly: it is set before it is told, and nothing is told twice. */
-void send_log_set_signalled(SendLog *t, uint64_t next);
-uint64_t send_log_signalled(const SendLog *t);
+/* The slot after the last one that a signal told. What sd-bus has queued dies with the
+ * process, so it cannot be known exactly: it is set before the signal, so that none is sent twice.
+ */
+void send_log_set_signalled(SendLog *l, uint64_t next);
+uint64_t send_log_signalled(const SendLog *l);

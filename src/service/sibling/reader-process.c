@@ -5,84 +5,48 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "service/sibling/reader.h"
+#include "service/sibling/privilege.h"
+#include "service/sibling/reader-job.h"
+#include "service/sibling/reader-seize.h"
 
-#define SOCKET_FD    3
-#define CHILDREN_MAX (READER_INSPECTS_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
-#define THREADS_INLINE_MAX                                                                         \
-        64u /* more threads are read by a child, as others are waiting meanwhile */
+#define SOCKET_FD        3
+#define THREADS_MAX      64u /* of a process that is read without a child, as other requests wait */
 #define INSPECT_MAX_USEC (2 * USEC_PER_SEC)
 
 typedef struct Child Child;
-typedef struct HelperProcess HelperProcess;
+typedef struct ReaderProcess ReaderProcess;
 
 struct Child {
         pid_t pid; /* 0: none */
         uint64_t id;
         ReaderOp op;
-        int result; /* of a scan: what it has found so far */
+        int result; /* of a scan: the file that it writes, else -1 */
 };
 
-struct HelperProcess {
+struct ReaderProcess {
         pid_t service;
         pid_t self;
         int socket;
         int signals;
-        Child children[CHILDREN_MAX];
+        Child children[READER_REQUESTS_MAX];
 };
 
-/* Events on others' behalf are opened by workers that are forked from here, so what that takes is
- * kept at hand; reading needs the first two alone. */
-static const struct {
-        cap_value_t value;
-        bool effective;
-} capabilities[] = {
-        { CAP_SYS_PTRACE, true },
-        { CAP_DAC_READ_SEARCH, true },
-        { CAP_PERFMON, false },
-        { CAP_SYS_ADMIN, false }, /* is not there when the service needs none */
-};
-
-static int capabilities_keep(void) {
-        cap_t now = cap_get_proc(), kept = cap_init();
-        int r = now && kept ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(capabilities); i++) {
-                cap_value_t value = capabilities[i].value;
-                cap_flag_value_t have = CAP_CLEAR;
-
-                if (cap_get_flag(now, value, CAP_PERMITTED, &have) < 0 || have == CAP_CLEAR)
-                        continue; /* none to keep, or a kernel that does not know it */
-                if (cap_set_flag(kept, CAP_PERMITTED, 1, &value, CAP_SET) < 0 ||
-                    (capabilities[i].effective &&
-                     cap_set_flag(kept, CAP_EFFECTIVE, 1, &value, CAP_SET) < 0))
-                        r = -errno;
-        }
-        /* nothing is inheritable, so the kernel empties the ambient set as well */
-        if (r == 0 && cap_set_proc(kept) < 0)
-                r = -errno;
-        (void) cap_free(now);
-        (void) cap_free(kept);
-        return r;
-}
-
-/* Ends with its parent, at once. To be called after credentials have changed, which undoes it. */
+/* Ends this process with its parent. Call it after credentials have changed, which undoes it. */
 static int die_with(pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return -errno;
         return getppid() == parent ? 0 : -ESRCH;
 }
 
-static void signals_reset(void) {
-        /* The service manager's SIGTERM and a terminal's signals go to all of the service: it
-         * decides, and may need answers until its end. */
+static int signals_reset(ReaderProcess *p) {
+        /* SIGTERM of the service manager and a terminal's signals reach this process too; the
+         * service decides, and may need answers until its end. */
         static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
         sigset_t set;
 
@@ -93,9 +57,11 @@ static void signals_reset(void) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
+        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return p->signals < 0 ? -errno : 0;
 }
 
-/* Nothing but the socket stays open; 0 to 2 are /dev/null, so that nobody gets them by chance. */
+/* Closes all but the socket; 0 to 2 are /dev/null, so that no file gets these numbers. */
 static int descriptors_reset(int *socket) {
         int fd;
 
@@ -112,32 +78,26 @@ static int descriptors_reset(int *socket) {
         return fd < 0 ? -errno : 0;
 }
 
-static int self_reset(HelperProcess *p, pid_t parent) {
-        sigset_t set;
+static int self_reset(ReaderProcess *p, pid_t parent) {
         int r;
 
-        signals_reset();
         r = descriptors_reset(&p->socket);
+        if (r >= 0)
+                r = signals_reset(p);
         if (r < 0)
                 return r;
-        (void) prctl(PR_SET_NAME, "perfalloc-helper");
+        (void) prctl(PR_SET_NAME, "perfalloc-helper"); /* as perfallocd(8) calls it */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
-        r = capabilities_keep();
-        if (r < 0)
-                return r;
-        r = die_with(parent);
+        r = privilege_trim_reader();
         if (r < 0)
                 return r;
         p->service = parent;
         p->self = getpid();
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGCHLD);
-        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return p->signals < 0 ? -errno : 0;
+        return die_with(parent);
 }
 
-/* A service that has gone does not need the answer. */
+/* Ends the process when the service has ended. */
 static void reply(int socket, const ReaderReply *a, int fd) {
         if (reader_reply_send(socket, a, fd) < 0)
                 _exit(EIO);
@@ -146,13 +106,13 @@ static void reply(int socket, const ReaderReply *a, int fd) {
 static ReaderReply reply_to(uint64_t id, ReaderOp op) {
         ReaderReply a;
 
-        memset(&a, 0, sizeof(a)); /* the padding too: it leaves this process */
+        memset(&a, 0, sizeof(a)); /* the padding too, as it is sent */
         a.id = id;
         a.op = op;
         return a;
 }
 
-/* False: it has more threads than that, and nothing is answered. */
+/* False: the process has more threads than that; there was no answer. */
 static bool do_inspect(int socket, const ReaderRequest *q, int pidfd, size_t threads_max,
                        bool ends) {
         ReaderReply a = reply_to(q->id, READER_INSPECT);
@@ -173,7 +133,7 @@ static int user_found(void *userdata, const User *user) {
         return n == sizeof(*user) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-static int do_scan(HelperProcess *p, int result) {
+static int do_scan(ReaderProcess *p, int result) {
         const pid_t skip[] = { p->service, p->self, getpid() };
 
         return users_scan(skip, ELEMENTSOF(skip), user_found, &result);
@@ -188,9 +148,9 @@ static void alarm_set(uint64_t usec) {
         (void) setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* In the child, whose exit status is an errno. SIGALRM kills also what waits for somebody's memory
- * map. */
-static void child_run(HelperProcess *p, const Child *c, const ReaderRequest *q, const int fds[2]) {
+/* In the child, whose exit status is an errno. SIGALRM also ends a wait for the lock of somebody's
+ * memory map. */
+static void child_run(ReaderProcess *p, const Child *c, const ReaderRequest *q, const int fds[2]) {
         static const uint64_t bounds[_READER_OP_MAX] = {
                 [READER_INSPECT] = INSPECT_MAX_USEC,
                 [READER_SCAN] = READER_SCAN_MAX_USEC,
@@ -206,20 +166,25 @@ static void child_run(HelperProcess *p, const Child *c, const ReaderRequest *q, 
         else if (c->op == READER_SCAN)
                 r = do_scan(p, c->result);
         else
-                reader_process_seize(p->socket, q, fds[0], fds[1]);
+                reader_seize_run(p->socket, q, fds[0], fds[1]);
         _exit(r < 0 ? MIN(-r, 255) : EXIT_SUCCESS);
 }
 
-static int child_start(HelperProcess *p, const ReaderRequest *q, const int fds[2]) {
-        Child *c = NULL;
+static Child *child_new(ReaderProcess *p, const ReaderRequest *q) {
+        for (size_t i = 0; i < READER_REQUESTS_MAX; i++)
+                if (p->children[i].pid == 0) {
+                        p->children[i] = (Child){ .id = q->id, .op = q->op, .result = -1 };
+                        return &p->children[i];
+                }
+        return NULL;
+}
+
+static int child_start(ReaderProcess *p, const ReaderRequest *q, const int fds[2]) {
+        Child *c = child_new(p, q);
         pid_t pid;
 
-        for (size_t i = 0; !c && i < CHILDREN_MAX; i++)
-                if (p->children[i].pid == 0)
-                        c = &p->children[i];
         if (!c)
                 return -EAGAIN;
-        *c = (Child){ .id = q->id, .op = q->op, .result = -1 };
         if (c->op == READER_SCAN) {
                 c->result = memfd_create("users", MFD_CLOEXEC);
                 if (c->result < 0)
@@ -229,23 +194,21 @@ static int child_start(HelperProcess *p, const ReaderRequest *q, const int fds[2
         if (pid == 0)
                 child_run(p, c, q, fds);
         if (pid < 0) {
-                int r = -errno;
-
                 c->result = close_fd(c->result);
-                return r;
+                return -errno;
         }
         c->pid = pid;
         return 0;
 }
 
-static void child_ended(HelperProcess *p, Child *c, int status) {
+static void child_ended(ReaderProcess *p, Child *c, int status) {
         ReaderReply a = reply_to(c->id, c->op);
         int error = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
         bool whole = error == 0;
         bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
 
         a.ends = true;
-        /* What a scan has found until its time was over is true all the same. */
+        /* a scan whose time is over answers with what it has found */
         a.answers = c->op == READER_SCAN && (whole || late);
         a.complete = whole;
         a.r = a.answers ? 0 : late ? -ETIMEDOUT : error ? -error : -EIO;
@@ -254,7 +217,7 @@ static void child_ended(HelperProcess *p, Child *c, int status) {
         c->result = close_fd(c->result);
 }
 
-static void children_reap(HelperProcess *p) {
+static void children_reap(ReaderProcess *p) {
         struct signalfd_siginfo info;
         int status;
         pid_t pid;
@@ -262,12 +225,12 @@ static void children_reap(HelperProcess *p) {
         while (read(p->signals, &info, sizeof(info)) > 0)
                 ;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-                for (size_t i = 0; i < CHILDREN_MAX; i++)
+                for (size_t i = 0; i < READER_REQUESTS_MAX; i++)
                         if (p->children[i].pid == pid)
                                 child_ended(p, &p->children[i], status);
 }
 
-static void request_fail(HelperProcess *p, const ReaderRequest *q, int r) {
+static void request_fail(ReaderProcess *p, const ReaderRequest *q, int r) {
         ReaderReply a = reply_to(q->id, q->op);
 
         a.answers = a.ends = true;
@@ -275,42 +238,45 @@ static void request_fail(HelperProcess *p, const ReaderRequest *q, int r) {
         reply(p->socket, &a, -1);
 }
 
-static void request_serve(HelperProcess *p, const ReaderRequest *q, const int fds[2]) {
+static void request_serve(ReaderProcess *p, const ReaderRequest *q, const int fds[2]) {
         int r;
 
-        if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds[0], THREADS_INLINE_MAX, true))
+        if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds[0], THREADS_MAX, true))
                 return;
         r = child_start(p, q, fds);
         if (r < 0)
                 request_fail(p, q, r);
 }
 
+static void request_take(ReaderProcess *p) {
+        static ReaderRequestBuffer buffer;
+        int fds[2], r = reader_request_receive(p->socket, &buffer, fds);
+
+        if (r == 0)
+                _exit(EXIT_SUCCESS);
+        if (r == -EMFILE)
+                request_fail(p, &buffer.q, r);
+        if (r > 0) {
+                request_serve(p, &buffer.q, fds);
+                close_fd(fds[0]);
+                close_fd(fds[1]);
+        }
+}
+
 void reader_process_run(int socket, pid_t parent) {
-        static HelperProcess p;
-        struct pollfd polled[2];
+        static ReaderProcess p;
 
         p.socket = socket;
         if (self_reset(&p, parent) < 0)
                 _exit(EXIT_FAILURE);
-        polled[0] = (struct pollfd){ .fd = p.socket, .events = POLLIN };
-        polled[1] = (struct pollfd){ .fd = p.signals, .events = POLLIN };
         for (;;) {
-                static ReaderRequestBuffer buffer;
-                int fds[2], r;
+                struct pollfd polled[] = { { .fd = p.socket, .events = POLLIN },
+                                           { .fd = p.signals, .events = POLLIN } };
 
                 if (poll(polled, ELEMENTSOF(polled), -1) < 0 && errno != EINTR)
                         _exit(EXIT_FAILURE);
                 if (polled[1].revents)
                         children_reap(&p);
-                r = reader_request_receive(p.socket, &buffer, fds);
-                if (r == 0)
-                        _exit(EXIT_SUCCESS);
-                if (r == -EMFILE)
-                        request_fail(&p, &buffer.q, r);
-                if (r < 0)
-                        continue; /* nothing, or no request: whose it was cannot be told */
-                request_serve(&p, &buffer.q, fds);
-                close_fd(fds[0]);
-                close_fd(fds[1]);
+                request_take(&p);
         }
 }

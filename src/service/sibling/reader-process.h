@@ -2,16 +2,11 @@
 #pragma once
 
 /*
- * The helper's own side: see helper.h.
+ * The reader's side of reader.h.
  */
 
-#include "service/sibling/reader-wire.h"
+#include <sys/types.h>
 
-/* Serves requests on socket until the other end is closed, with no other descriptor, and no
- * capability but what reading other processes takes. parent is the service: should it end, so does
- * the helper. */
+/* Serves requests on socket until the other end is closed. Keeps no other descriptor, and only the
+ * capabilities that reading and the workers forked from it need. Ends with parent, the service. */
 void reader_process_run(int socket, pid_t parent) __attribute__((noreturn));
-
-/* In a child of the helper: stops the tree, answers on socket, and lets go when release hangs up or
- * time is over. */
-void reader_process_seize(int socket, const ReaderRequest *q, int pidfd, int release);

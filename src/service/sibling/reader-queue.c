@@ -33,9 +33,20 @@ ReaderJob *reader_job_free(ReaderJob *job) {
 }
 DEFINE_CLEANUP(ReaderJob *, reader_job_free)
 
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderJob **ret) {
+static int job_set_rule(ReaderJob *job, const SeizeRule *rule, size_t n_gids) {
+        job->request.any = rule->any;
+        job->request.uid = rule->uid;
+        job->request.n_gids = (uint32_t) n_gids;
+        if (n_gids > 0)
+                memcpy(job->request.gids, rule->gids, n_gids * sizeof(gid_t));
+        return pipe2(job->release, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
+                   ReaderJob **ret) {
         size_t n_gids = rule ? MIN(rule->n_gids, (size_t) READER_GIDS_MAX) : 0;
         _cleanup_(reader_job_freep) ReaderJob *job = NULL;
+        int r;
 
         if (q->gone)
                 return -EPIPE;
@@ -43,21 +54,16 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
         if (!job)
                 return -ENOMEM;
         job->pidfd = job->release[0] = job->release[1] = -1;
+        job->userdata = userdata;
         job->request.op = op;
         if (pidfd >= 0) {
                 job->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
                 if (job->pidfd < 0)
                         return -errno;
         }
-        if (rule) {
-                job->request.any = rule->any;
-                job->request.uid = rule->uid;
-                job->request.n_gids = (uint32_t) n_gids;
-                if (n_gids > 0)
-                        memcpy(job->request.gids, rule->gids, n_gids * sizeof(gid_t));
-                if (pipe2(job->release, O_CLOEXEC) < 0)
-                        return -errno;
-        }
+        r = rule ? job_set_rule(job, rule, n_gids) : 0;
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(job);
         return 0;
 }
@@ -66,33 +72,26 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
         ReaderJob copy = *job;
 
         reader_job_free(job);
-        switch ((ReaderOp) copy.request.op) {
-        case READER_INSPECT:
+        if (copy.request.op == READER_INSPECT)
                 copy.done.inspected(copy.userdata, r, NULL, why);
-                break;
-        case READER_SCAN:
+        else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
-                break;
-        case READER_SEIZE:
+        else
                 copy.done.seized(copy.userdata, r, NULL, why);
-                break;
-        case _READER_OP_MAX:
-                break;
-        }
 }
 
 static ReaderSlot *slot_find(const ReaderQueue *q, uint64_t id) {
-        for (size_t i = 0; i < READER_SLOTS_MAX; i++)
+        for (size_t i = 0; i < READER_REQUESTS_MAX; i++)
                 if (q->slots[i].id == id)
                         return (ReaderSlot *) &q->slots[i];
         return NULL;
 }
 
-/* Whether one more of that kind, for that user, may be with the helper. */
+/* Whether the reader may work on one more of that kind, for that user. */
 static bool slot_is_free(const ReaderQueue *q, ReaderOp op, uint32_t uid) {
         unsigned n = 0;
 
-        for (size_t i = 0; i < READER_SLOTS_MAX; i++) {
+        for (size_t i = 0; i < READER_REQUESTS_MAX; i++) {
                 const ReaderSlot *s = &q->slots[i];
 
                 if (s->id == 0 || s->op != op)
@@ -104,7 +103,7 @@ static bool slot_is_free(const ReaderQueue *q, ReaderOp op, uint32_t uid) {
         return n < slots_max[op];
 }
 
-/* The next that may be sent. Those whose user has his tree already are stepped over. */
+/* The next that may be sent. Seizures of a user who has a tree already are skipped. */
 static ReaderJob *waiting_next(const ReaderQueue *q, ReaderOp op) {
         ReaderJob *job;
 
@@ -112,7 +111,7 @@ static ReaderJob *waiting_next(const ReaderQueue *q, ReaderOp op) {
                 if (slot_is_free(q, op, job->request.uid))
                         return job;
                 if (op != READER_SEIZE)
-                        break; /* it is the same for all of them */
+                        break; /* the uid does not matter */
         }
         return NULL;
 }
@@ -125,7 +124,7 @@ static bool job_send(ReaderQueue *q, ReaderJob *job) {
         job->request.id = ++q->last_id;
         r = reader_request_send(q->fd, &job->request, (int[]){ job->pidfd, job->release[0] });
         if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET)
-                return false; /* that a helper has gone is noticed by the loop */
+                return false; /* the loop notices that the reader has died */
         if (r < 0) {
                 job->error = r;
                 reader_job_move(job, &q->failed);

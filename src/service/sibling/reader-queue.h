@@ -2,26 +2,24 @@
 #pragma once
 
 /*
- * What the helper has been asked: the jobs that wait for it, those that are with it, and how many
- * of each kind may be. A scan takes along everybody who waits for one. For a client's user one tree
- * is stopped at a time: two that overlap would find each other traced.
+ * The jobs of the reader: those that are queued, and those that the reader works on, of which there
+ * is a limited number of each kind. All jobs that are queued for a scan share the next one. One
+ * tree per uid is seized at a time (reader_seize()).
  */
 
 #include <sys/queue.h>
 
+#include "service/sibling/reader-job.h"
 #include "service/sibling/reader-wire.h"
-#include "service/sibling/reader.h"
 
 typedef struct ReaderQueue ReaderQueue;
 typedef struct ReaderSlot ReaderSlot;
 typedef TAILQ_HEAD(ReaderJobList, ReaderJob) ReaderJobList;
 
-#define READER_SLOTS_MAX (READER_INSPECTS_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
-
 struct ReaderJob {
         TAILQ_ENTRY(ReaderJob) entry;
-        ReaderJobList *list; /* it stands in */
-        int error;           /* why it is among the failed */
+        ReaderJobList *list; /* that it is in */
+        int error;           /* why it is in failed */
         union {
                 ReaderInspected inspected;
                 ReaderScanned scanned;
@@ -29,13 +27,13 @@ struct ReaderJob {
         } done;
         void *userdata;
         int pidfd;
-        int release[2]; /* of a seizure: what the helper polls, what lets go when it is closed */
+        int release[2]; /* a pipe: the reader polls the first end, closing the second lets go */
         ReaderShared *shared;
         size_t shared_size;
         ReaderRequest request;
 };
 
-/* A request that is with the helper, until it has ended there; its job may be gone before. */
+/* A request that the reader works on. Its job may be cancelled before it ends. */
 struct ReaderSlot {
         uint64_t id; /* 0: free */
         uint32_t op;
@@ -44,31 +42,32 @@ struct ReaderSlot {
 
 struct ReaderQueue {
         int fd;
-        bool gone; /* the helper: nothing is taken any more */
+        bool gone; /* the reader has died: no new jobs */
         uint64_t last_id;
-        ReaderSlot slots[READER_SLOTS_MAX];
+        ReaderSlot slots[READER_REQUESTS_MAX];
         ReaderJobList waiting[_READER_OP_MAX];
-        ReaderJobList flying;
-        ReaderJobList failed; /* could not be sent; their callers are to be told from the loop */
-        ReaderJobList standing;
+        ReaderJobList flying;   /* sent, not answered */
+        ReaderJobList failed;   /* not sent; done is still to be called, from the loop */
+        ReaderJobList standing; /* trees that are stopped */
 };
 
 void reader_queue_init(ReaderQueue *q);
-void reader_queue_done(ReaderQueue *q); /* forgets all jobs */
+void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 
-/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done and userdata before he appends it. */
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderJob **ret);
+/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done before it moves the job to a list. */
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
+                   ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 
-/* Calls back with a failure; the job ends. */
+/* Calls done with a failure and frees the job. */
 void reader_job_fail(ReaderJob *job, int r, const Refusal *why);
 
-/* Sends what may be sent. False: the socket is full, try again when it is not. */
+/* Sends what may be sent. False: the socket is full; call again when it is writable. */
 bool reader_queue_send(ReaderQueue *q);
 
-/* The job with that id that is with the helper, or NULL. */
+/* A job of that request that is not answered yet, or NULL. */
 ReaderJob *reader_queue_find(const ReaderQueue *q, uint64_t id);
 
-/* The request has ended. */
+/* The request has ended: its slot is free. */
 void reader_queue_ended(ReaderQueue *q, uint64_t id);

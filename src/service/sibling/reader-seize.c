@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "reader-seize.h"
+
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "service/sibling/reader-process.h"
-#include "service/sibling/reader.h"
+#include "perf/process/seize.h"
+#include "service/sibling/reader-job.h"
 
-static uint64_t now_usec(void) {
+static uint64_t monotonic_usec(void) {
         struct timespec t;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &t);
         return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
 }
 
-/* Puts into a file of its own who stands, and maps it. */
+/* Writes the processes and threads of the tree to a file, and maps it. */
 static int tree_share(const Seize *s, int *ret_fd, ReaderShared **ret) {
         _cleanup_free_ ProcessFacts *processes = NULL;
         _cleanup_free_ SeizedThread *threads = NULL;
@@ -36,32 +38,26 @@ static int tree_share(const Seize *s, int *ret_fd, ReaderShared **ret) {
                 return -errno;
         shared->n_processes = n_processes;
         shared->n_threads = n_threads;
-        memcpy(shared + 1, processes, n_processes * sizeof(*processes));
-        memcpy((char *) (shared + 1) + n_processes * sizeof(*processes), threads,
+        memcpy(mempcpy(shared + 1, processes, n_processes * sizeof(*processes)), threads,
                n_threads * sizeof(*threads));
         *ret_fd = TAKE_FD(fd);
         *ret = shared;
         return 0;
 }
 
-/* Until the service lets go, by closing its end of the pipe, or time is over. */
-static void stand(int release, ReaderShared *shared, uint64_t deadline_usec) {
+/* Waits until the service closes its end of the pipe, or for the deadline. */
+static void stand_until(int release, ReaderShared *shared, uint64_t deadline_usec) {
         uint32_t stands = READER_TREE_STANDS;
         struct pollfd p = { .fd = release };
 
-        for (;;) {
-                uint64_t now = now_usec();
-                int left =
-                        now < deadline_usec ? (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1 : 0;
-
-                if (left == 0 || poll(&p, 1, left) > 0)
+        for (uint64_t now; (now = monotonic_usec()) < deadline_usec;)
+                if (poll(&p, 1, (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1) > 0)
                         break;
-        }
-        /* The service looks at this word when it has opened all: from here on it is too late. */
+        /* The service reads the state once it has opened everything (reader_release()). */
         (void) atomic_compare_exchange_strong(&shared->state, &stands, READER_TREE_EXPIRED);
 }
 
-void reader_process_seize(int socket, const ReaderRequest *q, int pidfd, int release) {
+void reader_seize_run(int socket, const ReaderRequest *q, int pidfd, int release) {
         const SeizeRule rule = {
                 .any = q->any,
                 .uid = q->uid,
@@ -69,7 +65,7 @@ void reader_process_seize(int socket, const ReaderRequest *q, int pidfd, int rel
                 .n_gids = q->n_gids,
                 .family = getppid(),
         };
-        uint64_t deadline = now_usec() + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
+        uint64_t deadline = monotonic_usec() + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
         ReaderShared *shared = NULL;
         _cleanup_close_ int fd = -1;
         ReaderReply a;
@@ -83,6 +79,6 @@ void reader_process_seize(int socket, const ReaderRequest *q, int pidfd, int rel
         if (a.r == 0)
                 a.r = tree_share(s, &fd, &shared);
         if (reader_reply_send(socket, &a, fd) == 0 && a.r == 0)
-                stand(release, shared, deadline);
+                stand_until(release, shared, deadline);
         seize_end(s);
 }

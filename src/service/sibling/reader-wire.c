@@ -39,8 +39,8 @@ static int fds_refuse(int *fds, size_t n_fds, int r) {
         return r;
 }
 
-/* How many bytes, 0 when the other end has gone. lost: it came with descriptors, for which this
- * process has no place (recvmsg(2), MSG_CTRUNC). */
+/* Returns the bytes received, 0 when the other end is closed. ret_lost: it had descriptors that did
+ * not fit into our table (recvmsg(2), MSG_CTRUNC). */
 static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds,
                                bool *ret_lost) {
         Control control;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The messages between the service and its helper. Both are one program, so messages are structs;
- * what has another size is dropped, with its descriptors.
+ * The messages between the service and the reader. Both are one program, so messages are structs; a
+ * message of another size is dropped, with its descriptors.
  */
 
 #include <sys/types.h>
@@ -16,14 +16,15 @@ typedef struct ReaderReply ReaderReply;
 typedef struct ReaderShared ReaderShared;
 
 #define READER_GIDS_MAX     1024u
-#define READER_INSPECTS_MAX 32u /* so many are with the helper at a time */
+#define READER_INSPECTS_MAX 32u /* that the reader works on at a time */
 #define READER_SCANS_MAX    1u
 #define READER_SEIZES_MAX   4u
+#define READER_REQUESTS_MAX (READER_INSPECTS_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
 
 typedef enum ReaderOp {
         READER_INSPECT, /* descriptors: pidfd */
         READER_SCAN,
-        READER_SEIZE, /* pidfd, and the end of a pipe that hangs up to let go */
+        READER_SEIZE, /* pidfd, and the read end of a pipe that hangs up to let go */
         _READER_OP_MAX,
 } ReaderOp;
 
@@ -44,8 +45,8 @@ typedef union ReaderRequestBuffer {
         char bytes[READER_REQUEST_SIZE(READER_GIDS_MAX)];
 } ReaderRequestBuffer;
 
-/* Every request gets one reply that answers and one that ends; that may be the same. What ends
- * without an answer has failed. */
+/* Every request gets one reply that answers and one that ends, which may be the same message. A
+ * request that ends without an answer has failed. */
 struct ReaderReply {
         uint64_t id;
         uint32_t op;
@@ -55,15 +56,15 @@ struct ReaderReply {
         int32_t r;
         ProcessFacts facts; /* READER_INSPECT */
         Refusal why;
-        /* Descriptor: READER_SCAN a file with an array of User; READER_SEIZE one with ReaderShared,
-         * processes and threads. */
+        /* Descriptor: for READER_SCAN a file with an array of User, for READER_SEIZE one with
+         * ReaderShared, processes and threads. */
 };
 
-/* Which of the two ends a standing tree first is settled in this word, which both have mapped. */
+/* ReaderShared.state, which both have mapped: the first of them to change it ends the seizure. */
 enum {
-        READER_TREE_STANDS,
+        READER_TREE_STANDS,   /* stopped */
         READER_TREE_RELEASED, /* by the service */
-        READER_TREE_EXPIRED,  /* by the helper, before it lets go */
+        READER_TREE_EXPIRED,  /* by the reader, before it lets go */
 };
 
 struct ReaderShared {
@@ -73,21 +74,20 @@ struct ReaderShared {
         uint64_t n_threads;
 };
 
-/* 0 or -errno; a request never waits, a reply does. The first descriptor that is -1 ends the list.
- */
+/* A request is sent without waiting, a reply waits for room. The first -1 in fds ends the list. */
 int reader_request_send(int socket, const ReaderRequest *q, const int fds[2]);
 int reader_reply_send(int socket, const ReaderReply *a, int fd);
 
-/* 1: one is there, with descriptors or -1, which the caller closes. 0: the other end has gone.
- * -EMFILE: one is there, but there was no room for its descriptors. -EBADMSG: what came was no
- * message. -EAGAIN: nothing is there (also where the socket would wait). */
+/* 1: received; the caller closes the descriptors, -1 where there is none. 0: the other end is
+ * closed. -EMFILE: received, but its descriptors did not fit. -EBADMSG: not a message of ours.
+ * -EAGAIN: there is none (also where the socket would wait). */
 int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2]);
 int reader_reply_receive(int socket, ReaderReply *ret, int *ret_fd);
 
-/* Maps the file of an answer; an empty one is NULL. -EBADMSG where there is none. */
+/* Maps the file of a reply; NULL for an empty one. -EBADMSG: no file. */
 int reader_file_map(int fd, void **ret, size_t *ret_size);
 
-/* What is in it; -EBADMSG when it does not fit its size. */
+/* Finds both arrays in it. -EBADMSG: they do not fit its size. */
 int reader_shared_find(const ReaderShared *s, size_t size, const ProcessFacts **ret_processes,
                        size_t *ret_n_processes, const SeizedThread **ret_threads,
                        size_t *ret_n_threads);

@@ -14,7 +14,7 @@
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-queue.h"
 
-#define REPLIES_PER_TURN 16 /* then other sources of the loop have theirs */
+#define REPLIES_MAX 16 /* in one dispatch, so that other sources get theirs */
 
 struct Reader {
         pid_t pid;
@@ -24,104 +24,102 @@ struct Reader {
         void *userdata;
 };
 
-int reader_fork(Reader **ret) {
-        pid_t parent = getpid();
+/* Blocks signals until the child has settled how to handle them. */
+static pid_t process_fork(int socket) {
+        pid_t parent = getpid(), pid;
         sigset_t all, before;
-        Reader *h;
-        int pair[2];
 
-        h = calloc(1, sizeof(Reader));
-        if (!h)
-                return -ENOMEM;
-        reader_queue_init(&h->queue);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-                free(h);
-                return -errno;
-        }
-        h->queue.fd = pair[0];
-        /* no signal may find it before it has settled which ones to heed */
         (void) sigfillset(&all);
         (void) sigprocmask(SIG_SETMASK, &all, &before);
-        h->pid = fork();
-        if (h->pid == 0)
-                reader_process_run(pair[1], parent);
+        pid = fork();
+        if (pid == 0)
+                reader_process_run(socket, parent);
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
-        close_fd(pair[1]);
-        if (h->pid < 0 || fcntl(h->queue.fd, F_SETFL, O_NONBLOCK) < 0) {
-                int r = -errno;
+        return pid;
+}
 
-                reader_free(h);
-                return r;
-        }
-        *ret = h;
+int reader_fork(Reader **ret) {
+        _cleanup_(reader_freep) Reader *reader = calloc(1, sizeof(Reader));
+        int pair[2];
+
+        if (!reader)
+                return -ENOMEM;
+        reader_queue_init(&reader->queue);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        reader->queue.fd = pair[0];
+        reader->pid = process_fork(pair[1]);
+        close_fd(pair[1]);
+        if (reader->pid < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        *ret = TAKE_PTR(reader);
         return 0;
 }
 
-static void queue_send(Reader *h) {
-        bool sent = reader_queue_send(&h->queue);
+static void queue_send(Reader *reader) {
+        bool sent = reader_queue_send(&reader->queue);
 
-        if (h->io)
-                (void) sd_event_source_set_io_events(h->io, sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
-        if (h->defer && !TAILQ_EMPTY(&h->queue.failed))
-                (void) sd_event_source_set_enabled(h->defer, SD_EVENT_ONESHOT);
+        if (reader->io)
+                (void) sd_event_source_set_io_events(reader->io,
+                                                     sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
+        if (reader->defer && !TAILQ_EMPTY(&reader->queue.failed))
+                (void) sd_event_source_set_enabled(reader->defer, SD_EVENT_ONESHOT);
 }
 
-static void job_submit(Reader *h, ReaderJob *job, ReaderJob **ret) {
-        reader_job_move(job, &h->queue.waiting[job->request.op]);
+static void job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
+        reader_job_move(job, &reader->queue.waiting[job->request.op]);
         if (ret)
                 *ret = job;
-        queue_send(h);
+        queue_send(reader);
 }
 
-int reader_inspect(Reader *h, int pidfd, ReaderInspected done, void *userdata, ReaderJob **ret) {
+int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userdata,
+                   ReaderJob **ret) {
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&h->queue, READER_INSPECT, pidfd, NULL, &job);
+        r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL, userdata, &job);
         if (r < 0)
                 return r;
         job->done.inspected = done;
-        job->userdata = userdata;
-        job_submit(h, job, ret);
+        job_submit(reader, job, ret);
         return 0;
 }
 
-int reader_scan(Reader *h, ReaderScanned done, void *userdata, ReaderJob **ret) {
+int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **ret) {
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&h->queue, READER_SCAN, -1, NULL, &job);
+        r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL, userdata, &job);
         if (r < 0)
                 return r;
         job->done.scanned = done;
-        job->userdata = userdata;
-        job_submit(h, job, ret);
+        job_submit(reader, job, ret);
         return 0;
 }
 
-int reader_seize(Reader *h, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
+int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
                  ReaderSeized done, void *userdata, ReaderJob **ret) {
         ReaderJob *job = NULL;
         int r;
 
-        r = reader_job_new(&h->queue, READER_SEIZE, pidfd, rule, &job);
+        r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule, userdata, &job);
         if (r < 0)
                 return r;
         job->done.seized = done;
-        job->userdata = userdata;
         job->request.bound_usec = bound_usec;
-        job_submit(h, job, ret);
+        job_submit(reader, job, ret);
         return 0;
 }
 
-bool reader_frees(const Reader *h, pid_t tracer) {
+bool reader_frees(const Reader *reader, pid_t tracer) {
         pid_t parent = tree_parent(tracer);
 
-        return parent == h->pid || (parent == 0 && tracer > 1);
+        return parent == reader->pid || (parent == 0 && tracer > 1);
 }
 
 ReaderJob *reader_job_cancel(ReaderJob *job) {
-        /* What is with the helper goes on there; closing our end of the pipe lets a tree go. */
+        /* The reader finishes its work; closing our end of the pipe lets a tree go. */
         return reader_job_free(job);
 }
 
@@ -130,7 +128,7 @@ int reader_release(ReaderJob *job, Refusal *why) {
         struct pollfd p = { .fd = job->release[1] };
         bool stood;
 
-        /* A child that has died closed its end before the kernel let its tree go. */
+        /* A reader's child that dies closes its end before the kernel lets its tree go. */
         stood = poll(&p, 1, 0) == 0 &&
                 atomic_compare_exchange_strong(&job->shared->state, &stands, READER_TREE_RELEASED);
         reader_job_free(job);
@@ -141,7 +139,7 @@ int reader_release(ReaderJob *job, Refusal *why) {
                       "try again when the machine is less busy");
 }
 
-static void answer_scan(Reader *h, const ReaderReply *a, int fd) {
+static void answer_scan(Reader *reader, const ReaderReply *a, int fd) {
         size_t size = 0;
         void *users = NULL;
         int r = a->r;
@@ -149,7 +147,7 @@ static void answer_scan(Reader *h, const ReaderReply *a, int fd) {
         if (r == 0)
                 r = reader_file_map(fd, &users, &size);
 
-        for (ReaderJob *job; (job = reader_queue_find(&h->queue, a->id));) {
+        for (ReaderJob *job; (job = reader_queue_find(&reader->queue, a->id));) {
                 ReaderJob copy = *job;
 
                 reader_job_free(job);
@@ -159,13 +157,13 @@ static void answer_scan(Reader *h, const ReaderReply *a, int fd) {
                 (void) munmap(users, size);
 }
 
-static void answer_seize(Reader *h, const ReaderReply *a, int fd) {
-        ReaderJob *job = reader_queue_find(&h->queue, a->id);
+static void answer_seize(Reader *reader, const ReaderReply *a, int fd) {
+        ReaderJob *job = reader_queue_find(&reader->queue, a->id);
         ReaderTree tree = {};
         int r = a->r;
 
         if (!job)
-                return; /* cancelled; the tree is free already */
+                return; /* cancelled, which has let the tree go */
         if (r == 0)
                 r = reader_file_map(fd, (void **) &job->shared, &job->shared_size);
         if (r == 0)
@@ -175,12 +173,12 @@ static void answer_seize(Reader *h, const ReaderReply *a, int fd) {
                 reader_job_fail(job, r, &a->why);
                 return;
         }
-        reader_job_move(job, &h->queue.standing);
+        reader_job_move(job, &reader->queue.standing);
         job->done.seized(job->userdata, 0, &tree, &a->why);
 }
 
-static void answer_inspect(Reader *h, const ReaderReply *a) {
-        ReaderJob *job = reader_queue_find(&h->queue, a->id), copy;
+static void answer_inspect(Reader *reader, const ReaderReply *a) {
+        ReaderJob *job = reader_queue_find(&reader->queue, a->id), copy;
 
         if (!job)
                 return;
@@ -189,21 +187,21 @@ static void answer_inspect(Reader *h, const ReaderReply *a) {
         copy.done.inspected(copy.userdata, a->r, a->r == 0 ? &a->facts : NULL, &a->why);
 }
 
-static void reply_take(Reader *h, const ReaderReply *a, int fd) {
+static void reply_take(Reader *reader, const ReaderReply *a, int fd) {
         ReaderJob *job;
 
         if (a->answers && a->op == READER_INSPECT)
-                answer_inspect(h, a);
+                answer_inspect(reader, a);
         else if (a->answers && a->op == READER_SCAN)
-                answer_scan(h, a, fd);
+                answer_scan(reader, a, fd);
         else if (a->answers)
-                answer_seize(h, a, fd);
+                answer_seize(reader, a, fd);
         if (!a->ends)
                 return;
-        while ((job = reader_queue_find(&h->queue, a->id)))
+        while ((job = reader_queue_find(&reader->queue, a->id)))
                 reader_job_fail(job, a->r < 0 ? a->r : -EIO, &a->why);
-        reader_queue_ended(&h->queue, a->id);
-        queue_send(h);
+        reader_queue_ended(&reader->queue, a->id);
+        queue_send(reader);
 }
 
 static void list_fail(ReaderJobList *list, int error) {
@@ -212,33 +210,33 @@ static void list_fail(ReaderJobList *list, int error) {
 }
 
 static int on_defer(sd_event_source *s, void *userdata) {
-        Reader *h = userdata;
+        Reader *reader = userdata;
 
-        list_fail(&h->queue.failed, 0);
+        list_fail(&reader->queue.failed, 0);
         return 0;
 }
 
-static void reader_died(Reader *h) {
-        h->io = sd_event_source_disable_unref(h->io);
-        h->queue.gone = true; /* whose done asks again is told so */
-        list_fail(&h->queue.failed, 0);
-        list_fail(&h->queue.flying, -EPIPE);
+static void reader_died(Reader *reader) {
+        reader->io = sd_event_source_disable_unref(reader->io);
+        reader->queue.gone = true; /* a done that asks again gets -EPIPE */
+        list_fail(&reader->queue.failed, 0);
+        list_fail(&reader->queue.flying, -EPIPE);
         for (int op = 0; op < _READER_OP_MAX; op++)
-                list_fail(&h->queue.waiting[op], -EPIPE);
-        h->died(h->userdata);
+                list_fail(&reader->queue.waiting[op], -EPIPE);
+        reader->died(reader->userdata);
 }
 
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        Reader *h = userdata;
+        Reader *reader = userdata;
 
-        for (int i = 0; i < REPLIES_PER_TURN; i++) {
+        for (int i = 0; i < REPLIES_MAX; i++) {
                 _cleanup_close_ int passed = -1;
                 ReaderReply reply;
                 int r;
 
-                r = reader_reply_receive(h->queue.fd, &reply, &passed);
+                r = reader_reply_receive(reader->queue.fd, &reply, &passed);
                 if (r == 0) {
-                        reader_died(h);
+                        reader_died(reader);
                         return 0;
                 }
                 if (r == -EAGAIN)
@@ -246,42 +244,44 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 if (r == -EMFILE)
                         reply.r = r;
                 if (r > 0 || r == -EMFILE)
-                        reply_take(h, &reply, passed);
+                        reply_take(reader, &reply, passed);
         }
-        queue_send(h);
+        queue_send(reader);
         return 0;
 }
 
-int reader_attach_event(Reader *h, sd_event *event, void (*died)(void *userdata), void *userdata) {
+int reader_attach_event(Reader *reader, sd_event *event, void (*died)(void *userdata),
+                        void *userdata) {
         int r;
 
-        h->died = died;
-        h->userdata = userdata;
-        r = sd_event_add_defer(event, &h->defer, on_defer, h);
+        reader->died = died;
+        reader->userdata = userdata;
+        r = sd_event_add_defer(event, &reader->defer, on_defer, reader);
         if (r >= 0)
-                r = sd_event_source_set_enabled(
-                        h->defer, TAILQ_EMPTY(&h->queue.failed) ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(reader->defer, TAILQ_EMPTY(&reader->queue.failed)
+                                                                       ? SD_EVENT_OFF
+                                                                       : SD_EVENT_ONESHOT);
         if (r >= 0)
-                r = sd_event_add_io(event, &h->io, h->queue.fd, EPOLLIN | EPOLLOUT, on_io, h);
+                r = sd_event_add_io(event, &reader->io, reader->queue.fd, EPOLLIN | EPOLLOUT, on_io,
+                                    reader);
         if (r < 0) {
-                h->defer = sd_event_source_disable_unref(h->defer);
+                reader->defer = sd_event_source_disable_unref(reader->defer);
                 return r;
         }
-        (void) sd_event_source_set_description(h->io, "helper");
+        (void) sd_event_source_set_description(reader->io, "reader");
         return 0;
 }
 
-Reader *reader_free(Reader *h) {
-        if (!h)
+Reader *reader_free(Reader *reader) {
+        if (!reader)
                 return NULL;
-        sd_event_source_disable_unref(h->io);
-        sd_event_source_disable_unref(h->defer);
-        reader_queue_done(&h->queue);
-        /* It has nothing to tidy up, and its children go with it: their trees are let go by the
-         * kernel. */
-        if (h->pid > 0 && kill(h->pid, SIGKILL) >= 0)
-                while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+        sd_event_source_disable_unref(reader->io);
+        sd_event_source_disable_unref(reader->defer);
+        reader_queue_done(&reader->queue);
+        /* its children die with it, so the kernel lets their trees go */
+        if (reader->pid > 0 && kill(reader->pid, SIGKILL) >= 0)
+                while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
                         ;
-        free(h);
+        free(reader);
         return NULL;
 }

@@ -5,64 +5,63 @@
 #include <sys/socket.h>
 
 /* The bytes and descriptors of one message. */
-typedef struct Parcel {
+typedef struct Payload {
         FdLabel labels[FD_QUEUE_FDS_MAX];
         size_t n_labels;
         int fds[FD_QUEUE_FDS_MAX];
         size_t n_fds;
-        bool truncated; /* there were more descriptors than we could have */
-} Parcel;
+        bool truncated; /* some descriptors did not fit in our table (recvmsg(2), MSG_CTRUNC) */
+} Payload;
 
 int fd_queue_new(uint64_t number, FdQueue **ret) {
-        FdQueue *s = calloc(1, sizeof(FdQueue));
+        FdQueue *q = calloc(1, sizeof(FdQueue));
         int pair[2];
 
-        if (!s)
+        if (!q)
                 return -ENOMEM;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-                free(s);
+                free(q);
                 return -errno;
         }
-        *s = (FdQueue){ .in = pair[0], .out = pair[1], .number = number };
-        TAILQ_INIT(&s->messages);
-        *ret = s;
+        *q = (FdQueue){ .in = pair[0], .out = pair[1], .number = number };
+        TAILQ_INIT(&q->messages);
+        *ret = q;
         return 0;
 }
 
 static void part_free(FdPart *part) {
         FdMessage *m = part->message;
 
-        TAILQ_REMOVE(&m->parts, part, part);
+        TAILQ_REMOVE(&m->parts, part, parts);
         m->n_parts--;
         m->n_fds -= part->label.n_fds;
-        m->shelf->n_fds -= part->label.n_fds;
+        m->queue->n_fds -= part->label.n_fds;
         if (part->dead) {
                 m->n_dead--;
-                m->shelf->n_dead--;
+                m->queue->n_dead--;
         }
         free(part);
 }
 
 static void message_free(FdMessage *m) {
-        FdQueue *s = m->shelf;
+        FdQueue *q = m->queue;
 
         while (!TAILQ_EMPTY(&m->parts))
                 part_free(TAILQ_FIRST(&m->parts));
-        TAILQ_REMOVE(&s->messages, m, queue);
-        s->n_messages--;
+        TAILQ_REMOVE(&q->messages, m, messages);
+        q->n_messages--;
         free(m);
 }
 
-/* One more at the end of the queue. */
-static int message_new(FdQueue *s, FdMessage **ret) {
+static int message_new(FdQueue *q, FdMessage **ret) {
         FdMessage *m = malloc(sizeof(FdMessage));
 
         if (!m)
                 return -ENOMEM;
-        *m = (FdMessage){ .shelf = s };
+        *m = (FdMessage){ .queue = q };
         TAILQ_INIT(&m->parts);
-        TAILQ_INSERT_TAIL(&s->messages, m, queue);
-        s->n_messages++;
+        TAILQ_INSERT_TAIL(&q->messages, m, messages);
+        q->n_messages++;
         *ret = m;
         return 0;
 }
@@ -73,27 +72,27 @@ static int message_add(FdMessage *m, const FdLabel *label, FdPart **ret) {
         if (!part)
                 return -ENOMEM;
         *part = (FdPart){ .message = m, .label = *label };
-        TAILQ_INSERT_TAIL(&m->parts, part, part);
+        TAILQ_INSERT_TAIL(&m->parts, part, parts);
         m->n_parts++;
         m->n_fds += label->n_fds;
-        m->shelf->n_fds += label->n_fds;
+        m->queue->n_fds += label->n_fds;
         *ret = part;
         return 0;
 }
 
-FdQueue *fd_queue_free(FdQueue *s) {
-        if (!s)
+FdQueue *fd_queue_free(FdQueue *q) {
+        if (!q)
                 return NULL;
-        while (!TAILQ_EMPTY(&s->messages))
-                message_free(TAILQ_FIRST(&s->messages));
-        close_fd(s->in);
-        close_fd(s->out);
-        free(s);
+        while (!TAILQ_EMPTY(&q->messages))
+                message_free(TAILQ_FIRST(&q->messages));
+        close_fd(q->in);
+        close_fd(q->out);
+        free(q);
         return NULL;
 }
 
-static int parcel_send(int in, const FdLabel *labels, size_t n_labels, const int *fds,
-                       size_t n_fds) {
+static int payload_send(int in, const FdLabel *labels, size_t n_labels, const int *fds,
+                        size_t n_fds) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
@@ -116,13 +115,13 @@ static int parcel_send(int in, const FdLabel *labels, size_t n_labels, const int
         return sendmsg(in, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-static void parcel_close(Parcel *p) {
+static void payload_close(Payload *p) {
         for (size_t i = 0; i < p->n_fds; i++)
                 close_fd(p->fds[i]);
         p->n_fds = 0;
 }
 
-static void parcel_take_fds(Parcel *p, struct msghdr *message) {
+static void payload_take_fds(Payload *p, struct msghdr *message) {
         for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
                 if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
                         continue;
@@ -132,8 +131,8 @@ static void parcel_take_fds(Parcel *p, struct msghdr *message) {
         p->truncated = (message->msg_flags & MSG_CTRUNC) != 0;
 }
 
-/* 1: looked at one; 0: there is none. It stays in the queue. */
-static int parcel_peek(int out, Parcel *ret) {
+/* Looks at a message, which stays in the queue. 0: there is none. */
+static int payload_peek(int out, Payload *ret) {
         union {
                 struct cmsghdr header;
                 char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
@@ -152,15 +151,15 @@ static int parcel_peek(int out, Parcel *ret) {
         if (n < 0)
                 return errno == EAGAIN ? 0 : -errno;
         if (n == 0)
-                return 0; /* the other end is closed, and that was all */
-        parcel_take_fds(ret, &message);
-        if (n % sizeof(FdLabel) == 0 && !(message.msg_flags & MSG_TRUNC)) /* else it is not ours */
+                return 0; /* the other end is closed, and the queue empty */
+        payload_take_fds(ret, &message);
+        if (n % sizeof(FdLabel) == 0 && !(message.msg_flags & MSG_TRUNC)) /* else not from us */
                 ret->n_labels = (size_t) n / sizeof(FdLabel);
         return 1;
 }
 
 /* Received without room for descriptors: the kernel closes them. */
-static int parcel_drop(int out) {
+static int payload_drop(int out) {
         char byte;
         ssize_t n = recv(out, &byte, 1, MSG_DONTWAIT);
 
@@ -175,17 +174,17 @@ static size_t labels_n_fds(const FdLabel *labels, size_t n) {
         return n_fds;
 }
 
-int fd_queue_put(FdQueue *s, const FdLabel *labels, size_t n_labels, const int *fds, FdPart **ret) {
+int fd_queue_put(FdQueue *q, const FdLabel *labels, size_t n_labels, const int *fds, FdPart **ret) {
         FdMessage *m;
         int r;
 
-        r = message_new(s, &m);
+        r = message_new(q, &m);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n_labels && r >= 0; i++)
                 r = message_add(m, &labels[i], &ret[i]);
         if (r >= 0)
-                r = parcel_send(s->in, labels, n_labels, fds, labels_n_fds(labels, n_labels));
+                r = payload_send(q->in, labels, n_labels, fds, labels_n_fds(labels, n_labels));
         if (r < 0)
                 message_free(m);
         return r;
@@ -196,11 +195,11 @@ void fd_queue_drop(FdPart *part) {
                 return;
         part->dead = true;
         part->message->n_dead++;
-        part->message->shelf->n_dead++;
+        part->message->queue->n_dead++;
 }
 
-/* What is dead goes out of the parcel, which is the message's. */
-static int parcel_thin(Parcel *p, const FdMessage *m) {
+/* Takes dead parts out of the message's payload. */
+static int payload_thin(Payload *p, const FdMessage *m) {
         size_t n_labels = 0, n_fds = 0, from = 0;
         const FdPart *part;
 
@@ -208,7 +207,7 @@ static int parcel_thin(Parcel *p, const FdMessage *m) {
                 return -EMFILE;
         if (p->n_fds != m->n_fds)
                 return -EBADMSG;
-        TAILQ_FOREACH (part, &m->parts, part)
+        TAILQ_FOREACH (part, &m->parts, parts)
                 for (uint32_t i = 0; i < part->label.n_fds; i++, from++) {
                         if (part->dead) {
                                 close_fd(p->fds[from]);
@@ -223,56 +222,56 @@ static int parcel_thin(Parcel *p, const FdMessage *m) {
         return 0;
 }
 
-/* The first message becomes the last, without what is dead of it. */
-static int fd_queue_turn(FdQueue *s, FdMessage *m) {
+/* Moves the first message to the end, without its dead parts. */
+static int fd_queue_rotate(FdQueue *q, FdMessage *m) {
         FdPart *part, *next;
-        Parcel p;
+        Payload p;
         int r;
 
-        r = parcel_peek(s->out, &p);
+        r = payload_peek(q->out, &p);
         if (r >= 0)
-                r = r == 0 ? -EBADMSG : parcel_thin(&p, m);
+                r = r == 0 ? -EBADMSG : payload_thin(&p, m);
         if (r >= 0)
-                r = parcel_send(s->in, p.labels, p.n_labels, p.fds, p.n_fds);
+                r = payload_send(q->in, p.labels, p.n_labels, p.fds, p.n_fds);
         if (r >= 0)
-                r = parcel_drop(s->out);
-        parcel_close(&p);
+                r = payload_drop(q->out);
+        payload_close(&p);
         if (r < 0)
                 return r;
         for (part = TAILQ_FIRST(&m->parts); part; part = next) {
-                next = TAILQ_NEXT(part, part);
+                next = TAILQ_NEXT(part, parts);
                 if (part->dead)
                         part_free(part);
         }
-        TAILQ_REMOVE(&s->messages, m, queue);
-        TAILQ_INSERT_TAIL(&s->messages, m, queue);
+        TAILQ_REMOVE(&q->messages, m, messages);
+        TAILQ_INSERT_TAIL(&q->messages, m, messages);
         return 0;
 }
 
-int fd_queue_sweep(FdQueue *s) {
-        /* the living ones before the last dead one have to make room for it */
-        while (s->n_dead > 0) {
-                FdMessage *m = TAILQ_FIRST(&s->messages);
+int fd_queue_sweep(FdQueue *q) {
+        /* messages before the last dead part are rotated, as only the first can be dropped */
+        while (q->n_dead > 0) {
+                FdMessage *m = TAILQ_FIRST(&q->messages);
                 int r;
 
                 if (m->n_dead == m->n_parts) {
-                        r = parcel_drop(s->out);
+                        r = payload_drop(q->out);
                         if (r >= 0)
                                 message_free(m);
                 } else
-                        r = fd_queue_turn(s, m);
+                        r = fd_queue_rotate(q, m);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-/* All of one message; its descriptors are f's, or closed. */
-static int parcel_read(Parcel *p, FdQueueReader f, void *userdata) {
+/* Passes the descriptors of one message to f, or closes them. */
+static int payload_visit(Payload *p, FdQueueVisit f, void *userdata) {
         int *fds = p->fds, r = 0;
 
         if (p->truncated || p->n_fds != labels_n_fds(p->labels, p->n_labels)) {
-                parcel_close(p);
+                payload_close(p);
                 return p->truncated ? -EMFILE : 0;
         }
         for (size_t i = 0; i < p->n_labels; i++) {
@@ -286,17 +285,17 @@ static int parcel_read(Parcel *p, FdQueueReader f, void *userdata) {
         return r;
 }
 
-int fd_queue_read(int out, FdQueueReader f, void *userdata) {
+int fd_queue_read(int out, FdQueueVisit f, void *userdata) {
         int offset = 0, truncated = 0, r;
-        Parcel p;
+        Payload p;
 
-        /* each look goes on where the one before ended */
+        /* with SO_PEEK_OFF each look goes on where the one before ended (socket(7)) */
         if (setsockopt(out, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof(offset)) < 0)
                 return -errno;
-        while ((r = parcel_peek(out, &p)) > 0) {
-                r = parcel_read(&p, f, userdata);
+        while ((r = payload_peek(out, &p)) > 0) {
+                r = payload_visit(&p, f, userdata);
                 if (r == -EMFILE)
-                        truncated = r; /* there may be room for a smaller one */
+                        truncated = r; /* a smaller message may still fit */
                 else if (r < 0)
                         return r;
         }
@@ -304,6 +303,6 @@ int fd_queue_read(int out, FdQueueReader f, void *userdata) {
 }
 
 void fd_queue_drain(int out) {
-        while (parcel_drop(out) > 0)
+        while (payload_drop(out) > 0)
                 ;
 }

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * Descriptors in the queue of a socket. A message has those of one object, of part of one, or of
- * many that came together, each with a label. While the socket is in systemd's descriptor store
- * what is in its queue lives.
+ * A queue of descriptors: messages in the queue of a socket, with the descriptors of one object, of
+ * a part of one, or of many, each part with a label that says whose it is. Descriptors in the queue
+ * stay open while systemd's descriptor store has the socket.
  *
- * A message in the middle of a queue cannot be taken out. So a shelf is swept: each message in turn
- * is looked at without being taken (MSG_PEEK), what is to stay of it is sent once more to the end,
- * and it is dropped. Whoever is killed in between leaves something twice, never not at all.
+ * A message in the middle of a queue cannot be taken out. A sweep therefore goes through the
+ * messages from the first one on: it looks at a message without receiving it (MSG_PEEK), sends what
+ * is still wanted of it to the end of the queue, then drops it. A process that is killed in between
+ * leaves a message there twice, and never loses one.
  */
 
 #include <sys/queue.h>
@@ -20,14 +21,14 @@ typedef struct FdLabel FdLabel;
 typedef struct FdMessage FdMessage;
 typedef struct FdPart FdPart;
 
-#define FD_QUEUE_MESSAGES_MAX 32u  /* what a sweep takes grows with it */
+#define FD_QUEUE_MESSAGES_MAX 32u  /* a sweep takes time in proportion */
 #define FD_QUEUE_ROOM_FDS     512u /* likewise; the last message may exceed it */
 #define FD_QUEUE_FDS_MAX      253u /* in a message: SCM_MAX_FD of the kernel */
 
 /* What one part of a message is. The bytes of a message are those of its labels, in the order of
- * the descriptors: written down, so never change it. */
+ * the descriptors. A later run reads them: never change the layout. */
 struct FdLabel {
-        uint32_t kind;
+        uint32_t kind; /* StoreKind */
         uint32_t version;
         uint64_t id;
         uint32_t first; /* which of the object's descriptors is the part's first */
@@ -38,57 +39,59 @@ struct FdLabel {
 struct FdPart {
         FdMessage *message;
         FdLabel label;
-        bool dead;                /* to be dropped by the next sweep */
-        TAILQ_ENTRY(FdPart) part; /* the message's */
-        TAILQ_ENTRY(FdPart) item; /* the owner's */
+        bool dead;                 /* to be dropped by the next sweep */
+        TAILQ_ENTRY(FdPart) parts; /* the message's */
+        TAILQ_ENTRY(FdPart) item;  /* the owner's */
 };
 
 TAILQ_HEAD(FdParts, FdPart);
 
 struct FdMessage {
-        FdQueue *shelf;
+        FdQueue *queue;
         struct FdParts parts; /* in the order of the labels */
         size_t n_parts, n_dead;
         size_t n_fds;
-        TAILQ_ENTRY(FdMessage) queue;
+        TAILQ_ENTRY(FdMessage) messages;
 };
 
 TAILQ_HEAD(FdMessages, FdMessage);
 
 struct FdQueue {
-        int in, out; /* where messages are put, where they are read */
+        int in, out; /* the ends that are written to and read from */
         uint64_t number;
         struct FdMessages messages; /* in the order of the queue */
         size_t n_messages;
         size_t n_dead; /* parts */
         size_t n_fds;
         void *owner; /* the list that it is in */
-        LIST_ENTRY(FdQueue) shelves;
+        LIST_ENTRY(FdQueue) queues;
 };
 
 int fd_queue_new(uint64_t number, FdQueue **ret);
-FdQueue *fd_queue_free(
-        FdQueue *s); /* with the messages; what another process has of the socket stays */
+
+/* Closes our ends; the messages stay while systemd has a copy of the socket. Returns NULL. */
+FdQueue *fd_queue_free(FdQueue *q);
 DEFINE_CLEANUP(FdQueue *, fd_queue_free)
 
-static inline bool fd_queue_has_room(const FdQueue *s) {
-        return s->n_messages < FD_QUEUE_MESSAGES_MAX && s->n_fds < FD_QUEUE_ROOM_FDS;
+static inline bool fd_queue_has_room(const FdQueue *q) {
+        return q->n_messages < FD_QUEUE_MESSAGES_MAX && q->n_fds < FD_QUEUE_ROOM_FDS;
 }
 
-/* Copies of the descriptors of all labels, FD_QUEUE_FDS_MAX at most, go into one message; ret gets
- * a part for each label. -EAGAIN: no room; -ETOOMANYREFS: more are under way than RLIMIT_NOFILE. */
-int fd_queue_put(FdQueue *s, const FdLabel *labels, size_t n_labels, const int *fds, FdPart **ret);
+/* Sends copies of the descriptors of all labels, at most FD_QUEUE_FDS_MAX, as one message; ret gets
+ * a part for each label. -EAGAIN: no room. -ETOOMANYREFS: descriptors in flight exceed
+ * RLIMIT_NOFILE (unix(7)). */
+int fd_queue_put(FdQueue *q, const FdLabel *labels, size_t n_labels, const int *fds, FdPart **ret);
 
-/* It goes with the next sweep. */
+/* Marks the part as dead. */
 void fd_queue_drop(FdPart *part);
 
-/* Dead parts are dropped and freed. -EMFILE and the like: not all of them. */
-int fd_queue_sweep(FdQueue *s);
+/* Drops and frees dead parts. On failure (-EMFILE, ...) some are left. */
+int fd_queue_sweep(FdQueue *q);
 
-/* What is on an earlier process's shelf, part by part; it stays there. f gets the descriptors for
- * keeps. */
-typedef int (*FdQueueReader)(void *userdata, const FdLabel *label, int *fds);
-int fd_queue_read(int out, FdQueueReader f, void *userdata);
+/* Calls f for each part that is in an earlier run's queue, which stays as it is. f owns the
+ * descriptors that it gets. */
+typedef int (*FdQueueVisit)(void *userdata, const FdLabel *label, int *fds);
+int fd_queue_read(int out, FdQueueVisit f, void *userdata);
 
-/* Drops whatever is in the queue. */
+/* Drops all messages. */
 void fd_queue_drain(int out);

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "service/store/restore.h"
+/* Names in systemd's store. A later run reads them: never change them. */
+#define STATE_NAME    "state-%" PRIu32
+#define QUEUE_NAME    "shelf-%" PRIu32 "-%" PRIu64
+#define NAME_SIZE_MAX 64u
 
-#define SHELVES_MAX   3072u /* of all; the unit's FileDescriptorStoreMax= is higher */
-#define SHELVES_SPARE 1u    /* empty ones, of each kind */
+#define QUEUES_MAX   3072u /* of all; the unit's FileDescriptorStoreMax= is higher */
+#define QUEUES_SPARE 1u    /* empty ones, of each kind */
 
 static const uint64_t sweep_usec[_FD_QUEUE_KIND_MAX] = {
         [FD_QUEUE_SOON] = 2 * USEC_PER_MSEC,
@@ -16,7 +19,9 @@ static const uint64_t sweep_usec[_FD_QUEUE_KIND_MAX] = {
         [FD_QUEUE_BUNDLES] = 10 * USEC_PER_MSEC,
 };
 
-int fd_store_hand_in(const char *name, int fd) {
+/* ---- names ---- */
+
+static int hand_in(const char *name, int fd) {
         char text[128];
         int r;
 
@@ -25,103 +30,125 @@ int fd_store_hand_in(const char *name, int fd) {
         return r < 0 ? r : r == 0 ? -ENOTCONN : 0;
 }
 
-static void fd_store_name(const FdStore *s, uint64_t number, char name[static STORE_NAME_MAX]) {
-        (void) snprintf(name, STORE_NAME_MAX, STORE_SHELF_NAME, s->generation, number);
+void fd_store_remove(const char *name) {
+        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 }
 
-static int row_add(FdQueueRow *row, FdQueue **ret) {
-        _cleanup_(fd_queue_freep) FdQueue *shelf = NULL;
-        FdStore *s = row->shelves;
-        char name[STORE_NAME_MAX];
+static void queue_name(const FdStore *s, const FdQueue *q, char name[static NAME_SIZE_MAX]) {
+        (void) snprintf(name, NAME_SIZE_MAX, QUEUE_NAME, s->generation, q->number);
+}
+
+bool fd_store_parse(const char *name, uint32_t *ret_generation, bool *ret_is_queue) {
+        uint64_t number;
+        int end = -1;
+
+        *ret_is_queue = false;
+        if (sscanf(name, STATE_NAME "%n", ret_generation, &end) == 1 && end > 0 &&
+            name[end] == '\0')
+                return true;
+        end = -1;
+        *ret_is_queue = sscanf(name, QUEUE_NAME "%n", ret_generation, &number, &end) == 2 &&
+                        end > 0 && name[end] == '\0';
+        return *ret_is_queue;
+}
+
+/* ---- the queues of a kind ---- */
+
+static int queue_set_add(FdQueueSet *set, FdQueue **ret) {
+        _cleanup_(fd_queue_freep) FdQueue *q = NULL;
+        FdStore *s = set->store;
+        char name[NAME_SIZE_MAX];
         int r;
 
-        if (s->n >= SHELVES_MAX)
+        if (s->n >= QUEUES_MAX)
                 return -ENOSPC;
-        r = fd_queue_new(s->next, &shelf);
+        r = fd_queue_new(s->next, &q);
         if (r < 0)
                 return r;
-        fd_store_name(s, shelf->number, name);
-        r = fd_store_hand_in(name, shelf->out);
+        queue_name(s, q, name);
+        r = hand_in(name, q->out);
         if (r < 0)
                 return r;
         s->next++;
         s->n++;
-        shelf->owner = row;
-        LIST_INSERT_HEAD(&row->list, shelf, shelves);
-        *ret = TAKE_PTR(shelf);
+        q->owner = set;
+        LIST_INSERT_HEAD(&set->queues, q, queues);
+        *ret = TAKE_PTR(q);
         return 0;
 }
 
-static void row_remove(FdQueueRow *row, FdQueue *shelf) {
-        char name[STORE_NAME_MAX];
+static void queue_set_remove(FdQueueSet *set, FdQueue *q) {
+        char name[NAME_SIZE_MAX];
 
-        fd_store_name(row->shelves, shelf->number, name);
-        (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", name);
-        LIST_REMOVE(shelf, shelves);
-        row->shelves->n--;
-        fd_queue_free(shelf);
+        queue_name(set->store, q, name);
+        fd_store_remove(name);
+        LIST_REMOVE(q, queues);
+        set->store->n--;
+        fd_queue_free(q);
 }
 
-static void row_sweep(FdQueueRow *row) {
+static void queue_set_sweep(FdQueueSet *set) {
         size_t n_empty = 0;
-        FdQueue *shelf, *next;
+        FdQueue *q, *next;
 
-        if (!row->dirty)
+        if (!set->dirty)
                 return;
-        row->dirty = false;
-        for (shelf = LIST_FIRST(&row->list); shelf; shelf = next) {
-                int r = fd_queue_sweep(shelf);
+        set->dirty = false;
+        for (q = LIST_FIRST(&set->queues); q; q = next) {
+                int r = fd_queue_sweep(q);
 
-                next = LIST_NEXT(shelf, shelves);
+                next = LIST_NEXT(q, queues);
                 if (r < 0) {
-                        row->shelves->failed(row->shelves->userdata, r,
-                                             "Descriptors could not be dropped");
-                        row->dirty = true;
+                        set->store->failed(set->store->userdata, r,
+                                           "Descriptors could not be dropped");
+                        set->dirty = true;
                 }
-                if (shelf->n_messages == 0 && ++n_empty > SHELVES_SPARE)
-                        row_remove(row, shelf);
+                if (q->n_messages == 0 && ++n_empty > QUEUES_SPARE)
+                        queue_set_remove(set, q);
         }
 }
 
-static int row_is_due(sd_event_source *source, uint64_t usec, void *userdata) {
-        FdQueueRow *row = userdata;
+static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
+        FdQueueSet *set = userdata;
 
-        row_sweep(row);
-        if (!row->dirty)
+        queue_set_sweep(set);
+        if (!set->dirty)
                 return 0;
         (void) sd_event_source_set_time_relative(source, USEC_PER_SEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* ---- the store ---- */
+
 int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_labels,
                  const int *fds, FdPart **ret) {
-        FdQueueRow *row = &s->rows[kind];
-        FdQueue *shelf;
+        FdQueueSet *set = &s->sets[kind];
+        FdQueue *q;
         int r;
 
-        LIST_FOREACH (shelf, &row->list, shelves)
-                if (fd_queue_has_room(shelf)) {
-                        r = fd_queue_put(shelf, labels, n_labels, fds, ret);
+        LIST_FOREACH (q, &set->queues, queues)
+                if (fd_queue_has_room(q)) {
+                        r = fd_queue_put(q, labels, n_labels, fds, ret);
                         if (r != -EAGAIN)
                                 return r;
                 }
-        r = row_add(row, &shelf);
-        return r < 0 ? r : fd_queue_put(shelf, labels, n_labels, fds, ret);
+        r = queue_set_add(set, &q);
+        return r < 0 ? r : fd_queue_put(q, labels, n_labels, fds, ret);
 }
 
 void fd_store_drop(FdPart *part) {
-        FdQueueRow *row = part->message->shelf->owner;
+        FdQueueSet *set = part->message->queue->owner;
 
         fd_queue_drop(part);
-        if (!row->dirty)
-                (void) sd_event_source_set_time_relative(row->sweep,
-                                                         sweep_usec[row - row->shelves->rows]);
-        row->dirty = true;
-        (void) sd_event_source_set_enabled(row->sweep, SD_EVENT_ONESHOT);
+        if (!set->dirty)
+                (void) sd_event_source_set_time_relative(set->sweep,
+                                                         sweep_usec[set - set->store->sets]);
+        set->dirty = true;
+        (void) sd_event_source_set_enabled(set->sweep, SD_EVENT_ONESHOT);
 }
 
 void fd_store_sweep(FdStore *s, FdQueueKind kind) {
-        row_sweep(&s->rows[kind]);
+        queue_set_sweep(&s->sets[kind]);
 }
 
 int fd_store_init(FdStore *s, sd_event *event,
@@ -129,37 +156,38 @@ int fd_store_init(FdStore *s, sd_event *event,
         int r = 0;
 
         *s = (FdStore){ .failed = failed, .userdata = userdata };
-        for (FdQueueRow *row = s->rows; r >= 0 && row < s->rows + _FD_QUEUE_KIND_MAX; row++) {
-                row->shelves = s;
-                LIST_INIT(&row->list);
-                r = sd_event_add_time(event, &row->sweep, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
-                                      row_is_due, row);
+        for (FdQueueSet *set = s->sets; r >= 0 && set < s->sets + _FD_QUEUE_KIND_MAX; set++) {
+                set->store = s;
+                LIST_INIT(&set->queues);
+                r = sd_event_add_time(event, &set->sweep, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
+                                      on_sweep, set);
                 if (r >= 0)
-                        r = sd_event_source_set_enabled(row->sweep, SD_EVENT_OFF);
+                        r = sd_event_source_set_enabled(set->sweep, SD_EVENT_OFF);
         }
         return r;
 }
 
-int fd_store_begin(FdStore *s, uint32_t generation) {
-        int r = 0;
+int fd_store_begin(FdStore *s, uint32_t generation, int log_fd) {
+        char name[NAME_SIZE_MAX];
+        FdQueue *q;
+        int r;
 
         s->generation = generation;
-        for (FdQueueRow *row = s->rows; r >= 0 && row < s->rows + _FD_QUEUE_KIND_MAX; row++) {
-                FdQueue *shelf;
-
-                r = row_add(row, &shelf);
-        }
+        (void) snprintf(name, sizeof(name), STATE_NAME, generation);
+        r = hand_in(name, log_fd);
+        for (FdQueueSet *set = s->sets; r >= 0 && set < s->sets + _FD_QUEUE_KIND_MAX; set++)
+                r = queue_set_add(set, &q);
         return r;
 }
 
 void fd_store_done(FdStore *s) {
-        for (FdQueueRow *row = s->rows; row < s->rows + _FD_QUEUE_KIND_MAX; row++) {
-                FdQueue *shelf;
+        for (FdQueueSet *set = s->sets; set < s->sets + _FD_QUEUE_KIND_MAX; set++) {
+                FdQueue *q;
 
-                while ((shelf = LIST_FIRST(&row->list))) {
-                        LIST_REMOVE(shelf, shelves);
-                        fd_queue_free(shelf);
+                while ((q = LIST_FIRST(&set->queues))) {
+                        LIST_REMOVE(q, queues);
+                        fd_queue_free(q);
                 }
-                row->sweep = sd_event_source_disable_unref(row->sweep);
+                set->sweep = sd_event_source_disable_unref(set->sweep);
         }
 }

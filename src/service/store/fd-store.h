@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The shelves of one generation (shelf.h), handed in to systemd as they are needed; a part of
- * store.c.
+ * What one generation of the store has in systemd's descriptor store (sd_notify(3), FDSTORE=1): its
+ * state log and its descriptor queues (fd-queue.h), of which more are made as they are needed.
  */
 
 #include <systemd/sd-event.h>
@@ -11,21 +11,22 @@
 #include "service/store/fd-queue.h"
 
 typedef struct FdStore FdStore;
-typedef struct FdQueueRow FdQueueRow;
+typedef struct FdQueueSet FdQueueSet;
 
-/* What goes the same way is on the same shelves. */
+/* When dropped descriptors are closed. Each kind has queues of its own, so that a sweep of one does
+ * not send the descriptors of the others again. */
 typedef enum FdQueueKind {
-        FD_QUEUE_SOON,
-        FD_QUEUE_SCARCE,
-        FD_QUEUE_BUNDLES, /* soon as well; but of a bundle whoever stays has to be sent anew */
+        FD_QUEUE_SOON,    /* within milliseconds */
+        FD_QUEUE_SCARCE,  /* likewise, or at once by fd_store_sweep() */
+        FD_QUEUE_BUNDLES, /* messages that objects share: later, as the others' parts are resent */
         _FD_QUEUE_KIND_MAX,
 } FdQueueKind;
 
-/* All shelves of a kind. */
-struct FdQueueRow {
-        FdStore *shelves;
-        LIST_HEAD(, FdQueue) list;
-        bool dirty; /* something is dead */
+/* All queues of a kind. */
+struct FdQueueSet {
+        FdStore *store;
+        LIST_HEAD(, FdQueue) queues;
+        bool dirty; /* has dead parts */
         sd_event_source *sweep;
 };
 
@@ -33,27 +34,30 @@ struct FdStore {
         uint32_t generation;
         uint64_t next; /* number */
         size_t n;
-        FdQueueRow rows[_FD_QUEUE_KIND_MAX];
-        void (*failed)(void *userdata, int error,
-                       const char *what); /* told what goes wrong later */
+        FdQueueSet sets[_FD_QUEUE_KIND_MAX];
+        void (*failed)(void *userdata, int error, const char *what); /* a sweep, on its own */
         void *userdata;
 };
 
-/* To be undone by fd_store_done(), also when it fails. */
+/* fd_store_done() undoes it, also when it fails. */
 int fd_store_init(FdStore *s, sd_event *event,
                   void (*failed)(void *userdata, int error, const char *what), void *userdata);
 void fd_store_done(FdStore *s);
 
-/* One of each kind is there from the start, so that nobody waits for his to be made. */
-int fd_store_begin(FdStore *s, uint32_t generation);
+/* Hands in the state log, which stays the caller's, and a first queue of each kind. -ENOTCONN:
+ * there is no descriptor store. */
+int fd_store_begin(FdStore *s, uint32_t generation, int log_fd);
 
 /* As fd_queue_put(). */
 int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_labels,
                  const int *fds, FdPart **ret);
 
-/* It goes a few turns of the loop later, or with the next sweep. */
+/* Marks the part as dead, to be dropped by a sweep from the event loop or by fd_store_sweep(). */
 void fd_store_drop(FdPart *part);
 void fd_store_sweep(FdStore *s, FdQueueKind kind);
 
-/* Gives systemd a copy of the descriptor (sd_notify(3), FDSTORE=1). -ENOTCONN: nobody takes it. */
-int fd_store_hand_in(const char *name, int fd);
+/* What an earlier run's descriptor is, by its name; false: not one of ours. */
+bool fd_store_parse(const char *name, uint32_t *ret_generation, bool *ret_is_queue);
+
+/* Takes all descriptors of that name out of systemd's store. */
+void fd_store_remove(const char *name);

@@ -3,49 +3,36 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "perf/pmu/fd-reserve.h"
+#include "service/store/fd-store.h"
 #include "service/store/statelog.h"
 #include "service/util/log.h"
 
-#define FDS_MAX (1u << 20) /* of one object, in a record that may be anything */
+#define FDS_MAX (1u << 20) /* of one object; a damaged record may have any number */
 
 /* One descriptor that systemd had. */
 typedef struct Stored {
         int fd; /* -1: the log has it now */
         char *name;
         uint32_t generation;
-        bool is_shelf;
-        bool foreign; /* not ours to read, or to drop */
+        bool is_queue; /* else the state log */
+        bool foreign;  /* not ours to read, nor to drop */
 } Stored;
 
 struct Restore {
         size_t n_stored;
         Stored *stored;
-        StateLog *log; /* the one that counts, NULL: none does */
+        StateLog *log; /* of the newest complete generation; NULL: there is none */
         size_t n_records;
-        StoreRecord *records; /* by kind and id */
+        StoreRecord *records; /* in the order of compare_objects() */
 };
 
 /* ---- what there is ---- */
 
-static bool stored_parse(Stored *s) {
-        uint64_t shelf;
-        int end = -1;
-
-        if (sscanf(s->name, STORE_STATE_NAME "%n", &s->generation, &end) == 1 && end > 0 &&
-            s->name[end] == '\0')
-                return true;
-        end = -1;
-        s->is_shelf = sscanf(s->name, STORE_SHELF_NAME "%n", &s->generation, &shelf, &end) == 2 &&
-                      end > 0 && s->name[end] == '\0';
-        return s->is_shelf;
-}
-
-static int past_collect(Restore *p) {
+static int restore_collect(Restore *p) {
         char **names = NULL;
         int n = sd_listen_fds_with_names(true, &names);
 
@@ -60,7 +47,7 @@ static int past_collect(Restore *p) {
                         free(s.name);
                         continue;
                 }
-                s.foreign = !stored_parse(&s);
+                s.foreign = !fd_store_parse(s.name, &s.generation, &s.is_queue);
                 if (s.foreign)
                         s.fd = close_fd(s.fd);
                 p->stored[p->n_stored++] = s;
@@ -69,8 +56,8 @@ static int past_collect(Restore *p) {
         return p->stored ? 0 : -ENOMEM;
 }
 
-/* A newer version's log: nothing of its generation is touched. */
-static void past_leave_alone(Restore *p, uint32_t generation) {
+/* Leaves everything of that generation in systemd's store. */
+static void restore_leave_alone(Restore *p, uint32_t generation) {
         log_plain(LOG_WARNING,
                   "A newer version of the service has left its state (generation %" PRIu32
                   "); it is not touched. Stopping the service drops it.",
@@ -82,12 +69,12 @@ static void past_leave_alone(Restore *p, uint32_t generation) {
                 }
 }
 
-static void past_open_log(Restore *p, Stored *s) {
+static void restore_open_log(Restore *p, Stored *s) {
         StateLog *log = NULL;
         int r = statelog_open(s->fd, &log);
 
         if (r == -EPROTONOSUPPORT) {
-                past_leave_alone(p, s->generation);
+                restore_leave_alone(p, s->generation);
                 return;
         }
         if (r < 0) {
@@ -106,17 +93,22 @@ static void past_open_log(Restore *p, Stored *s) {
 
 /* ---- its records ---- */
 
-static int compare_records(const void *a, const void *b) {
+static int compare_objects(const void *a, const void *b) {
         const StoreRecord *x = a, *y = b;
 
         if (x->kind != y->kind)
                 return x->kind < y->kind ? -1 : 1;
-        if (x->id != y->id)
-                return x->id < y->id ? -1 : 1;
-        return x->place < y->place ? -1 : x->place > y->place;
+        return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int past_add_record(Restore *p, const StateEntry *e, uint64_t place, size_t *room) {
+static int compare_records(const void *a, const void *b) {
+        const StoreRecord *x = a, *y = b;
+        int r = compare_objects(a, b);
+
+        return r != 0 ? r : x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int restore_add_record(Restore *p, const StateEntry *e, uint64_t place) {
         StoreRecord r = { .kind = (StoreKind) e->kind,
                           .id = e->id,
                           .state = { e->state, e->n_state },
@@ -130,15 +122,6 @@ static int past_add_record(Restore *p, const StateEntry *e, uint64_t place, size
                           ") makes no sense, and is left out.",
                           e->kind, e->id);
                 return 0;
-        }
-        if (p->n_records == *room) {
-                size_t more = 2 * *room + 64;
-                StoreRecord *records = reallocarray(p->records, more, sizeof(StoreRecord));
-
-                if (!records)
-                        return -ENOMEM;
-                p->records = records;
-                *room = more;
         }
         if (r.n_fds > 0) {
                 r.fds = malloc(r.n_fds * sizeof(int));
@@ -156,59 +139,52 @@ static void record_done(StoreRecord *r) {
         free(r->fds);
 }
 
-/* Of two records of one object the later one counts. */
-static void past_drop_doubles(Restore *p) {
+static void restore_remove_left_out(Restore *p) {
         size_t n = 0;
 
-        for (size_t i = 0; i < p->n_records; i++) {
-                StoreRecord *next = i + 1 < p->n_records ? &p->records[i + 1] : NULL;
-
-                if (next && next->kind == p->records[i].kind && next->id == p->records[i].id)
-                        record_done(&p->records[i]);
+        for (StoreRecord *r = p->records; r < p->records + p->n_records; r++)
+                if (r->left_out)
+                        record_done(r);
                 else
-                        p->records[n++] = p->records[i];
-        }
+                        p->records[n++] = *r;
         p->n_records = n;
 }
 
-static int past_read_log(Restore *p) {
+static int restore_read_log(Restore *p) {
         const StateEntry *e;
         uint64_t place = 0;
-        size_t room = 0;
-        int r;
+        size_t n = 0;
+        int r = 0;
 
-        while ((e = statelog_next(p->log, &place))) {
-                r = past_add_record(p, e, place, &room);
-                if (r < 0)
-                        return r;
-        }
-        if (p->n_records > 0)
-                qsort(p->records, p->n_records, sizeof(StoreRecord), compare_records);
-        past_drop_doubles(p);
+        while (statelog_next(p->log, &place))
+                n++;
+        p->records = calloc(n + 1, sizeof(StoreRecord)); /* never NULL, as qsort() wants it */
+        if (!p->records)
+                return -ENOMEM;
+        for (place = 0; r >= 0 && n > 0 && (e = statelog_next(p->log, &place)); n--)
+                r = restore_add_record(p, e, place);
+        if (r < 0)
+                return r;
+        qsort(p->records, p->n_records, sizeof(StoreRecord), compare_records);
+        for (size_t i = 1; i < p->n_records; i++) /* of two of an object the later one counts */
+                p->records[i - 1].left_out =
+                        compare_objects(&p->records[i - 1], &p->records[i]) == 0;
+        restore_remove_left_out(p);
         return 0;
 }
 
 /* ---- their descriptors ---- */
 
-static StoreRecord *past_find(Restore *p, const FdLabel *label) {
-        size_t low = 0, high = p->n_records;
+static StoreRecord *restore_find(const Restore *p, const FdLabel *label) {
+        const StoreRecord key = { .kind = (StoreKind) label->kind, .id = label->id };
+        StoreRecord *r =
+                bsearch(&key, p->records, p->n_records, sizeof(StoreRecord), compare_objects);
 
-        while (low < high) {
-                size_t middle = (low + high) / 2;
-                StoreRecord *r = &p->records[middle];
-
-                if (r->kind == label->kind && r->id == label->id)
-                        return r->version == label->version ? r : NULL;
-                if (r->kind < label->kind || (r->kind == label->kind && r->id < label->id))
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return NULL;
+        return r && r->version == label->version ? r : NULL;
 }
 
-static int past_take_fds(void *userdata, const FdLabel *label, int *fds) {
-        StoreRecord *r = past_find(userdata, label);
+static int restore_take_fds(void *userdata, const FdLabel *label, int *fds) {
+        StoreRecord *r = restore_find(userdata, label);
 
         for (size_t i = 0; i < label->n_fds; i++)
                 if (r && label->first + i < r->n_fds && r->fds[label->first + i] < 0)
@@ -225,41 +201,37 @@ static bool record_is_whole(const StoreRecord *r) {
         return true;
 }
 
-static void past_drop_incomplete(Restore *p) {
-        size_t n = 0;
-
+static void restore_leave_out_incomplete(Restore *p) {
         for (StoreRecord *r = p->records; r < p->records + p->n_records; r++) {
-                if (record_is_whole(r)) {
-                        p->records[n++] = *r;
-                        continue;
-                }
-                log_plain(LOG_ERR,
-                          "Descriptors of the service's state (kind %d, %" PRIu64
-                          ") are missing: it is left out.",
-                          (int) r->kind, r->id);
-                record_done(r);
+                r->left_out = !record_is_whole(r);
+                if (r->left_out)
+                        log_plain(LOG_ERR,
+                                  "Descriptors of the service's state (kind %d, %" PRIu64
+                                  ") are missing: it is left out.",
+                                  (int) r->kind, r->id);
         }
-        p->n_records = n;
+        restore_remove_left_out(p);
 }
 
-/* What a run that never was complete has left, or the one before this one: copies that would count
- * against what may be under way in messages (unix(7), ETOOMANYREFS). */
-static void past_drain(Restore *p, uint32_t generation, bool others) {
+/* Empties the queues of that generation, or of all others, which are no use any more: descriptors
+ * in flight count against RLIMIT_NOFILE (unix(7), ETOOMANYREFS). */
+static void restore_drain(Restore *p, uint32_t generation, bool others) {
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++)
-                if (!s->foreign && s->is_shelf && (s->generation == generation) != others)
+                if (!s->foreign && s->is_queue && (s->generation == generation) != others)
                         fd_queue_drain(s->fd);
 }
 
-/* How many descriptors may still be had, without those that are not for what is kept. */
-static size_t past_room(void) {
+/* How many descriptors may be opened for records. */
+static size_t restore_room(void) {
         _cleanup_close_ int next = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
         uint64_t max = fd_reserve_first();
 
         return next >= 0 && (uint64_t) next < max ? max - (uint64_t) next : 0;
 }
 
-/* The records, of counters or of all else, for whose descriptors there is room. */
-static size_t past_fit_some(Restore *p, bool counters, size_t *room) {
+/* Leaves out the records, of counters or of all else, whose descriptors do not fit. Returns how
+ * many. */
+static size_t restore_fit_some(Restore *p, bool counters, size_t *room) {
         size_t n_out = 0;
 
         for (StoreRecord *r = p->records; r < p->records + p->n_records; r++) {
@@ -274,48 +246,52 @@ static size_t past_fit_some(Restore *p, bool counters, size_t *room) {
         return n_out;
 }
 
-/* Where there may be fewer than before, the service is to have enough to go on with. Leases come
- * first. */
-static bool past_fit(Restore *p) {
-        size_t room = past_room(), n_out = 0, n = 0;
+/* False: the limit is lower than in the run before, and records had to be left out. Counters are
+ * the first to go: leases and streams come before them. */
+static bool restore_fit(Restore *p) {
+        size_t room = restore_room(), n_out = 0;
 
-        n_out += past_fit_some(p, false, &room);
-        n_out += past_fit_some(p, true, &room);
+        n_out += restore_fit_some(p, false, &room);
+        n_out += restore_fit_some(p, true, &room);
         if (n_out == 0)
                 return true;
         log_plain(LOG_ERR,
                   "There are too few descriptors (LimitNOFILE= in perfallocd.service) for what was "
                   "kept: %zu records of the service's state are left out.",
                   n_out);
-        for (StoreRecord *r = p->records; r < p->records + p->n_records; r++)
-                if (r->left_out)
-                        record_done(r);
-                else
-                        p->records[n++] = *r;
-        p->n_records = n;
+        restore_remove_left_out(p);
         return false;
 }
 
-static int past_read_shelves(Restore *p) {
-        uint32_t generation = statelog_generation(p->log);
-        bool fits;
-        int r;
-
-        past_drain(p, generation, true);
-        fits = past_fit(p);
+static int restore_read_queues(Restore *p, uint32_t generation) {
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++) {
-                if (s->foreign || !s->is_shelf || s->generation != generation)
+                int r;
+
+                if (s->foreign || !s->is_queue || s->generation != generation)
                         continue;
-                r = fd_queue_read(s->fd, past_take_fds, p);
+                r = fd_queue_read(s->fd, restore_take_fds, p);
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0)
                         log_plain(LOG_ERR, "Descriptors in %s cannot be read: %s", s->name,
                                   strerror(-r));
         }
-        past_drop_incomplete(p);
-        if (!fits) /* not even once: what is kept anew has to have room */
-                past_drain(p, generation, false);
+        return 0;
+}
+
+static int restore_read_fds(Restore *p) {
+        uint32_t generation = statelog_generation(p->log);
+        bool fits;
+        int r;
+
+        restore_drain(p, generation, true);
+        fits = restore_fit(p);
+        r = restore_read_queues(p, generation);
+        if (r < 0)
+                return r;
+        restore_leave_out_incomplete(p);
+        if (!fits) /* there is no room for both the old copies and the new ones */
+                restore_drain(p, generation, false);
         return 0;
 }
 
@@ -325,16 +301,16 @@ int restore_read(Restore **ret) {
 
         if (!p)
                 return -ENOMEM;
-        r = past_collect(p);
+        r = restore_collect(p);
         if (r < 0)
                 return r;
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++)
-                if (!s->foreign && !s->is_shelf)
-                        past_open_log(p, s);
+                if (!s->foreign && !s->is_queue)
+                        restore_open_log(p, s);
         if (p->log) {
-                r = past_read_log(p);
+                r = restore_read_log(p);
                 if (r >= 0)
-                        r = past_read_shelves(p);
+                        r = restore_read_fds(p);
                 if (r < 0)
                         return r;
         }
@@ -366,9 +342,9 @@ Restore *restore_end(Restore *p) {
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++) {
                 if (s->foreign)
                         continue;
-                if (s->is_shelf)
-                        fd_queue_drain(s->fd); /* systemd takes its time to close it */
-                (void) sd_notifyf(false, "FDSTOREREMOVE=1\nFDNAME=%s", s->name);
+                if (s->is_queue)
+                        fd_queue_drain(s->fd); /* before systemd gets to it */
+                fd_store_remove(s->name);
         }
         return restore_free(p);
 }

@@ -4,29 +4,27 @@
 /*
  * What earlier runs of the service have left in systemd's descriptor store; a part of store.c.
  *
- * The newest generation that is complete counts. Older ones, and one whose writer was killed before
- * it was complete, are dropped with it in the end. What a newer version of the service has left is
- * neither read nor dropped.
+ * Records are those of the newest generation that is complete. Older generations, and incomplete
+ * ones, whose run was killed while it restored, are dropped together with it by restore_end(). The
+ * state of a newer version of the service is neither read nor dropped.
  */
 
-#include "service/store/store.h"
+#include "service/store/store-record.h"
 
 typedef struct Restore Restore;
 
-#define STORE_NAME_MAX   64u
-#define STORE_STATE_NAME "state-%" PRIu32
-#define STORE_SHELF_NAME "shelf-%" PRIu32 "-%" PRIu64
-
-/* From $LISTEN_FDS, which is unset. Objects that lack something are left out, said in the journal.
- */
+/* Reads $LISTEN_FDS and unsets it. Records that are damaged or lack descriptors are left out and
+ * logged. */
 int restore_read(Restore **ret);
-Restore *restore_free(Restore *p); /* everything stays with systemd */
+Restore *restore_free(Restore *p); /* systemd keeps everything; returns NULL */
 DEFINE_CLEANUP(Restore *, restore_free)
 
 /* The highest generation that there was, 0: none. */
 uint32_t restore_generation(const Restore *p);
 
+/* The records of a kind by their ids: *place is 0 at first. NULL: that was all. */
 StoreRecord *restore_next(Restore *p, StoreKind kind, size_t *place);
 
-/* It is over: taken out of the store, closed at once, freed. Returns NULL. */
+/* Drops everything from systemd's store and frees p. The descriptors are closed at once. Returns
+ * NULL. */
 Restore *restore_end(Restore *p);

@@ -44,7 +44,7 @@ static int statelog_map(StateLog *l, int protection) {
         return 0;
 }
 
-/* A page without memory behind it would be a SIGBUS; so memory comes first. */
+/* Allocates memory first: a store to a page that cannot have any is a SIGBUS. */
 static int statelog_reserve(StateLog *l, unsigned half, uint64_t end) {
         uint64_t grown = MIN((end + GROW_SIZE - 1) / GROW_SIZE * GROW_SIZE, STATELOG_AREA_MAX);
 
@@ -100,8 +100,7 @@ int statelog_open(int fd, StateLog **ret) {
 
         if (!l)
                 return -ENOMEM;
-        l->fd = -1; /* the caller's, until all is well */
-        l->readable_only = true;
+        l->fd = -1; /* the caller's until it succeeds */
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode) || st.st_size < (off_t) (HEADER_SIZE + 2 * STATELOG_AREA_MAX))
@@ -179,7 +178,7 @@ const StateEntry *statelog_next(const StateLog *l, uint64_t *place) {
                 const StateEntry *e = entry_at(l, next);
                 uint64_t left = used - (next - 8);
 
-                /* what does not look like ours ends the log */
+                /* damage ends the log */
                 if (left < sizeof(StateEntry) || e->size % 8 != 0 || e->size > left ||
                     e->size < sizeof(StateEntry) || e->n_state > e->size - sizeof(StateEntry))
                         return NULL;
@@ -222,7 +221,7 @@ void statelog_copy_end(StateLog *l) {
 
         __atomic_store_n(&h->active, !old, __ATOMIC_RELEASE);
         l->n_garbage = 0;
-        /* that it stays allocated is all that can go wrong */
+        /* on failure the memory merely stays allocated */
         if (fallocate(l->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       (off_t) (HEADER_SIZE + old * STATELOG_AREA_MAX), STATELOG_AREA_MAX) == 0)
                 l->allocated[old] = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -11,12 +10,12 @@
 #include "service/store/statelog.h"
 #include "service/util/log.h"
 
-#define BUNDLE_FDS   128u /* of what goes alone again a sweep sends the rest anew */
+#define BUNDLE_FDS   128u /* dropping one part of a bundle resends the others */
 #define BARRIER_USEC (5 * USEC_PER_SEC)
 
 LIST_HEAD(StoreItemList, StoreItem);
 
-/* What is to go into one message. */
+/* Parts of several objects, to be put as one message. */
 typedef struct Bundle {
         bool open; /* between store_gather() and store_ship() */
         size_t n_labels;
@@ -29,23 +28,23 @@ typedef struct Bundle {
 struct Store {
         bool works;
         StateLog *log;
-        FdStore shelves;
+        FdStore fd_store;
         size_t n_fds;
-        uint32_t version; /* of what was kept last: no two of a number are under way */
+        uint32_t version; /* of the descriptors kept last, of any object */
         struct StoreItemList items;
-        Restore *past; /* until store_commit() */
+        Restore *restore; /* until store_commit() */
         Pack pack;
         Bundle bundle;
-        bool told; /* that something could not be kept */
+        bool degraded; /* something could not be kept, which was logged */
 };
 
 static void store_degraded(void *userdata, int error, const char *what) {
         Store *s = userdata;
         char text[256];
 
-        if (s->told)
+        if (s->degraded)
                 return;
-        s->told = true;
+        s->degraded = true;
         (void) snprintf(text, sizeof(text),
                         "%s: %s. What cannot be kept ends when the service is restarted.", what,
                         strerror(-error));
@@ -59,7 +58,7 @@ static void store_drop_part(Store *s, StoreItem *item, FdPart *part) {
 }
 
 void store_settle(Store *s) {
-        fd_store_sweep(&s->shelves, FD_QUEUE_SCARCE);
+        fd_store_sweep(&s->fd_store, FD_QUEUE_SCARCE);
 }
 
 /* ---- items ---- */
@@ -70,7 +69,7 @@ void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id) {
         LIST_INSERT_HEAD(&s->items, item, items);
 }
 
-/* What is kept of this version, or of all others. */
+/* Drops the parts of that version, or of all others. */
 static void item_drop_parts(StoreItem *item, uint32_t version, bool others) {
         FdPart *part, *next;
 
@@ -84,8 +83,8 @@ static void item_drop_parts(StoreItem *item, uint32_t version, bool others) {
 static void item_lose(StoreItem *item, int error, const char *what) {
         Store *s = item->store;
 
-        /* beside what the earlier run has kept there may not be room for all: tried again later */
-        if (!s->past)
+        /* until store_commit() the earlier run's descriptors take room; then it is tried again */
+        if (!s->restore)
                 store_degraded(s, error, what);
         statelog_forget(s->log, item->record);
         item->record = 0;
@@ -100,7 +99,7 @@ static void item_add_part(StoreItem *item, FdPart *part) {
 
 static void item_put(StoreItem *item, FdQueueKind kind, const FdLabel *label, const int *fds) {
         FdPart *part;
-        int r = fd_store_put(&item->store->shelves, kind, label, 1, fds, &part);
+        int r = fd_store_put(&item->store->fd_store, kind, label, 1, fds, &part);
 
         if (r >= 0)
                 item_add_part(item, part);
@@ -115,12 +114,12 @@ static void bundle_send(Store *s) {
         int r = -ENODATA;
 
         if (b->n_labels > 1)
-                r = fd_store_put(&s->shelves, FD_QUEUE_BUNDLES, b->labels, b->n_labels, b->fds,
+                r = fd_store_put(&s->fd_store, FD_QUEUE_BUNDLES, b->labels, b->n_labels, b->fds,
                                  parts);
         for (size_t i = 0; i < b->n_labels; first += b->labels[i++].n_fds)
                 if (r >= 0)
                         item_add_part(b->items[i], parts[i]);
-                else /* alone; or there is not room for all, but maybe for some */
+                else /* a single one, or there is no room for all */
                         item_put(b->items[i], FD_QUEUE_SOON, &b->labels[i], b->fds + first);
         b->n_labels = b->n_fds = 0;
 }
@@ -139,7 +138,7 @@ static void bundle_add(Store *s, StoreItem *item, const FdLabel *label, const in
 static void item_keep(StoreItem *item, const FdLabel *label, const int *fds, StoreUrgency urgency) {
         Store *s = item->store;
 
-        /* what is urgent goes alone: nobody else's have to be sent anew then */
+        /* scarce ones go alone: when they are dropped nothing else has to be resent */
         if (s->bundle.open && urgency == STORE_SOON && label->n_fds <= BUNDLE_FDS)
                 bundle_add(s, item, label, fds);
         else
@@ -149,20 +148,18 @@ static void item_keep(StoreItem *item, const FdLabel *label, const int *fds, Sto
 
 void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency) {
         Store *s = item->store;
-        uint32_t version;
 
         if (!s->works)
                 return;
-        version = ++s->version;
-        /* of two that were not saved the first is nothing to anybody */
+        /* an unsaved version is superseded by the next one */
         if (item->record == 0)
                 item_drop_parts(item, UINT32_MAX, true);
-        item->version = version;
+        item->version = ++s->version;
         item->n_fds = n_fds;
         item->lost = false;
         for (size_t i = 0; i < n_fds && !item->lost; i += FD_QUEUE_FDS_MAX) {
                 const FdLabel label = { .kind = item->kind,
-                                        .version = version,
+                                        .version = item->version,
                                         .id = item->id,
                                         .first = (uint32_t) i,
                                         .n_fds = (uint32_t) MIN(n_fds - i, FD_QUEUE_FDS_MAX) };
@@ -180,7 +177,7 @@ void store_ship(Store *s) {
         s->bundle.open = false;
 }
 
-/* Most of the log is out of date: what counts is copied. */
+/* Copies the records that count, when most of the log is out of date. */
 static void store_compact(Store *s) {
         StoreItem *item;
         int r = 0;
@@ -198,8 +195,9 @@ static void store_compact(Store *s) {
         statelog_copy_end(s->log);
 }
 
-void store_save(StoreItem *item, const Pack *state) {
-        Store *s = item->store;
+/* On failure the record before it stands. */
+static int item_write(StoreItem *item, const Pack *state) {
+        StateLog *log = item->store->log;
         StateEntry entry = { .kind = item->kind,
                              .id = item->id,
                              .version = item->version,
@@ -208,24 +206,29 @@ void store_save(StoreItem *item, const Pack *state) {
         uint64_t before = item->record;
         int r;
 
-        /* what has no descriptors has nothing to be kept first */
-        if (item->n_fds == 0)
+        r = state->failed ? -ENOMEM : statelog_append(log, &entry, state->data, &item->record);
+        if (r < 0)
+                return r;
+        statelog_forget(log, before);
+        item_drop_parts(item, item->version, true);
+        return 0;
+}
+
+void store_save(StoreItem *item, const Pack *state) {
+        static const char failed[] = "State could not be written down";
+        Store *s = item->store;
+        int r;
+
+        if (item->n_fds == 0) /* nothing has to be kept before */
                 item->lost = false;
         if (!s->works || item->lost)
                 return;
-        r = state->failed ? -ENOMEM : statelog_append(s->log, &entry, state->data, &item->record);
-        if (r < 0 && item->kind == STORE_HOST && before != 0) {
-                /* without it nobody's clients are known again: one that is older is better */
-                store_degraded(s, r, "State could not be written down");
-                return;
-        }
-        if (r < 0) {
-                item_lose(item, r, "State could not be written down");
-                return;
-        }
-        statelog_forget(s->log, before);
-        item_drop_parts(item, item->version, true);
-        if (statelog_is_stale(s->log))
+        r = item_write(item, state);
+        if (r < 0 && item->kind == STORE_HOST && item->record != 0)
+                store_degraded(s, r, failed); /* the old one is kept: clients are known by it */
+        else if (r < 0)
+                item_lose(item, r, failed);
+        else if (statelog_is_stale(s->log))
                 store_compact(s);
 }
 
@@ -234,7 +237,7 @@ void store_leave(StoreItem *item) {
 
         if (!s)
                 return;
-        bundle_send(s); /* it may be in there */
+        bundle_send(s); /* the item may be in it */
         if (s->works) {
                 statelog_forget(s->log, item->record);
                 item_drop_parts(item, UINT32_MAX, true);
@@ -259,22 +262,14 @@ size_t store_n_descriptors(const Store *s) {
 /* ---- start and end ---- */
 
 StoreRecord *store_next(Store *s, StoreKind kind, size_t *place) {
-        return s->past ? restore_next(s->past, kind, place) : NULL;
+        return s->restore ? restore_next(s->restore, kind, place) : NULL;
 }
 
 static int store_begin(Store *s) {
-        uint32_t generation = restore_generation(s->past) + 1;
-        char name[STORE_NAME_MAX];
-        int r;
+        uint32_t generation = restore_generation(s->restore) + 1;
+        int r = statelog_new(generation, &s->log);
 
-        r = statelog_new(generation, &s->log);
-        if (r < 0)
-                return r;
-        (void) snprintf(name, sizeof(name), STORE_STATE_NAME, generation);
-        r = fd_store_hand_in(name, s->log->fd);
-        if (r >= 0)
-                r = fd_store_begin(&s->shelves, generation);
-        return r;
+        return r < 0 ? r : fd_store_begin(&s->fd_store, generation, s->log->fd);
 }
 
 int store_new(sd_event *event, Store **ret) {
@@ -284,10 +279,10 @@ int store_new(sd_event *event, Store **ret) {
         if (!s)
                 return -ENOMEM;
         LIST_INIT(&s->items);
-        r = fd_store_init(&s->shelves, event, store_degraded, s);
+        r = fd_store_init(&s->fd_store, event, store_degraded, s);
         if (r < 0)
                 return r;
-        r = restore_read(&s->past);
+        r = restore_read(&s->restore);
         if (r < 0)
                 return r;
         r = store_begin(s);
@@ -300,19 +295,19 @@ int store_new(sd_event *event, Store **ret) {
 
 void store_commit(Store *s) {
         if (s->works) {
-                /* all shelves have to be with systemd before the log says that they count */
+                /* systemd has all queues before the log says that it is complete */
                 (void) sd_notify_barrier(false, BARRIER_USEC);
                 statelog_complete(s->log);
         }
-        s->past = restore_end(s->past);
+        s->restore = restore_end(s->restore);
 }
 
 Store *store_free(Store *s) {
         if (!s)
                 return NULL;
-        fd_store_done(&s->shelves);
+        fd_store_done(&s->fd_store);
         statelog_free(s->log);
-        restore_free(s->past);
+        restore_free(s->restore);
         pack_done(&s->pack);
         free(s);
         return NULL;
