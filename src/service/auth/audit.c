@@ -2,38 +2,21 @@
 #include "audit.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "service/auth/action.h"
 #include "service/util/log.h"
+#include "service/util/rate-limit.h"
 
-#define DENIALS_KEPT 64u
-
-typedef struct Denial {
-        uid_t uid;
-        unsigned actions;
-        uint64_t usec; /* CLOCK_MONOTONIC; 0: unused */
-} Denial;
-
-/* A ring: who falls out of it is logged again sooner. */
-static Denial denials[DENIALS_KEPT];
-static size_t next_denial;
+/* By uid and actions; µs of quiet. */
+static RateLimit denials = { .per_sec = USEC_PER_SEC };
 
 static bool denial_is_news(uid_t uid, unsigned actions) {
-        struct timespec t;
-        uint64_t now;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-        for (size_t i = 0; i < DENIALS_KEPT; i++)
-                if (denials[i].usec > 0 && denials[i].uid == uid && denials[i].actions == actions &&
-                    now - denials[i].usec < DENIAL_QUIET_USEC)
-                        return false;
-        denials[next_denial++ % DENIALS_KEPT] = (Denial){ uid, actions, now };
-        return true;
+        return rate_limit_take(&denials, (uint64_t) actions << 32 | uid, now_usec(CLOCK_MONOTONIC),
+                               DENIAL_QUIET_USEC, DENIAL_QUIET_USEC);
 }
 
-void denial_log(const Peer *peer, unsigned actions, const Refusal *why) {
+void audit_denial(const Peer *peer, unsigned actions, const Refusal *why) {
         const char *action = action_name((Action) (actions & -actions));
         char uid[16], pid[16], text[REFUSAL_TEXT_MAX + 64];
         const char *fields[] = {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Denials in the journal: the first of a user and action, and then one in DENIAL_QUIET_USEC. Who
- * asks a thousand times does not push out what others have to say.
+ * Denials in the journal: the first of a user and action, and then one in DENIAL_QUIET_USEC, so
+ * that a flood of denials does not push out other entries.
  */
 
 #include "core/refusal.h"
@@ -12,4 +12,4 @@
 #define DENIAL_QUIET_USEC (60 * USEC_PER_SEC)
 
 /* actions: bits of Action that were asked for. */
-void denial_log(const Peer *peer, unsigned actions, const Refusal *why);
+void audit_denial(const Peer *peer, unsigned actions, const Refusal *why);

@@ -119,7 +119,7 @@ int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const c
                 return r;
         r = auth_ask(a, peer, m, actions, reason, false, why);
         if (r == REFUSAL_ACCESS_DENIED)
-                denial_log(peer, actions, why);
+                audit_denial(peer, actions, why);
         return r;
 }
 

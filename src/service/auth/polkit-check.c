@@ -57,7 +57,7 @@ static Check *check_free(Check *check) {
         return NULL;
 }
 
-/* Those whose time is over give their places to others. */
+/* Frees the checks whose time is over, and with them their places. */
 static void checks_reap(Checks *c) {
         uint64_t now = checks_now(c);
         Check *check;
@@ -86,35 +86,16 @@ static void check_keep_place(Check *check, uint64_t deadline) {
         checks_reap(c);
 }
 
-/* The user's, or that of him who has not asked for the longest time. */
-static CheckUse *checks_use(Checks *c, uid_t uid) {
-        CheckUse *use = &c->uses[0];
-
-        for (size_t i = 0; i < CHECKS_USERS_MAX; i++) {
-                if (c->uses[i].uid == uid)
-                        return &c->uses[i];
-                if (c->uses[i].as_of_usec < use->as_of_usec)
-                        use = &c->uses[i];
-        }
-        *use = (CheckUse){ .uid = uid };
-        return use;
-}
-
-/* Whether polkit has worked so much for the user that the check keeps its place for a moment. How
- * long a person takes is nobody's work. */
+/* Whether polkit has worked so much for the user that the check keeps its place for a moment. The
+ * time that a person takes does not count. */
 static bool check_rest(Check *check) {
-        uint64_t now = checks_now(check->checks), cost, eased;
-        CheckUse *use;
+        Checks *c = check->checks;
+        uint64_t now = checks_now(c), cost;
 
         if (check->sent_usec == 0 || check->turn.slow)
                 return false;
         cost = now - check->sent_usec;
-        use = checks_use(check->checks, check->uid);
-        eased = (now - use->as_of_usec) / CHECKS_EASE;
-        use->used_usec -= MIN(use->used_usec, eased);
-        use->used_usec += cost;
-        use->as_of_usec = now;
-        if (use->used_usec < CHECKS_FREE_USEC)
+        if (rate_limit_add(&c->used, check->uid, now, cost) < CHECKS_FREE_USEC)
                 return false;
         check->slot = sd_bus_slot_unref(check->slot);
         check_leave_quick(check); /* it keeps the user's place for quick ones */
@@ -333,6 +314,7 @@ int checks_init(Checks *c, sd_bus *bus) {
         *c = (Checks){ .bus = sd_bus_ref(bus) };
         fairqueue_init(&c->queue, CHECKS_USER_MAX, CHECKS_TOTAL_MAX, CHECKS_WAITING_MAX);
         c->queue.quick_max = CHECKS_QUICK_MAX;
+        c->used.per_sec = CHECKS_PER_SEC;
         TAILQ_INIT(&c->quick);
         TAILQ_INIT(&c->cancelled);
         r = sd_event_add_time(event, &c->retry, CLOCK_MONOTONIC, UINT64_MAX, RETRY_USEC / 10,

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * The checks under way at polkit, and the line in front of them.
+ * The checks under way at polkit, and the queue in front of them.
  *
  * polkit may hang, die or take as long as a person does; the bus lets one connection await 128
  * replies. So few checks are under way at once, users take turns, a check that the bus refuses goes
- * back to the line, and one that nobody waits for any more is cancelled.
+ * back to the queue, and one that nobody waits for any more is cancelled.
  *
- * polkit answers one after the other. A user has one check there, so that nobody else waits for
- * more than that; only beside those that take long (a person is being asked, polkit hangs) he may
- * have others. When he has had polkit work for him for a while it gets rests between his checks.
+ * polkit answers one check after another. A user has one check there, so that nobody else waits for
+ * more than that; beside checks that take long (a person is being asked, polkit hangs) they may
+ * have others. A user who has had polkit work for a while is paused between their checks.
  */
 
 #include <systemd/sd-bus.h>
@@ -19,6 +19,7 @@
 #include "service/auth/polkit.h"
 #include "service/bus/peer.h"
 #include "service/util/fairqueue.h"
+#include "service/util/rate-limit.h"
 
 typedef struct Check Check;
 typedef struct Checks Checks;
@@ -28,14 +29,13 @@ typedef struct Checks Checks;
 #define CHECKS_QUICK_MAX 1 /* of those */
 #define CHECK_SLOW_USEC  (50 * USEC_PER_MSEC)
 
-/* What polkit may have worked for one user before it gets rests; it is forgotten at a quarter of
- * the pace of time. Of so many users that is known. */
+/* How long polkit may have worked for one user before they are paused, and how much of that is
+ * forgotten in a second. */
 #define CHECKS_FREE_USEC   (500 * USEC_PER_MSEC)
-#define CHECKS_EASE        4u
+#define CHECKS_PER_SEC     (250 * USEC_PER_MSEC)
 #define CHECKS_REST        2u /* times as long as the check took */
-#define CHECKS_USERS_MAX   64u
 #define CHECKS_TOTAL_MAX   96
-#define CHECKS_WAITING_MAX 256 /* of one user, in the line before those */
+#define CHECKS_WAITING_MAX 256 /* of one user, in the queue */
 
 /* How long polkit may take where nobody has to be asked, then it is no. A prompt may take for ever.
  */
@@ -49,17 +49,12 @@ typedef void (*CheckDone)(void *userdata, int r, const PolkitAnswer *answer,
 
 TAILQ_HEAD(CheckList, Check);
 
-typedef struct CheckUse {
-        uid_t uid;
-        uint64_t used_usec, as_of_usec; /* CLOCK_MONOTONIC */
-} CheckUse;
-
 struct Checks {
         sd_bus *bus;
         FairQueue queue;
         struct CheckList quick;     /* under way and not slow yet, oldest first */
         struct CheckList cancelled; /* or resting; by deadline */
-        CheckUse uses[CHECKS_USERS_MAX];
+        RateLimit used;             /* µs that polkit has worked, by uid */
         uint64_t last_id;
         bool paused;             /* the bus takes no more calls for now */
         sd_event_source *retry;  /* while paused */

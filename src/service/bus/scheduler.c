@@ -5,15 +5,15 @@
 
 #include "service/bus/message-size.h"
 #include "service/util/log.h"
+#include "service/util/rate-limit.h"
 #include "service/util/reply.h"
 
 struct SchedulerUser {
         Scheduler *scheduler;
         uid_t uid;
         struct RequestList queue;
-        uint64_t used_usec;        /* at as_of_usec */
-        uint64_t as_of_usec;       /* CLOCK_MONOTONIC, as all times here */
-        uint64_t rests_until_usec; /* not served before */
+        RateUse used;              /* µs of the loop's time */
+        uint64_t rests_until_usec; /* not served before: CLOCK_MONOTONIC, as all times here */
         TAILQ_ENTRY(SchedulerUser) users;
 };
 
@@ -87,13 +87,8 @@ static SchedulerUser *user_get(Scheduler *s, uid_t uid) {
         return u;
 }
 
-/* What one has used is forgotten as time goes by. */
 static uint64_t user_used(SchedulerUser *u, uint64_t now) {
-        uint64_t eased = now > u->as_of_usec ? (now - u->as_of_usec) / SCHEDULER_EASE : 0;
-
-        u->used_usec -= MIN(u->used_usec, eased);
-        u->as_of_usec = now;
-        return u->used_usec;
+        return rate_use_now(&u->used, now, SCHEDULER_PER_SEC);
 }
 
 /* ---- what calls cost ---- */
@@ -107,16 +102,15 @@ static void user_begin(Scheduler *s, SchedulerUser *u) {
 /* The call has been handled. */
 static void scheduler_charge(Scheduler *s) {
         SchedulerUser *u = s->current;
-        uint64_t now, cost, used;
+        uint64_t now, cost;
 
         if (!u)
                 return;
         s->current = NULL;
         now = now_usec(CLOCK_MONOTONIC);
         cost = now - s->since_usec;
-        used = user_used(u, now);
-        u->used_usec = used + cost;
-        if (cost >= SCHEDULER_COSTLY_USEC && u->used_usec >= SCHEDULER_REST_USEC)
+        u->used.used = user_used(u, now) + cost;
+        if (cost >= SCHEDULER_COSTLY_USEC && u->used.used >= SCHEDULER_REST_USEC)
                 u->rests_until_usec = now + SCHEDULER_REST * cost;
 }
 

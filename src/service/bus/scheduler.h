@@ -19,9 +19,9 @@
 
 typedef struct Scheduler Scheduler;
 
-#define SCHEDULER_FREE_USEC                                                                        \
-        (20 * USEC_PER_MSEC) /* recent service time of users that are not queued */
-#define SCHEDULER_EASE 4u    /* it is forgotten at a quarter of the pace of time */
+/* Recent service time of users that are not queued, and how much of it is forgotten in a second. */
+#define SCHEDULER_FREE_USEC (20 * USEC_PER_MSEC)
+#define SCHEDULER_PER_SEC   (250 * USEC_PER_MSEC)
 
 /* A call that takes this long is expensive. Users with SCHEDULER_REST_USEC of recent service time
  * are not served for SCHEDULER_REST times as long as their expensive call took. */

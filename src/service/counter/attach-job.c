@@ -2,7 +2,6 @@
 #include "attach-job.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 
 #include "perf/process/tree.h"
@@ -159,8 +158,6 @@ static int attach_job_check_tree(const AttachJob *a, const ReaderTree *tree, Ref
 
 /* ---- a tree that stands ---- */
 
-static int attachings_pump(Counters *counters, const AttachJob *self);
-
 static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *why) {
         _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
         size_t n = 0;
@@ -219,63 +216,24 @@ static void attach_job_seized(void *userdata, int r, const ReaderTree *tree, con
                 r = attach_job_refused(a, r, why, &mine);
         else if (r == 0)
                 r = attach_job_opened_tree(a, job, tree, &mine);
-        fairqueue_remove(&a->counters->seizes, &a->turn);
-        (void) attachings_pump(a->counters, NULL);
         a->done(a->userdata, r, &mine);
 }
 
-/* Users take turns, one tree each: a tree may take two seconds, and nobody is to wait for all of
- * another's. */
-void attach_jobs_init(Counters *counters) {
-        fairqueue_init(&counters->seizes, 1, READER_SEIZES_MAX, UINT_MAX);
-}
-
-static int attach_job_start(AttachJob *a) {
+static int attach_job_seize(AttachJob *a) {
         const SeizeRule rule = {
                 .any = !attach_job_is_guarded(a),
                 .uid = a->peer->uid,
                 .gids = a->peer->gids,
                 .n_gids = a->peer->n_gids,
         };
+        int r = reader_seize(a->counters->context->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
+                             attach_job_seized, a, &a->job);
 
-        return reader_seize(a->counters->context->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
-                            attach_job_seized, a, &a->job);
-}
-
-/* Starts whoever may; what fails for self is returned, others are told. */
-static int attachings_pump(Counters *counters, const AttachJob *self) {
-        FairItem *item;
-        int failed = 0;
-
-        if (counters->pumping)
-                return 0;
-        counters->pumping = true;
-        while ((item = fairqueue_next(&counters->seizes))) {
-                AttachJob *a = container_of(item, AttachJob, turn);
-                int r = attach_job_start(a);
-
-                if (r == 0)
-                        continue;
-                fairqueue_remove(&counters->seizes, &a->turn);
-                if (a == self)
-                        failed = r;
-                else
-                        a->done(a->userdata, r, NULL);
-        }
-        counters->pumping = false;
-        return failed;
-}
-
-static int attach_job_seize(AttachJob *a) {
-        int r = fairqueue_add(&a->counters->seizes, &a->turn, a->peer->uid);
-
-        if (r == 0)
-                r = attachings_pump(a->counters, a);
         return r < 0 ? r : -EINPROGRESS;
 }
 
 bool attach_job_is_waiting(const AttachJob *a) {
-        return a->job || a->turn.user;
+        return a->job;
 }
 
 /* ---- a process that bears nobody meanwhile ---- */
@@ -361,10 +319,6 @@ int attach_job_open(AttachJob *a, Refusal *why) {
 
 void attach_job_done(AttachJob *a) {
         a->job = reader_job_cancel(a->job);
-        if (a->turn.user) {
-                fairqueue_remove(&a->counters->seizes, &a->turn);
-                (void) attachings_pump(a->counters, NULL);
-        }
         attach_job_undo(a);
         a->n_sets = 0;
         a->pidfd = close_fd(a->pidfd);

@@ -14,7 +14,6 @@
  */
 
 #include "service/counter/counter-object.h"
-#include "service/util/fairqueue.h"
 
 typedef struct AttachJob AttachJob;
 
@@ -39,7 +38,6 @@ struct AttachJob {
         bool allowed;          /* for the caller to set: count-other was granted */
 
         ReaderJob *job;
-        FairItem turn;     /* to have the tree stopped */
         CounterSet **sets; /* to which it is attached, or is going to be; borrowed */
         size_t n_sets;
 };
@@ -67,5 +65,3 @@ void attach_job_done(AttachJob *a);
 
 /* Whether an answer is awaited: done will be called. */
 bool attach_job_is_waiting(const AttachJob *a);
-
-void attach_jobs_init(Counters *counters);

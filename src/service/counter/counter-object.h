@@ -18,7 +18,6 @@
 #include "service/sibling/reader.h"
 #include "service/store/store.h"
 #include "service/util/context.h"
-#include "service/util/fairqueue.h"
 #include "yield/counter-yielder.h"
 
 typedef struct Counter Counter;
@@ -100,12 +99,10 @@ struct Counters {
         struct CounterList changed; /* State to be signalled when there is time */
         sd_event_source *announce;
         sd_event_source *retry; /* counters that could not be opened again */
-        FairQueue seizes;       /* in front of the reader, for those that stop trees */
-        bool pumping;
-        uint64_t n_limited;  /* descriptors of those that KeptDescriptors= is about */
-        size_t n_by_hold;    /* sets that are kept beyond that, for their user holds counters */
-        bool unkept_changed; /* and is not written down */
-        bool unkept_told;    /* that there are any */
+        uint64_t n_limited;     /* descriptors of those that KeptDescriptors= is about */
+        size_t n_by_hold;       /* sets that are kept beyond that, for their user holds counters */
+        bool unkept_changed;    /* and is not written down */
+        bool unkept_told;       /* that there are any */
 
         /* A peer that read the set may not any more. */
         void (*reader_dropped)(void *userdata, const Peer *peer, const CounterSet *set);

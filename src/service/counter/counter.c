@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "service/counter/attach-job.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
@@ -71,7 +70,6 @@ int counters_init(Counters *counters, Context *context, Holds *holds) {
         counters->context = context;
         counters->holds = holds;
         LIST_INIT(&counters->sets);
-        attach_jobs_init(counters);
         r = counter_signals_init(counters);
         if (r < 0)
                 return r;

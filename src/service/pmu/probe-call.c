@@ -21,7 +21,7 @@ struct ProbeCall {
 
 struct Probing {
         Context *context;
-        Allowances users;
+        RateLimit users;               /* µs that their measurements stand for, by uid */
         uint64_t paid_usec;            /* CLOCK_MONOTONIC, for the pace of all */
         struct ProbeCallList waiting;  /* for a measurement that has not begun */
         struct ProbeCallList measured; /* the one that is under way is for these */
@@ -85,18 +85,15 @@ typedef struct Joining {
         struct {
                 uid_t uid;
                 bool may;
-        } users[ALLOWANCES_MAX];
+        } users[RATE_LIMIT_KEYS];
 } Joining;
 
-/* An allowance is so much a second: here of a clock that is slower. */
 static bool probing_take(Probing *p, uid_t uid, uint64_t now) {
-        const uint64_t burst_usec = PROBES_USER_BURST * PROBES_USER_USEC;
-
-        return uid == 0 || allowance_take(&p->users, uid, now / (burst_usec / USEC_PER_SEC),
-                                          USEC_PER_SEC, PROBES_USER_BURST * USEC_PER_SEC);
+        return uid == 0 || rate_limit_take(&p->users, uid, now, PROBES_USER_USEC,
+                                           PROBES_USER_BURST * PROBES_USER_USEC);
 }
 
-/* A user pays once for all his calls. */
+/* A user pays once for all their calls. */
 static bool probing_user_may(Probing *p, Joining *j, uid_t uid, uint64_t now) {
         bool may;
 
@@ -104,7 +101,7 @@ static bool probing_user_may(Probing *p, Joining *j, uid_t uid, uint64_t now) {
                 if (j->users[i].uid == uid)
                         return j->users[i].may;
         may = probing_take(p, uid, now);
-        if (j->n < ALLOWANCES_MAX) {
+        if (j->n < RATE_LIMIT_KEYS) {
                 j->users[j->n].uid = uid;
                 j->users[j->n++].may = may;
         }
@@ -242,6 +239,7 @@ int probing_new(Context *context, Probing **ret) {
         if (!p)
                 return -ENOMEM;
         p->context = context;
+        p->users.per_sec = USEC_PER_SEC;
         TAILQ_INIT(&p->waiting);
         TAILQ_INIT(&p->measured);
         r = sd_event_add_defer(context->event, &p->step, probing_step, p);

@@ -59,14 +59,15 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Whether the owner has not had his bytes of signals for now: about what a message takes. */
+/* Whether signals to the owner are within their bytes a second: about what a message takes. */
 static bool sampler_may_signal(const Sampler *a) {
-        Samplers *all = a->all;
+        RateLimit *signals = &a->all->signals;
         uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
 
-        return a->client->peer->uid == 0 ||
-               allowance_take(&all->signals, a->client->peer->uid, now_usec(CLOCK_MONOTONIC), bytes,
-                              all->context->quota.limits[QUOTA_SIGNAL_BYTES]);
+        signals->per_sec = a->all->context->quota.limits[QUOTA_SIGNAL_BYTES];
+        return a->object.uid == 0 ||
+               rate_limit_take(signals, a->object.uid, now_usec(CLOCK_MONOTONIC), bytes,
+                               signals->per_sec);
 }
 
 /* To the owner alone; a signal that cannot be sent is missed too. */

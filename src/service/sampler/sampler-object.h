@@ -53,7 +53,7 @@ struct Samplers {
         uint64_t not_before_usec; /* when it may go off again */
         uint64_t instant;         /* of the last reading, a number */
         StoreItem blocked;        /* while any client is */
-        Allowances signals;       /* bytes of them, by user */
+        RateLimit signals;        /* bytes of them, by uid */
 };
 
 struct Sampler {

@@ -2,6 +2,7 @@
 #include "reader-queue.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -23,6 +24,8 @@ ReaderJob *reader_job_free(ReaderJob *job) {
         if (!job)
                 return NULL;
         reader_job_move(job, NULL);
+        if (job->turn.user)
+                fairqueue_remove(&job->queue->seizes, &job->turn);
         if (job->shared)
                 (void) munmap(job->shared, job->shared_size);
         close_fd(job->pidfd);
@@ -54,6 +57,7 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
         if (!job)
                 return -ENOMEM;
         job->pidfd = job->release[0] = job->release[1] = -1;
+        job->queue = q;
         job->userdata = userdata;
         job->request.op = op;
         if (pidfd >= 0) {
@@ -87,33 +91,35 @@ static ReaderSlot *slot_find(const ReaderQueue *q, uint64_t id) {
         return NULL;
 }
 
-/* Whether the reader may work on one more of that kind, for that user. */
-static bool slot_is_free(const ReaderQueue *q, ReaderOp op, uint32_t uid) {
+/* Whether the reader may work on one more of that kind. */
+static bool slot_is_free(const ReaderQueue *q, ReaderOp op) {
         unsigned n = 0;
 
-        for (size_t i = 0; i < READER_REQUESTS_MAX; i++) {
-                const ReaderSlot *s = &q->slots[i];
-
-                if (s->id == 0 || s->op != op)
-                        continue;
-                if (op == READER_SEIZE && s->uid == uid)
-                        return false;
-                n++;
-        }
+        for (size_t i = 0; i < READER_REQUESTS_MAX; i++)
+                n += q->slots[i].id != 0 && q->slots[i].op == op;
         return n < slots_max[op];
 }
 
-/* The next that may be sent. Seizures of a user who has a tree already are skipped. */
-static ReaderJob *waiting_next(const ReaderQueue *q, ReaderOp op) {
-        ReaderJob *job;
+int reader_queue_add(ReaderQueue *q, ReaderJob *job) {
+        int r = 0;
 
-        TAILQ_FOREACH (job, &q->waiting[op], entry) {
-                if (slot_is_free(q, op, job->request.uid))
-                        return job;
-                if (op != READER_SEIZE)
-                        break; /* the uid does not matter */
-        }
-        return NULL;
+        if (job->request.op == READER_SEIZE)
+                r = fairqueue_add(&q->seizes, &job->turn, job->request.uid);
+        if (r == 0)
+                reader_job_move(job, &q->waiting[job->request.op]);
+        return r;
+}
+
+/* The next that may be sent; a seizure has its turn from then on. */
+static ReaderJob *waiting_next(ReaderQueue *q, ReaderOp op) {
+        FairItem *item;
+
+        if (!slot_is_free(q, op))
+                return NULL;
+        if (op != READER_SEIZE)
+                return TAILQ_FIRST(&q->waiting[op]);
+        item = fairqueue_next(&q->seizes);
+        return item ? container_of(item, ReaderJob, turn) : NULL;
 }
 
 /* False: the socket is full. */
@@ -123,14 +129,20 @@ static bool job_send(ReaderQueue *q, ReaderJob *job) {
 
         job->request.id = ++q->last_id;
         r = reader_request_send(q->fd, &job->request, (int[]){ job->pidfd, job->release[0] });
-        if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET)
+        if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET) {
+                if (job->turn.user)
+                        fairqueue_return(&q->seizes, &job->turn);
                 return false; /* the loop notices that the reader has died */
+        }
         if (r < 0) {
+                fairqueue_remove(&q->seizes, &job->turn);
                 job->error = r;
                 reader_job_move(job, &q->failed);
                 return true;
         }
-        *slot_find(q, 0) = (ReaderSlot){ job->request.id, op, job->request.uid };
+        /* the turn lasts until the request has ended, whatever becomes of the job */
+        *slot_find(q, 0) = (ReaderSlot){ job->request.id, op, job->turn };
+        job->turn = (FairItem){};
         job->pidfd = close_fd(job->pidfd);
         job->release[0] = close_fd(job->release[0]);
         reader_job_move(job, &q->flying);
@@ -162,12 +174,15 @@ ReaderJob *reader_queue_find(const ReaderQueue *q, uint64_t id) {
 void reader_queue_ended(ReaderQueue *q, uint64_t id) {
         ReaderSlot *s = id != 0 ? slot_find(q, id) : NULL;
 
-        if (s)
-                *s = (ReaderSlot){};
+        if (!s)
+                return;
+        fairqueue_remove(&q->seizes, &s->turn);
+        *s = (ReaderSlot){};
 }
 
 void reader_queue_init(ReaderQueue *q) {
         *q = (ReaderQueue){ .fd = -1 };
+        fairqueue_init(&q->seizes, 1, READER_SEIZES_MAX, UINT_MAX);
         TAILQ_INIT(&q->flying);
         TAILQ_INIT(&q->failed);
         TAILQ_INIT(&q->standing);
@@ -186,5 +201,7 @@ void reader_queue_done(ReaderQueue *q) {
         list_free(&q->standing);
         for (int op = 0; op < _READER_OP_MAX; op++)
                 list_free(&q->waiting[op]);
+        for (size_t i = 0; i < READER_REQUESTS_MAX; i++)
+                fairqueue_remove(&q->seizes, &q->slots[i].turn);
         q->fd = close_fd(q->fd);
 }

@@ -3,14 +3,15 @@
 
 /*
  * The jobs of the reader: those that are queued, and those that the reader works on, of which there
- * is a limited number of each kind. All jobs that are queued for a scan share the next one. One
- * tree per uid is seized at a time (reader_seize()).
+ * is a limited number of each kind. All jobs that are queued for a scan share the next one. Users
+ * take turns with seizures, one tree each: a tree may stand for two seconds (reader_seize()).
  */
 
 #include <sys/queue.h>
 
 #include "service/sibling/reader-job.h"
 #include "service/sibling/reader-wire.h"
+#include "service/util/fairqueue.h"
 
 typedef struct ReaderQueue ReaderQueue;
 typedef struct ReaderSlot ReaderSlot;
@@ -18,8 +19,10 @@ typedef TAILQ_HEAD(ReaderJobList, ReaderJob) ReaderJobList;
 
 struct ReaderJob {
         TAILQ_ENTRY(ReaderJob) entry;
+        ReaderQueue *queue;
         ReaderJobList *list; /* that it is in */
         int error;           /* why it is in failed */
+        FairItem turn;       /* of a seizure that is queued */
         union {
                 ReaderInspected inspected;
                 ReaderScanned scanned;
@@ -37,7 +40,7 @@ struct ReaderJob {
 struct ReaderSlot {
         uint64_t id; /* 0: free */
         uint32_t op;
-        uint32_t uid;
+        FairItem turn; /* of a seizure */
 };
 
 struct ReaderQueue {
@@ -46,6 +49,7 @@ struct ReaderQueue {
         uint64_t last_id;
         ReaderSlot slots[READER_REQUESTS_MAX];
         ReaderJobList waiting[_READER_OP_MAX];
+        FairQueue seizes;       /* which of those in waiting[READER_SEIZE] is next */
         ReaderJobList flying;   /* sent, not answered */
         ReaderJobList failed;   /* not sent; done is still to be called, from the loop */
         ReaderJobList standing; /* trees that are stopped */
@@ -59,6 +63,9 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
                    ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
+
+/* Queues it; -ENOMEM. */
+int reader_queue_add(ReaderQueue *q, ReaderJob *job);
 
 /* Calls done with a failure and frees the job. */
 void reader_job_fail(ReaderJob *job, int r, const Refusal *why);

@@ -66,11 +66,18 @@ static void queue_send(Reader *reader) {
                 (void) sd_event_source_set_enabled(reader->defer, SD_EVENT_ONESHOT);
 }
 
-static void job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
-        reader_job_move(job, &reader->queue.waiting[job->request.op]);
+/* Takes the job over. */
+static int job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
+        int r = reader_queue_add(&reader->queue, job);
+
+        if (r < 0) {
+                reader_job_free(job);
+                return r;
+        }
         if (ret)
                 *ret = job;
         queue_send(reader);
+        return 0;
 }
 
 int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userdata,
@@ -82,8 +89,7 @@ int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userda
         if (r < 0)
                 return r;
         job->done.inspected = done;
-        job_submit(reader, job, ret);
-        return 0;
+        return job_submit(reader, job, ret);
 }
 
 int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **ret) {
@@ -94,8 +100,7 @@ int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **
         if (r < 0)
                 return r;
         job->done.scanned = done;
-        job_submit(reader, job, ret);
-        return 0;
+        return job_submit(reader, job, ret);
 }
 
 int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
@@ -108,8 +113,7 @@ int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t boun
                 return r;
         job->done.seized = done;
         job->request.bound_usec = bound_usec;
-        job_submit(reader, job, ret);
-        return 0;
+        return job_submit(reader, job, ret);
 }
 
 bool reader_frees(const Reader *reader, pid_t tracer) {

@@ -1,30 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rate-limit.h"
 
-/* The user's, or that of him who has waited longest. */
-static Allowance *allowance_get(Allowances *a, uid_t uid) {
-        Allowance *oldest = &a->users[0];
+uint64_t rate_use_now(RateUse *use, uint64_t now_usec, uint64_t per_sec) {
+        uint64_t elapsed = now_usec > use->as_of_usec ? now_usec - use->as_of_usec : 0;
+        uint64_t forgotten = elapsed / USEC_PER_SEC * per_sec;
 
-        for (size_t i = 0; i < ALLOWANCES_MAX; i++) {
-                if (a->users[i].as_of > 0 && a->users[i].uid == uid)
-                        return &a->users[i];
-                if (a->users[i].as_of < oldest->as_of)
-                        oldest = &a->users[i];
+        forgotten += elapsed % USEC_PER_SEC * per_sec / USEC_PER_SEC;
+        use->used -= MIN(use->used, forgotten);
+        use->as_of_usec = now_usec;
+        return use->used;
+}
+
+/* The key's, or in place of the least recent one. */
+static RateUse *rate_limit_get(RateLimit *l, uint64_t key) {
+        RateUse *oldest = &l->uses[0];
+
+        for (size_t i = 0; i < RATE_LIMIT_KEYS; i++) {
+                if (l->uses[i].as_of_usec > 0 && l->uses[i].key == key)
+                        return &l->uses[i];
+                if (l->uses[i].as_of_usec < oldest->as_of_usec)
+                        oldest = &l->uses[i];
         }
-        *oldest = (Allowance){ .uid = uid };
+        *oldest = (RateUse){ .key = key };
         return oldest;
 }
 
-bool allowance_take(Allowances *a, uid_t uid, uint64_t now_usec, uint64_t bytes, uint64_t per_sec) {
-        Allowance *user = allowance_get(a, uid);
-        uint64_t elapsed = now_usec > user->as_of ? now_usec - user->as_of : 0;
+uint64_t rate_limit_add(RateLimit *l, uint64_t key, uint64_t now_usec, uint64_t amount) {
+        RateUse *use = rate_limit_get(l, key);
 
-        /* nothing wraps: limits are at most 10^9 */
-        elapsed = MIN(elapsed, (uint64_t) USEC_PER_SEC);
-        user->used -= MIN(user->used, elapsed * per_sec / USEC_PER_SEC);
-        user->as_of = now_usec;
-        if (bytes > per_sec || user->used > per_sec - bytes)
+        use->used = rate_use_now(use, now_usec, l->per_sec) + amount;
+        return use->used;
+}
+
+bool rate_limit_take(RateLimit *l, uint64_t key, uint64_t now_usec, uint64_t amount,
+                     uint64_t burst) {
+        RateUse *use = rate_limit_get(l, key);
+        uint64_t used = rate_use_now(use, now_usec, l->per_sec);
+
+        if (amount > burst || used > burst - amount)
                 return false;
-        user->used += bytes;
+        use->used += amount;
         return true;
 }

@@ -2,34 +2,38 @@
 #pragma once
 
 /*
- * How much may be sent to a user in the course of time, whether he reads it or not.
- *
- * The bus keeps what a client does not read, and does not tell us; when it keeps 127 MiB of ours it
- * takes no more from us, for anybody. Answers come one for one call; what comes by itself is to
- * come slowly.
+ * How much of something a user has had recently: a leaky bucket for each of them. Amounts and
+ * clocks are the caller's; what was used is forgotten at a steady rate.
  */
 
 #include <sys/types.h>
 
 #include "core/util.h"
 
-typedef struct Allowance Allowance;
-typedef struct Allowances Allowances;
+typedef struct RateLimit RateLimit;
+typedef struct RateUse RateUse;
 
-#define ALLOWANCES_MAX                                                                             \
-        64u /* users that are known; he who got something last the longest ago goes */
+#define RATE_LIMIT_KEYS                                                                            \
+        64u /* of which a RateLimit knows the use: the least recent one is forgotten */
 
-struct Allowance {
-        uid_t uid;
-        uint64_t used;  /* bytes, at as_of */
-        uint64_t as_of; /* us, any clock that runs on */
+struct RateUse {
+        uint64_t key;
+        uint64_t used;       /* at as_of_usec */
+        uint64_t as_of_usec; /* 0: never used */
 };
 
-/* All zero at first. */
-struct Allowances {
-        Allowance users[ALLOWANCES_MAX];
+/* All zero but for per_sec at first. */
+struct RateLimit {
+        uint64_t per_sec; /* that is forgotten in a second, at most 10^9 */
+        RateUse uses[RATE_LIMIT_KEYS];
 };
 
-/* Whether the user may get so many bytes now: never more than per_sec in a burst, nor in a second
- * afterwards. */
-bool allowance_take(Allowances *a, uid_t uid, uint64_t now_usec, uint64_t bytes, uint64_t per_sec);
+/* What is left of the use at that time, after per_sec has been forgotten every second. */
+uint64_t rate_use_now(RateUse *use, uint64_t now_usec, uint64_t per_sec);
+
+/* Adds to what the key has used, in most cases the key of a user: returns the sum. */
+uint64_t rate_limit_add(RateLimit *l, uint64_t key, uint64_t now_usec, uint64_t amount);
+
+/* Adds the amount unless that makes more than burst; whether it did. */
+bool rate_limit_take(RateLimit *l, uint64_t key, uint64_t now_usec, uint64_t amount,
+                     uint64_t burst);
