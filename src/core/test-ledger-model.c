@@ -19,11 +19,11 @@
 static const unsigned cpu_numbers[] = { 0, 1, 63, 64, 130 };
 
 #define N_CPUS  ELEMENTSOF(cpu_numbers)
-#define N_CELLS (N_PMUS * N_CPUS)
+#define N_SLOTS (N_PMUS * N_CPUS)
 
 typedef struct Client {
         LedgerHold hold;
-        bool slots[N_CELLS];
+        bool slots[N_SLOTS];
         LedgerState state; /* as the model has it */
 } Client;
 
@@ -41,7 +41,7 @@ static bool is_full(const Client *c) {
 }
 
 static bool overlap(const Client *a, const Client *b) {
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (a->slots[i] && b->slots[i])
                         return true;
         return false;
@@ -73,7 +73,7 @@ static bool in_the_way(const History *y, const Client *b, const Client *a) {
                 return false;
         if (b->state == LEDGER_WAITING || a->hold.exclusive || b->hold.exclusive)
                 return true;
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (!is_full(b) && b->slots[i] && too_tight(y, a, i))
                         return true;
         return false;
@@ -95,7 +95,7 @@ static bool admissible(const History *y, const Client *c) {
 }
 
 static bool too_many(const History *y, const Client *c) {
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (c->slots[i] && !is_full(c) && y->capacity[i / N_CPUS] > 0 &&
                     c->hold.counters > y->capacity[i / N_CPUS])
                         return true;
@@ -117,7 +117,7 @@ static Client *model_next(History *y) {
 static size_t model_position(const History *y, const Client *c) {
         size_t worst = 0;
 
-        for (size_t slot = 0; slot < N_CELLS && c->state == LEDGER_WAITING; slot++) {
+        for (size_t slot = 0; slot < N_SLOTS && c->state == LEDGER_WAITING; slot++) {
                 size_t n = 1;
 
                 for (guint i = 0; y->clients->pdata[i] != c; i++) {
@@ -156,7 +156,7 @@ static Client *client_new(void) {
 
         c->hold.exclusive = g_test_rand_int_range(0, 4) == 0;
         c->hold.counters = g_test_rand_bit() ? (unsigned) g_test_rand_int_range(1, 7) : 0;
-        for (size_t i = 0; i < N_CELLS; i++) {
+        for (size_t i = 0; i < N_SLOTS; i++) {
                 _cleanup_(cpuset_done) CpuSet cpu = CPUSET_NULL;
 
                 if ((unsigned) g_test_rand_int_range(0, 20) >= wide)
@@ -305,7 +305,7 @@ static void check_same(History *y, bool at_end) {
 /* Promises, asked of the ledger's own states. */
 
 static void check_fits(History *y, bool at_end) {
-        for (size_t slot = 0; slot < N_CELLS; slot++) {
+        for (size_t slot = 0; slot < N_SLOTS; slot++) {
                 uint64_t capacity = y->capacity[slot / N_CPUS], sum = 0;
                 size_t n = 0, n_exclusive = 0;
 
@@ -359,7 +359,7 @@ static void check_given_back(History *y, bool at_end) {
         g_assert_cmpuint(y->ledger.n_waiting, ==, 0);
         g_assert_cmpuint(y->ledger.n_partial, ==, 0);
         g_assert_null(y->ledger.ready.first);
-        for (size_t i = 0; i < N_CELLS; i++) {
+        for (size_t i = 0; i < N_SLOTS; i++) {
                 unsigned cpu = cpu_numbers[i % N_CPUS];
                 const SlotChunk *chunk = slot_table_chunk(&y->ledger.slots, (unsigned) (i / N_CPUS),
                                                           cpu / CHUNK_SLOTS);

@@ -219,7 +219,7 @@ static void test_who_may_not_wait_changes_nothing(Desk *d, gconstpointer unused)
         assert_admitted(d, desk_shared(d, "0-1"));
 }
 
-static void test_position_is_that_of_the_worst_cell(Desk *d, gconstpointer unused) {
+static void test_position_is_that_of_the_worst_slot(Desk *d, gconstpointer unused) {
         LedgerHold *a = desk_exclusive(d, "0"), *b = desk_exclusive(d, "0");
         LedgerHold *c = desk_exclusive(d, "0-1"), *e = desk_exclusive(d, "1");
 
@@ -388,7 +388,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-capacity-starves-nobody", test_smaller_capacity_starves_nobody);
         ADD("larger-capacity-lets-in", test_larger_capacity_lets_in);
         ADD("who-may-not-wait-changes-nothing", test_who_may_not_wait_changes_nothing);
-        ADD("position-is-that-of-the-worst-slot", test_position_is_that_of_the_worst_cell);
+        ADD("position-is-that-of-the-worst-slot", test_position_is_that_of_the_worst_slot);
         ADD("first-is-alone-in-its-scope", test_first_is_alone_in_its_scope);
         ADD("demands-are-those-of-active-holds", test_demands_are_those_of_active_holds);
         ADD("blockers-are-named-once-in-order", test_blockers_are_named_once_in_order);

@@ -136,7 +136,7 @@ static void test_who_never_yields_counts_first(Stage *s, gconstpointer unused) {
         g_assert_false(never->must);
 }
 
-static void test_one_tight_cell_is_enough(Stage *s, gconstpointer unused) {
+static void test_one_tight_slot_is_enough(Stage *s, gconstpointer unused) {
         PlanMonitor *wide = stage_monitor(s, "0-100", PLAN_ALWAYS, 5);
         PlanMonitor *narrow = stage_monitor(s, "0", PLAN_ALWAYS, 1);
 
@@ -345,7 +345,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-one-stays-beside-a-large-one-that-yields",
             test_smaller_one_stays_beside_a_large_one_that_yields);
         ADD("who-never-yields-counts-first", test_who_never_yields_counts_first);
-        ADD("one-tight-slot-is-enough", test_one_tight_cell_is_enough);
+        ADD("one-tight-slot-is-enough", test_one_tight_slot_is_enough);
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);

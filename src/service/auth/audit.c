@@ -2,8 +2,8 @@
 #include "audit.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "service/auth/action.h"
 #include "service/util/log.h"
 
@@ -20,11 +20,8 @@ static Denial denials[DENIALS_KEPT];
 static size_t next_denial;
 
 static bool denial_is_news(uid_t uid, unsigned actions) {
-        struct timespec t;
-        uint64_t now;
+        uint64_t now = now_usec(CLOCK_MONOTONIC);
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
         for (size_t i = 0; i < DENIALS_KEPT; i++)
                 if (denials[i].usec > 0 && denials[i].uid == uid && denials[i].actions == actions &&
                     now - denials[i].usec < DENIAL_QUIET_USEC)

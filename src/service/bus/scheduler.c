@@ -5,6 +5,7 @@
 #include <search.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/bus/message-size.h"
 #include "service/daemon/service.h"
 #include "service/util/log.h"

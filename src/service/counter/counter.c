@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/hold/hold.h"
 
 #include "service/counter/attach-call.h"

@@ -8,6 +8,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "perf/pmu/hotplug.h"
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
@@ -28,13 +29,6 @@
 #include "service/util/log.h"
 
 #define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
-
-uint64_t now_usec(clockid_t clock) {
-        struct timespec t;
-
-        (void) clock_gettime(clock, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
 
 bool redaction_allows(Service *s, uid_t uid) {
         sd_bus_message *m = s->broadcasting ? NULL : sd_bus_get_current_message(s->bus);

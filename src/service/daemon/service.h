@@ -128,10 +128,3 @@ bool redaction_allows(Service *s, uid_t uid);
  * names the object in the refusal. */
 int service_check_owner(Service *s, Peer *peer, sd_bus_message *m, uid_t uid, const char *what,
                         Refusal *why);
-
-uint64_t now_usec(clockid_t clock);
-
-/* a + b, at most UINT64_MAX: durations come from clients. */
-static inline uint64_t usec_add(uint64_t a, uint64_t b) {
-        return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-admission.h"
 
+#include "core/clock.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"

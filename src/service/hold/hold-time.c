@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-time.h"
 
+#include "core/clock.h"
 #include "service/hold/hold-admission.h"
 
 void hold_set_end(Hold *h) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/counter/counter-store.h"
 #include "service/hold/hold-admission.h"
 #include "service/hold/hold-history.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/hold/hold.h"
 #include "service/monitor/monitor.h"
 #include "service/util/log.h"

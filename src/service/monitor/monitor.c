@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/hold/hold.h"
 #include "service/util/lease.h"
 #include "service/util/options.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probe-call.h"
 
+#include "core/clock.h"
 #include "perf/pmu/probe.h"
 #include "service/bus/request.h"
 #include "service/util/rate-limit.h"

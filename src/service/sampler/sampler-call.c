@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "core/clock.h"
 #include "service/counter/counter.h"
 #include "service/sampler/sampler.h"
 #include "service/util/options.h"

@@ -72,7 +72,7 @@ int samplers_block(Service *s, Peer *peer) {
                 samplers_save_blocked(s->samplers);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&s->samplers->schedule, &a->entry, SCHEDULE_NEVER);
+                prioq_move(&s->samplers->schedule, &a->entry, TICK_NEVER);
         sampler_clock_set(s->samplers);
         return 0;
 }
@@ -88,7 +88,7 @@ void samplers_unblock(Service *s, Peer *peer) {
                 samplers_save_blocked(s->samplers);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&s->samplers->schedule, &a->entry, tick_due(&a->tick));
+                prioq_move(&s->samplers->schedule, &a->entry, tick_due(&a->tick));
         sampler_clock_set(s->samplers);
         client_free_unused(s->samplers, c);
 }
@@ -198,19 +198,14 @@ static int sampler_open_stream(Sampler *a, int *ret_reader) {
 
 int sampler_enter(Sampler *a) {
         Samplers *all = a->service->samplers;
-        int r;
 
-        a->entry = (ScheduleEntry){
-                .due_usec = a->client->blocked ? SCHEDULE_NEVER : tick_due(&a->tick),
+        if (!tsearch(a, &all->tree, compare_samplers))
+                return -ENOMEM;
+        a->entry = (PrioqNode){
+                .key = a->client->blocked ? TICK_NEVER : tick_due(&a->tick),
                 .number = a->id,
         };
-        r = schedule_add(&all->schedule, &a->entry);
-        if (r < 0)
-                return r;
-        if (!tsearch(a, &all->tree, compare_samplers)) {
-                schedule_remove(&all->schedule, &a->entry);
-                return -ENOMEM;
-        }
+        prioq_put(&all->schedule, &a->entry);
         a->entered = true;
         sampler_clock_set(all);
         return 0;
@@ -274,7 +269,7 @@ void sampler_announce(Sampler *a) {
 }
 
 static void sampler_leave(Sampler *a, Samplers *all) {
-        schedule_remove(&all->schedule, &a->entry);
+        prioq_remove(&all->schedule, &a->entry);
         sampler_clock_set(all);
         tdelete(a, &all->tree, compare_samplers);
 }
@@ -344,7 +339,6 @@ void samplers_done(Service *s) {
                         sampler_destroy(LIST_FIRST(&c->samplers));
                 client_remove(c);
         }
-        schedule_done(&all->schedule);
         sampler_clock_done(all);
         free(all);
         s->samplers = NULL;

@@ -16,7 +16,7 @@
 #include <perfalloc/sample.h>
 #include <sys/queue.h>
 
-#include "core/schedule.h"
+#include "core/prioq.h"
 #include "core/tick.h"
 #include "service/daemon/service.h"
 #include "service/sampler/reading-cache.h"
@@ -43,8 +43,8 @@ struct Samplers {
         Service *service;
         void *tree; /* of Sampler by id */
         LIST_HEAD(, SamplerClient) clients;
-        Schedule schedule;
-        int timer; /* timerfd, CLOCK_BOOTTIME */
+        Prioq schedule; /* of those that tick, by the time of the next tick */
+        int timer;      /* timerfd, CLOCK_BOOTTIME */
         sd_event_source *source;
         uint64_t armed_usec;      /* what the timer is set to, TICK_NEVER when it is not */
         uint64_t not_before_usec; /* when it may go off again */
@@ -65,7 +65,7 @@ struct Sampler {
         Tick tick;
         bool signal;
         TickCount streamed, signalled;
-        ScheduleEntry entry;
+        PrioqNode entry;
 
         int stream; /* our end: for sending alone */
         sd_event_source *hangup;

@@ -3,17 +3,10 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader.h"
-
-static uint64_t now_usec(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
 
 /* Puts into a file of its own who stands, and maps it. */
 static int tree_share(const Seize *s, int *ret_fd, ReaderShared **ret) {
@@ -50,7 +43,7 @@ static void stand(int release, ReaderShared *shared, uint64_t deadline_usec) {
         struct pollfd p = { .fd = release };
 
         for (;;) {
-                uint64_t now = now_usec();
+                uint64_t now = now_usec(CLOCK_MONOTONIC);
                 int left =
                         now < deadline_usec ? (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1 : 0;
 
@@ -69,7 +62,7 @@ void reader_process_seize(int socket, const ReaderRequest *q, int pidfd, int rel
                 .n_gids = q->n_gids,
                 .family = getppid(),
         };
-        uint64_t deadline = now_usec() + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
+        uint64_t deadline = now_usec(CLOCK_MONOTONIC) + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
         ReaderShared *shared = NULL;
         _cleanup_close_ int fd = -1;
         ReaderReply a;
