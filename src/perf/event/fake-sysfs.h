@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 #include "perf/pmu/fixture.h"
 
 typedef struct FakeSysfs {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 
 #include "perf/event/fake-sysfs.h"
 

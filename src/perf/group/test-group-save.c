@@ -37,7 +37,7 @@ static void kept_done(Kept *k) {
 static int kept_load(Kept *k, Group **ret) {
         const Unpack u = { k->pack.data, k->pack.n };
 
-        return unpack_is_valid(&u) ? group_load(&u, &machine.pmus, k->fds, k->n_fds, ret)
+        return unpack_is_valid(&u) ? group_load(&u, &sysfs.pmus, k->fds, k->n_fds, ret)
                                    : -EBADMSG;
 }
 
@@ -54,7 +54,7 @@ static Group *load(Kept *k) {
 
 static void go_on(Group *g) {
         group_go_on(g);
-        group_follow_cpus(g, &machine.pmus.online);
+        group_follow_cpus(g, &sysfs.pmus.online);
 }
 
 static Group *restart(Group *g) {
@@ -129,7 +129,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
         _cleanup_(target_done) Target second = target_new();
         _cleanup_(group_freep) Group *g = group_on(&first, 1);
 
-        add_subject(g, &second);
+        add_process(g, &second);
         assert_opens(g);
         group_start(g);
         target_write(&first, 0, 10, 0);

@@ -12,7 +12,7 @@ static void test_counts_between_start_and_stop(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        add_subject(g, &s);
+        add_process(g, &s);
         assert_opens(g);
         target_write(&s, 0, 10, 0);
         assert_reads(g, 0, 0, QUALITY_UNMEASURED);
@@ -31,7 +31,7 @@ static void test_siblings_are_gated_by_their_leader(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
 
-        add_subject(g, &s);
+        add_process(g, &s);
         assert_opens(g);
         for (unsigned word = 0; word < 3; word++)
                 target_write(&s, 0, 7, word);
@@ -51,8 +51,8 @@ static void test_ways_of_yielding_are_not_mixed(void) {
         Refusal why = REFUSAL_NULL;
         Group *g = NULL;
 
-        events[0] = parse(&machine, word);
-        events[1] = parse(&machine, "page-faults");
+        events[0] = parse(&sysfs, word);
+        events[1] = parse(&sysfs, "page-faults");
         g_assert_cmpint(group_new(GROUP_PROCESS, events, 2, &g, &why), ==, REFUSAL_INVALID_EVENT);
         g_assert_null(g);
         g_assert_nonnull(strstr(why.text, "page-faults"));
@@ -225,7 +225,7 @@ static void test_no_cpus_are_no_parts(void) {
         _cleanup_(group_freep) Group *g = group_of(GROUP_CPU, 1, NULL);
 
         for (int i = 0; i < 3; i++)
-                g_assert_cmpint(group_add_cpus(g, &none, &machine.pmus.online), ==, 0);
+                g_assert_cmpint(group_add_cpus(g, &none, &sysfs.pmus.online), ==, 0);
         assert_opens(g);
         group_start(g);
         group_yield(g);
@@ -257,7 +257,7 @@ static void test_many_start_at_once(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
                 groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
-                add_subject(groups[i], &s);
+                add_process(groups[i], &s);
                 assert_opens(groups[i]);
         }
         groups_start(groups, G_N_ELEMENTS(groups));

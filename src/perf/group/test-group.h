@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * For tests: groups of breakpoints over subjects and CPUs. A breakpoint counts exactly, so values
+ * For tests: groups of breakpoints over processes and CPUs. A breakpoint counts exactly, so values
  * are compared, not estimated.
  */
 
@@ -22,7 +22,7 @@ typedef struct GroupTest {
         void (*test)(void);
 } GroupTest;
 
-static FakeSysfs machine;
+static FakeSysfs sysfs;
 
 _unused_ static char *word_event(unsigned word) {
         return g_strdup_printf("mem:0x%" G_GINTPTR_MODIFIER "x/8:w:u",
@@ -38,13 +38,13 @@ _unused_ static Group *group_of(GroupScope scope, unsigned n_words, const char *
         for (unsigned i = 0; i < n; i++) {
                 g_autofree char *word = word_event(i);
 
-                events[i] = parse(&machine, event ? event : word);
+                events[i] = parse(&sysfs, event ? event : word);
         }
         g_assert_cmpint(group_new(scope, events, n, &g, NULL), ==, 0);
         return g;
 }
 
-_unused_ static void add_subject(Group *g, const Target *s) {
+_unused_ static void add_process(Group *g, const Target *s) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
@@ -61,7 +61,7 @@ _unused_ static void assert_opens(Group *g) {
 
 /* On its threads of now. */
 _unused_ static void group_start_on(Group *g, const Target *s) {
-        add_subject(g, s);
+        add_process(g, s);
         assert_opens(g);
         group_start(g);
 }
@@ -84,7 +84,7 @@ _unused_ static CpuSet cpus_of(const char *list) {
 _unused_ static Group *group_on_cpus(const char *list) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of(list);
         g_autofree char *word = word_event(0);
-        Event event = parse(&machine, word);
+        Event event = parse(&sysfs, word);
         int fd = open_event(&event, false, -1);
         Group *g;
 
@@ -95,12 +95,12 @@ _unused_ static Group *group_on_cpus(const char *list) {
         }
         close_fd(fd);
         g = group_of(GROUP_CPU, 1, NULL);
-        g_assert_cmpint(group_add_cpus(g, &cpus, &machine.pmus.online), ==, 0);
+        g_assert_cmpint(group_add_cpus(g, &cpus, &sysfs.pmus.online), ==, 0);
         return g;
 }
 
 _unused_ static bool has_two_cpus(void) {
-        if (cpuset_has(&machine.pmus.online, 0) && cpuset_has(&machine.pmus.online, 1))
+        if (cpuset_has(&sysfs.pmus.online, 0) && cpuset_has(&sysfs.pmus.online, 1))
                 return true;
         g_test_skip("needs CPUs 0 and 1");
         return false;
@@ -110,7 +110,7 @@ _unused_ static bool has_two_cpus(void) {
  * were. */
 _unused_ static unsigned slots_take(int cpu, int *fds, unsigned max) {
         g_autofree char *word = word_event(7);
-        Event event = parse(&machine, word);
+        Event event = parse(&sysfs, word);
         unsigned n = 0;
 
         event.attr.disabled = 1;
@@ -167,13 +167,13 @@ _unused_ static int group_tests_run(int argc, char **argv, const char *path, con
         int r;
 
         g_test_init(&argc, &argv, NULL);
-        machine = fake_sysfs_of(NULL);
+        sysfs = fake_sysfs_of(NULL);
         for (size_t i = 0; i < n_tests; i++) {
                 g_autofree char *name = g_strconcat(path, tests[i].name, NULL);
 
                 g_test_add_func(name, tests[i].test);
         }
         r = g_test_run();
-        fake_sysfs_done(&machine);
+        fake_sysfs_done(&sysfs);
         return r;
 }

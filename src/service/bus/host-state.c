@@ -79,7 +79,7 @@ static int host_state_load_cpus(Service *s, const StoreRecord *record) {
                 return r;
         CPU_FOREACH (cpu, &s->pmus.online) {
                 if (cpuset_has(&online, (unsigned) cpu) &&
-                    !cpu_generations_differ(&lives, &s->pmus.lives, (unsigned) cpu))
+                    !cpu_generations_differ(&lives, &s->pmus.generations, (unsigned) cpu))
                         continue;
                 r = cpuset_add(&s->recall.away, (unsigned) cpu);
                 if (r < 0)
@@ -122,7 +122,7 @@ void host_state_save(Service *s) {
         if (cpuset_format(&s->pmus.online, &online) >= 0)
                 pack_string(p, "online", online);
         pack_u64(p, "unkept", s->n_unkept);
-        pack_bytes(p, "lives", s->pmus.lives.ids, s->pmus.lives.n * sizeof(uint64_t));
+        pack_bytes(p, "lives", s->pmus.generations.ids, s->pmus.generations.n * sizeof(uint64_t));
         for (size_t i = 0; i < s->pmus.n_pmus; i++) {
                 const Pmu *pmu = &s->pmus.pmus[i];
                 size_t begin = pack_begin(p, "pmu");

@@ -2,6 +2,7 @@
 #include "manager-bus.h"
 
 #include "perf/event/attr.h"
+#include "perf/event/event-parse.h"
 #include "service/bus/object.h"
 #include "service/counter/counter.h"
 #include "service/counter/open-call.h"

@@ -169,7 +169,7 @@ static void cpus_follow(Service *s, const CpuSet *before, const CpuGenerations *
         CPU_FOREACH (cpu, &s->pmus.possible) {
                 bool was = cpuset_has(before, (unsigned) cpu);
                 bool is = cpuset_has(&s->pmus.online, (unsigned) cpu);
-                bool other = cpu_generations_differ(lives, &s->pmus.lives, (unsigned) cpu);
+                bool other = cpu_generations_differ(lives, &s->pmus.generations, (unsigned) cpu);
 
                 if (was && (!is || other))
                         counters_cpu_changed(s, (unsigned) cpu, false);
@@ -187,7 +187,7 @@ static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void 
         _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
 
         if (!hotplug_read(fd) || cpuset_copy(&before, &s->pmus.online) < 0 ||
-            cpu_generations_load(s->pmus.lives.ids, s->pmus.lives.n, &lives) < 0 ||
+            cpu_generations_load(s->pmus.generations.ids, s->pmus.generations.n, &lives) < 0 ||
             pmu_table_refresh_online(&s->pmus) < 0)
                 return 0;
         cpus_follow(s, &before, &lives);

@@ -10,6 +10,7 @@
 
 #include "core/plan.h"
 #include "core/tick.h"
+#include "perf/event/event-parse.h"
 #include "perf/group/group.h"
 
 #define N_HOLDS    10000u
