@@ -37,8 +37,7 @@ static void kept_done(Kept *k) {
 static int kept_load(Kept *k, Group **ret) {
         const Unpack u = { k->pack.data, k->pack.n };
 
-        return unpack_is_valid(&u) ? group_load(&u, &sysfs.pmus, k->fds, k->n_fds, ret)
-                                   : -EBADMSG;
+        return unpack_is_valid(&u) ? group_load(&u, &sysfs.pmus, k->fds, k->n_fds, ret) : -EBADMSG;
 }
 
 /* What a restart leaves of g. */
@@ -129,7 +128,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
         _cleanup_(target_done) Target second = target_new();
         _cleanup_(group_freep) Group *g = group_on(&first, 1);
 
-        add_process(g, &second);
+        add_target(g, &second);
         assert_opens(g);
         group_start(g);
         target_write(&first, 0, 10, 0);

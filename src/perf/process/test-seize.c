@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "perf/process/procfs.h"
 #include "perf/process/test-child.h"
 #include "perf/process/threads.h"
@@ -29,16 +30,12 @@ typedef struct Shared {
 
 static Shared *shared;
 
-static uint64_t now_usec(void) {
-        return (uint64_t) g_get_monotonic_time();
-}
-
 /* Waits for what must come to pass. */
 #define WAIT_FOR(condition)                                                                        \
         do {                                                                                       \
-                uint64_t _end = now_usec() + 20 * USEC_PER_SEC;                                    \
+                uint64_t _end = now_usec(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;                     \
                 while (!(condition)) {                                                             \
-                        g_assert_cmpuint(now_usec(), <, _end);                                     \
+                        g_assert_cmpuint(now_usec(CLOCK_MONOTONIC), <, _end);                      \
                         g_usleep(500);                                                             \
                 }                                                                                  \
         } while (0)
@@ -90,7 +87,7 @@ static void seizer_run(const Case *c) {
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
-        r = seize_begin(fd, &c->rule, now_usec() + c->bound_usec, &s, &why);
+        r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
         if (r != c->expected)
                 g_error("seize_begin: %d %s", r, why.text);
         if (r > 0)
@@ -247,9 +244,9 @@ static void test_a_storm_of_forks_stands_still(void) {
         for (int i = 0; i < 50; i++) {
                 uint64_t work;
 
-                begun = now_usec();
+                begun = now_usec(CLOCK_MONOTONIC);
                 seize((Case){ .pid = pid, .look = i % 10 == 0 ? look_still : look_complete });
-                took = now_usec() - begun;
+                took = now_usec(CLOCK_MONOTONIC) - begun;
                 worst = MAX(worst, took);
                 work = shared->work;
                 WAIT_FOR(shared->work > work); /* all goes on */
