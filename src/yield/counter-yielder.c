@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-yielder.h"
 
+#include "perf/group/group-yield.h"
+
 #include <stdio.h>
 
 static CounterYielder *own_of(const Yielder *y) {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
+#include "group-target.h"
 
-#include "perf/group/group-part.h"
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
 #include "perf/process/process.h"
 
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids) {
@@ -39,7 +43,7 @@ void group_accept(Group *g, size_t target) {
                 group_gate_all(g, PERF_EVENT_IOC_ENABLE);
 }
 
-/* Folds its parts into the past and closes the gaps that they leave. */
+/* Folds its parts into the past and removes them. */
 static void group_remove_parts(Group *g, size_t target) {
         size_t n = 0;
 

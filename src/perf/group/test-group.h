@@ -13,6 +13,14 @@
 #include <sched.h>
 
 #include "perf/event/fake-sysfs.h"
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-open.h"
+#include "perf/group/group-pinned.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-save.h"
+#include "perf/group/group-start.h"
+#include "perf/group/group-target.h"
+#include "perf/group/group-yield.h"
 #include "perf/process/test-target.h"
 
 #define SLOTS 4u /* breakpoints of an x86 or most arm64 CPUs */

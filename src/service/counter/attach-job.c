@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "perf/group/group-target.h"
 #include "perf/process/tree.h"
 #include "service/auth/trace-rule.h"
 #include "service/sibling/reader-wire.h"

@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "perf/group/group-cpu.h"
 #include "perf/group/group-save.h"
+#include "perf/group/group-start.h"
+#include "perf/group/group-yield.h"
 #include "service/hold/hold.h"
 #include "service/util/log.h"
 

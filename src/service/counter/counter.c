@@ -9,6 +9,11 @@
 #include "core/clock.h"
 #include "service/hold/hold.h"
 
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-open.h"
+#include "perf/group/group-pinned.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-yield.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-store.h"
 #include "service/pmu/capacity.h"
