@@ -31,12 +31,6 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         return 0;
 }
 
-int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads) {
-        const GroupTarget target = { .pid = pid, .pidfd = pidfd, .descendants = g->descendants };
-
-        return group_attach(g, &target, threads->tids, threads->n_tids);
-}
-
 void group_accept(Group *g, size_t target) {
         g->targets[target].pending = NULL;
         if (g->wanted && !g->yielded)

@@ -6,12 +6,9 @@
  */
 
 #include "perf/group/group.h"
-#include "perf/process/threads.h"
 
-/* Adds a target and a part for each of its threads. pidfd is duplicated. */
-int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads);
-
-/* The same with more members of target set. tids may include threads of its descendants. */
+/* Adds a copy of target, with its pidfd duplicated, and a part for each thread: its own, or those
+ * of its descendants too. */
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids);
 
 /* A pending target counts like the others from now on. */

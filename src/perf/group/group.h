@@ -57,8 +57,8 @@ struct GroupTarget {
 struct Group {
         GroupScope scope;
         bool pinned;      /* never multiplexed: the kernel drops it instead */
-        bool descendants; /* of targets that group_add_target() adds: processes created later
-                           * inherit; else only threads; with pinned nothing does */
+        bool descendants; /* default of targets: processes created later inherit, else only threads;
+                           * with pinned nothing does */
         int cgroup;       /* directory descriptor for GROUP_CGROUP, else -1 */
 
         size_t n_events;

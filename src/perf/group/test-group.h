@@ -22,6 +22,7 @@
 #include "perf/group/group-target.h"
 #include "perf/group/group-yield.h"
 #include "perf/process/test-target.h"
+#include "perf/process/threads.h"
 
 #define SLOTS 4u /* breakpoints of an x86 or most arm64 CPUs */
 
@@ -53,10 +54,13 @@ _unused_ static Group *group_of(GroupScope scope, unsigned n_words, const char *
 }
 
 _unused_ static void add_target(Group *g, const Target *s) {
+        const GroupTarget target = { .pid = s->pid,
+                                     .pidfd = s->pidfd,
+                                     .descendants = g->descendants };
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_add_target(g, s->pid, s->pidfd, &threads), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
 }
 
 _unused_ static void assert_opens(Group *g) {

@@ -80,10 +80,6 @@ int thread_check(const Thread *t) {
         return pid == t->pid && process_exists(t->pidfd) ? 0 : -ESRCH;
 }
 
-bool thread_exists(const Thread *t) {
-        return thread_check(t) == 0;
-}
-
 void thread_release(Thread *t) {
         t->pidfd = close_fd(t->pidfd);
         t->directory = close_fd(t->directory);

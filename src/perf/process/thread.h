@@ -33,4 +33,3 @@ void thread_release(Thread *t);
 /* 0: it exists, in the same process (execve(2) may change that); -ESRCH: it does not; else why that
  * is unknown (-EMFILE...). */
 int thread_check(const Thread *t);
-bool thread_exists(const Thread *t);

@@ -158,7 +158,7 @@ static int bridges_new(Service *s) {
         s->bridges = calloc(1, sizeof(Bridges));
         if (!s->bridges)
                 return -ENOMEM;
-        s->bridges->host = (BridgeHost){ .roster = &s->roster,
+        s->bridges->host = (BridgeHost){ .yielders = &s->roster,
                                          .event = s->event,
                                          .holder = bridges_holder,
                                          .say = bridges_say,
