@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Random histories of holds, in the ledger and in a model of it: a list, gone through from the
- * beginning for every question. g_test_rand's seed is printed; --seed= gives the same histories
- * again.
+ * Random histories of holds in the ledger and in a model: a list that is searched for each
+ * question. g_test_rand's seed is printed; --seed= gives the same histories again.
  */
 
 #include "core/ledger.h"
@@ -24,12 +23,12 @@ static const unsigned cpu_numbers[] = { 0, 1, 63, 64, 130 };
 typedef struct Client {
         LedgerHold hold;
         bool slots[N_SLOTS];
-        LedgerState state; /* as the model has it */
+        LedgerState state; /* in the model */
 } Client;
 
 typedef struct History {
         Ledger ledger;
-        GPtrArray *clients; /* of the holds that are in, by arrival */
+        GPtrArray *clients; /* of the admitted holds, by arrival */
         uint64_t capacity[N_PMUS];
         bool capacity_changes;
 } History;
@@ -67,7 +66,7 @@ static bool too_tight(const History *y, const Client *c, size_t slot) {
                sum + c->hold.counters > capacity;
 }
 
-/* Whether b, which is active or waits before a, keeps a out. */
+/* Whether b, which is active or an earlier waiting hold, keeps a from being active. */
 static bool in_the_way(const History *y, const Client *b, const Client *a) {
         if (!overlap(a, b))
                 return false;
@@ -79,7 +78,7 @@ static bool in_the_way(const History *y, const Client *b, const Client *a) {
         return false;
 }
 
-/* Later ones count where they are active: c waits for somebody else then. */
+/* Active later ones count too: c waits for another hold then. */
 static bool admissible(const History *y, const Client *c) {
         bool earlier = true;
 
@@ -141,7 +140,7 @@ static bool model_is_first(const History *y, const Client *c) {
         return true;
 }
 
-/* Both together. */
+/* Ledger and model together. */
 
 static void client_free(gpointer p) {
         Client *c = p;
@@ -183,7 +182,7 @@ static void history_end(History *y) {
         g_ptr_array_unref(y->clients);
 }
 
-/* Takes from the ledger who is next until nobody is; the model has to say the same. */
+/* Calls ledger_next() until it is NULL, and compares with the model. */
 static void history_drain(History *y) {
         LedgerHold *h;
 
@@ -302,7 +301,7 @@ static void check_same(History *y, bool at_end) {
         g_assert_cmpuint(y->ledger.n_waiting, ==, y->clients->len - n_active);
 }
 
-/* Promises, asked of the ledger's own states. */
+/* Promises, checked by the ledger's own states. */
 
 static void check_fits(History *y, bool at_end) {
         for (size_t slot = 0; slot < N_SLOTS; slot++) {
@@ -336,7 +335,7 @@ static void check_order(History *y, bool at_end) {
                 }
 }
 
-/* When everybody before it has gone, a waiting hold is in, whoever came after. */
+/* When all earlier holds have gone, a waiting hold is active, whatever came later. */
 static void check_progress(History *y, bool at_end) {
         guint n;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bridges, with real locks and files and a real event loop. As root: owners are changed. */
+/* Bridges, with real locks, files and event loop. Needs root, as owners are changed. */
 
 #include "core/util.h"
 
@@ -83,7 +83,7 @@ static void stage_likwid(Stage *s) {
         g_assert_cmpint(likwid_lock_new(&s->host, s->path, s->saved, GRACE, &s->bridge), ==, 0);
 }
 
-/* A hold of nothing: bridges give way to every one. */
+/* A hold with an empty scope: bridges yield to every hold. */
 static void stage_hold(Stage *s) {
         g_assert_cmpint(ledger_admit(&s->ledger, &s->hold, false), ==, 0);
         g_assert_cmpint(yielders_apply(&s->yielders, 1, 0, NULL), ==, 0);
@@ -113,7 +113,7 @@ static bool need_root(void) {
         return false;
 }
 
-/* What pmdaperfevent does: another process asks who is in the way of a write lock. */
+/* As pmdaperfevent does: another process asks which lock conflicts with a write lock. */
 static short pcp_sees(const char *path) {
         pid_t child = fork();
         int status;
@@ -417,7 +417,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
         g_assert_cmpint(stat(victim, &st), ==, 0);
         g_assert_cmpuint(st.st_uid, ==, 0);
         (void) g_unlink(s->path);
-        g_assert_cmpint(link(victim, s->path), ==, 0); /* a second name of it */
+        g_assert_cmpint(link(victim, s->path), ==, 0); /* a second link to it */
         stage_end(s);
         stage_hold(s);
         g_assert_cmpint(stat(victim, &st), ==, 0);
@@ -435,7 +435,7 @@ static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer u
 
 /* ---- a restart of the service ---- */
 
-/* What is kept of the bridge, after which it is gone without having let go. */
+/* Stores the bridge's state, and drops it without a release. */
 typedef struct Kept {
         Pack pack;
         BridgePast past;
@@ -525,7 +525,7 @@ static void test_lost_lock_is_taken_anew(Stage *s, gconstpointer unused) {
         g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
 }
 
-/* A hold on the lock of a file that is somebody else's. */
+/* A lock file that belongs to another user. */
 static bool stage_lend(Stage *s) {
         if (!need_root())
                 return false;
@@ -566,7 +566,7 @@ static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gcon
         g_assert_false(g_file_test(s->saved, G_FILE_TEST_EXISTS));
 }
 
-/* Killed between writing down to whom it goes and giving it to him. */
+/* Killed between the record of the new owner and the change. */
 static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) {
         g_auto(Kept) k = {};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The service's own monitors: real breakpoints that give way to holds of a real ledger.
+ * The service's own monitors: real breakpoints that yield to holds of a real ledger.
  */
 
 #include "yield/counter-yielder.h"
@@ -18,7 +18,7 @@ typedef struct Stage {
 } Stage;
 
 static void on_acknowledged(void *userdata) {
-        g_assert_not_reached(); /* it gives way at once */
+        g_assert_not_reached(); /* it yields at once */
 }
 
 static void on_changed(void *userdata) {
@@ -38,7 +38,7 @@ static void stage_enroll(Stage *s, Group *g) {
         group_start(g);
 }
 
-/* False (and skipped) where this user may not count on CPUs. */
+/* False, and the test is skipped: this user may not count CPUs. */
 static bool stage_up(Stage *s, bool enrolled) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
         Group *g = group_on_cpus("0");
@@ -134,7 +134,7 @@ static void test_monitor_that_cannot_go_on_is_tried_again(void) {
         stage_down(&s);
 }
 
-/* The counters are somebody's again: what failed before is no longer wanted. */
+/* The counters are held again: what failed before is no longer needed. */
 static void test_monitor_in_error_is_left_alone_in_a_hold(void) {
         int fds[SLOTS];
         Stage s;

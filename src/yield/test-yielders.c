@@ -11,7 +11,7 @@
 typedef struct Fake Fake;
 typedef struct Stage Stage;
 
-/* Gives way at once, or when the test says so. */
+/* Yields at once, or when the test says so. */
 struct Fake {
         Yielder yielder;
         Scope scope;
@@ -92,7 +92,7 @@ static void scope_of(Scope *scope, const char *list) {
         g_assert_cmpint(scope_add(scope, 0, &cpus), ==, 0);
 }
 
-/* An active hold of PMU 0; counters 0: all. Nobody is told yet. */
+/* An active hold of PMU 0; counters 0: all. No yielder is told yet. */
 static LedgerHold *stage_hold(Stage *s, const char *cpus, unsigned counters) {
         LedgerHold *h = &s->holds[s->n_holds++];
 

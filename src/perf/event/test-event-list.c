@@ -14,7 +14,7 @@ static int collect(void *userdata, const char *name, const char *pmu, const char
         Refusal why = REFUSAL_NULL;
         int r = event_parse(&n->sysfs->pmus, name, &e, &why);
 
-        /* an event with parameters is told with them missing */
+        /* an event with parameters is listed without them */
         if (r != 0)
                 g_assert_nonnull(strstr(description, "=?"));
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Groups over the real kernel: what they count, and what they open.
+ * Groups with the real kernel: what they count, and what they open.
  */
 
 #include "test-group.h"
@@ -85,7 +85,7 @@ static void test_descendants_are_counted_when_asked_for(void) {
         assert_exact(g, 1001);
 }
 
-/* A pinned event that was inherited would starve in the children and say nothing. */
+/* An inherited pinned event could starve in a child without notice. */
 static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;
@@ -107,7 +107,7 @@ static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         assert_exact(g, 1011);
 }
 
-/* Also a thread that has never run since: it has nothing to measure. */
+/* Even with a thread that has not run since, which has nothing to measure. */
 static void test_idle_thread_does_not_spoil_the_quality(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;
@@ -156,7 +156,7 @@ static void test_target_that_ends_keeps_its_value(void) {
         assert_exact(g, 77);
 }
 
-/* The kernel answers the end of file for a pinned event that it has dropped. */
+/* A pinned event that the kernel has dropped reads as end of file. */
 static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;

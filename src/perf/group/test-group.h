@@ -71,7 +71,7 @@ _unused_ static void assert_opens(Group *g) {
                 g_error("%d: %s", r, why.text);
 }
 
-/* On its threads of now. */
+/* On its current threads. */
 _unused_ static void group_start_on(Group *g, const Target *s) {
         add_target(g, s);
         assert_opens(g);
@@ -92,7 +92,7 @@ _unused_ static CpuSet cpus_of(const char *list) {
         return cpus;
 }
 
-/* One breakpoint on all CPUs of the list, not open yet; NULL where this user may not count CPUs. */
+/* One breakpoint on each CPU of the list, not open yet; NULL: this user may not count CPUs. */
 _unused_ static Group *group_on_cpus(const char *list) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of(list);
         g_autofree char *word = word_event(0);
@@ -118,8 +118,8 @@ _unused_ static bool has_two_cpus(void) {
         return false;
 }
 
-/* Takes breakpoint slots of a CPU, or with -1 of this process, at most max; returns how many there
- * were. */
+/* Takes at most max breakpoint slots of a CPU, or with -1 of this process; returns how many it
+ * took. */
 _unused_ static unsigned slots_take(int cpu, int *fds, unsigned max) {
         g_autofree char *word = word_event(7);
         Event event = parse(&sysfs, word);

@@ -66,7 +66,7 @@ static void test_thread_is_held_with_its_process(void) {
         g_assert_cmpint(thread_check(&t), ==, 0);
         g_mutex_unlock(&other.gate);
         g_assert_cmpint(pthread_join(other.thread, NULL), ==, 0);
-        /* the kernel is done with it a little later */
+        /* the kernel removes it a little later */
         while (thread_check(&t) == 0)
                 g_thread_yield();
 }
