@@ -105,7 +105,7 @@ const AttrRule attr_rules[] = {
         SAMPLE(15, "DATA_SRC"),
         SAMPLE(16, "IDENTIFIER"),
         SAMPLE(17, "TRANSACTION"),
-        SAMPLE(18, "REGS_INTR", KERNEL | CONTENT), /* a little late they are the kernel's */
+        SAMPLE(18, "REGS_INTR", KERNEL | CONTENT), /* by skid they may be the kernel's */
         SAMPLE(19, "PHYS_ADDR", KERNEL),
         SAMPLE(20, "AUX", CONTENT),
         SAMPLE(21, "CGROUP"),
@@ -119,7 +119,7 @@ const AttrRule attr_rules[] = {
         FORMAT(3, "GROUP"),
         FORMAT(4, "LOST"),
 
-        /* with none of the first three: those of the event */
+        /* without one of the first three, the event's privilege levels apply */
         BRANCH(0, "USER"),
         BRANCH(1, "KERNEL", KERNEL),
         BRANCH(2, "HV", KERNEL),
@@ -143,11 +143,11 @@ const AttrRule attr_rules[] = {
 
         FIELD(0, "disabled"),
         FIELD(1, "inherit"),
-        FIELD(2, "pinned", HOLD), /* it takes a counter from everybody for as long as it is open */
-        FIELD(3, "exclusive", HOLD), /* likewise the whole PMU */
+        FIELD(2, "pinned", HOLD),    /* takes a counter from all others while it is open */
+        FIELD(3, "exclusive", HOLD), /* takes the whole PMU */
         FIELD(4, "exclude_user"),
         FIELD(5, "exclude_kernel", KERNEL, true),
-        FIELD(6, "exclude_hv"), /* the kernel asks nobody about it */
+        FIELD(6, "exclude_hv"), /* the kernel checks no privilege for it */
         FIELD(7, "exclude_idle"),
         FIELD(8, "mmap"),
         FIELD(9, "comm"),
@@ -169,8 +169,8 @@ const AttrRule attr_rules[] = {
         FIELD(26, "context_switch"),
         FIELD(27, "write_backward"),
         FIELD(28, "namespaces", KERNEL),
-        FIELD(29, "ksymbol"),   /* of what the counted task itself puts into the kernel, */
-        FIELD(30, "bpf_event"), /* as any user of perf record is told */
+        FIELD(29, "ksymbol"),   /* what the counted task itself loads into the kernel, */
+        FIELD(30, "bpf_event"), /* which the kernel tells any user */
         FIELD(31, "aux_output"),
         FIELD(32, "cgroup"),
         FIELD(33, "text_poke", KERNEL),
@@ -201,8 +201,8 @@ static const struct {
         [ATTR_PMU_TRACEPOINT] = { "type (a tracepoint)", ATTR_NEED_RAW },
         [ATTR_PMU_PROBE] = { "config1", ATTR_NEVER },
         [ATTR_PMU_UNCORE] = { "type (an uncore PMU)", ATTR_NEED_SYSTEM },
-        /* Drivers look at the opener's privilege for bits of config (physical addresses of Arm's
-         * SPE): so whatever it is, it is as if it told of the kernel. */
+        /* Some drivers require privilege for bits of config (Arm SPE: physical addresses), so all
+         * such events count as telling of the kernel. */
         [ATTR_PMU_OTHER] = { "type (neither a core PMU nor the kernel's own)", ATTR_NEED_KERNEL },
 };
 
@@ -250,7 +250,7 @@ static uint64_t place_known(AttrPlace place) {
         return known;
 }
 
-/* In the order of the C fields, as people count them. */
+/* Counted in the order of the C fields. */
 static unsigned bit_number(AttrPlace place, uint64_t bits) {
         unsigned i = 0;
 
@@ -279,8 +279,8 @@ static void needs_add(AttrNeeds *needs, unsigned bits, const char *name) {
                         needs->by[need] = name;
 }
 
-/* A breakpoint on an address of a program that only counts tells nothing of the kernel, which may
- * touch that address too. A sample would show where it did so. The upper half is the kernel's. */
+/* A breakpoint on a user address that only counts tells nothing of the kernel, although the kernel
+ * may touch that address too; a sample would show where it did. The upper half is the kernel's. */
 static bool attr_is_plain_breakpoint(const Attr *a, AttrPmu pmu) {
         uint64_t first = attr_number(a, ATTR_CONFIG1);
         uint64_t last = first + attr_number(a, ATTR_CONFIG2) - 1;
@@ -306,8 +306,8 @@ static int attr_check_rule(const Attr *a, const AttrRule *rule, AttrPmu pmu, Att
         return 0;
 }
 
-/* Counting on both threads of a CPU tells of the other one's program (the kernel's
- * perf_allow_cpu()): bit 21 of an Intel core PMU's config. */
+/* AnyThread, bit 21 of an Intel core PMU's config, counts the program on the sibling thread too:
+ * the kernel's perf_allow_cpu(). */
 static bool attr_counts_any_thread(const Attr *a, AttrPmu pmu) {
 #if defined(__x86_64__) || defined(__i386__)
         uint64_t type = attr_number(a, ATTR_TYPE);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * What a client may put into a struct perf_event_attr, field by field and bit by bit, and what he
- * needs for it. What no row of the table knows is refused by its name.
+ * What a client may put into a struct perf_event_attr, field by field and bit by bit, and which
+ * authorization each needs. What is in no row of the table is refused by name.
  *
- * The measure is the kernel's own: what it gives to any user at perf_event_paranoid 2, for
- * processes that he may trace, is free here. What it wants CAP_PERFMON for tells of the kernel.
- * This has to be decided before the kernel is asked, for it sees the service's privileges and not
- * the client's. Two things the kernel does not ask about are asked for here: copies of what
- * another's program has in memory and registers, and what a PMU's driver puts into raw samples.
+ * The rules are the kernel's own. What it gives any user at perf_event_paranoid 2, for processes
+ * that the user may trace, needs nothing here; what it requires CAP_PERFMON for tells of the
+ * kernel. This is decided before the kernel is asked, which sees the service's privileges instead
+ * of the client's. Two things that the kernel does not check are checked here: copies of the memory
+ * and registers of another program, and what a PMU's driver puts into raw samples.
  */
 
 #include <linux/perf_event.h>
@@ -25,7 +25,7 @@ typedef struct AttrNeeds AttrNeeds;
 #define ATTR_SIZE_KNOWN 144u  /* with config4 (Linux 6.19); our header may know less */
 #define ATTR_SIZE_MAX   4096u /* the kernel reads no more than a page */
 
-/* One that was read (perf/event/attr.h): zero from where the client's ended. */
+/* As attr_read() returns it: zero behind the end of the client's. */
 union Attr {
         struct perf_event_attr known;
         unsigned char bytes[ATTR_SIZE_KNOWN];
@@ -67,12 +67,11 @@ struct AttrNumber {
 
 /* What a row asks for. */
 typedef enum AttrNeed {
-        ATTR_NEED_KERNEL,  /* it tells of the kernel: count-kernel, where nothing greater is granted
-                            */
+        ATTR_NEED_KERNEL,  /* it tells of the kernel: count-kernel, or one that includes it */
         ATTR_NEED_CONTENT, /* copies of a program's memory or registers: count-raw, unless the
                             * caller may trace the program */
         ATTR_NEED_RAW,     /* count-raw */
-        ATTR_NEED_SYSTEM,  /* it counts what others do too: count-system */
+        ATTR_NEED_SYSTEM,  /* it counts other programs too: count-system */
         ATTR_NEED_HOLD,    /* a hold on the PMU */
         _ATTR_NEED_MAX,
         ATTR_NEVER = _ATTR_NEED_MAX, /* not through the service */
@@ -83,18 +82,18 @@ struct AttrRule {
         uint64_t bits; /* of that number */
         const char *name;
         unsigned needs;  /* 1 << AttrNeed, ..., when one of the bits is set */
-        bool unless;     /* the needs are those of leaving it clear */
+        bool unless;     /* needs apply when the bits are clear */
         const char *why; /* of what is never allowed */
 };
 
-/* For each need the name of the first field that has it, NULL where none does. */
+/* For each need, the name of the first field that has it; NULL: none. */
 struct AttrNeeds {
         const char *by[_ATTR_NEED_MAX];
 };
 
 #define ATTR_NEEDS_NULL ((AttrNeeds){})
 
-/* Of what kind the PMU is that its type names. */
+/* The kind of the PMU that the attr's type names. */
 typedef enum AttrPmu {
         ATTR_PMU_CORE,
         ATTR_PMU_SOFTWARE,
@@ -117,10 +116,9 @@ void attr_set_number(Attr *a, AttrPlace place, uint64_t value);
 uint64_t attr_flag(unsigned i);
 
 /* What the attr needs. REFUSAL_NOT_PERMITTED names a field or bit that is unknown or never allowed;
- * REFUSAL_INVALID_EVENT two that would lie together (pinned and inherit). Looks at nothing but its
- * arguments. */
+ * REFUSAL_INVALID_EVENT two that give wrong counts together (pinned and inherit). Pure. */
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);
 
-/* Takes out what an event of user space alone could still tell of the kernel: call chains of a
- * sample that was taken a little late, in the kernel. */
+/* Removes what an event of user space alone could still tell of the kernel: the call chain of a
+ * sample that was taken late (skid), in the kernel. */
 void attr_confine(Attr *a);

@@ -2,21 +2,25 @@
 #pragma once
 
 /*
- * Times in microseconds, as systemd and sd-event have them.
+ * The time of a clock of clock_gettime(2), as one number.
  */
 
 #include <time.h>
 
-#include "util.h"
+#include "core/util.h"
 
-static inline uint64_t now_usec(clockid_t clock) {
+static inline uint64_t now_nsec(clockid_t clock) {
         struct timespec t;
 
         (void) clock_gettime(clock, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
+        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
 }
 
-/* a + b, at most UINT64_MAX: durations come from clients. */
+static inline uint64_t now_usec(clockid_t clock) {
+        return now_nsec(clock) / NSEC_PER_USEC;
+}
+
+/* UINT64_MAX, which stands for never, instead of an overflow. */
 static inline uint64_t usec_add(uint64_t a, uint64_t b) {
-        return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+        return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }

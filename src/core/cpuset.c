@@ -127,7 +127,7 @@ int cpuset_intersect(CpuSet *ret, const CpuSet *a, const CpuSet *b) {
         return 0;
 }
 
-/* Reads one number; the list is refused as a whole, so *p need not be kept on failure. */
+/* On failure *p may have moved: the whole list is refused then. */
 static int parse_cpu(const char **p, unsigned *ret) {
         unsigned long n = 0;
 
@@ -142,7 +142,7 @@ static int parse_cpu(const char **p, unsigned *ret) {
         return 0;
 }
 
-/* Reads "N" or "N-M" into s, up to the comma, the newline or the end. */
+/* Parses "N" or "N-M" up to the comma, the newline or the end, and adds it. */
 static int parse_range(CpuSet *s, const char **p) {
         unsigned first, last;
         int r;

@@ -12,7 +12,7 @@
 typedef struct CpuSet CpuSet;
 
 #define CPUSET_CPUS_MAX 8192u
-#define CPUSET_LIST_MAX 65536u /* longest list that is looked at, bytes */
+#define CPUSET_LIST_MAX 65536u /* longest list that is parsed, bytes */
 
 struct CpuSet {
         size_t n_words;
@@ -34,14 +34,14 @@ unsigned cpuset_count(const CpuSet *s);
 int cpuset_copy(CpuSet *ret, const CpuSet *s); /* ret is overwritten, not freed */
 int cpuset_intersect(CpuSet *ret, const CpuSet *a, const CpuSet *b); /* likewise */
 
-/* The first member that is at least cpu, -1 when there is none. */
+/* The first member from cpu on; -1: none. */
 int cpuset_next(const CpuSet *s, unsigned cpu);
 
 #define CPU_FOREACH(cpu, s)                                                                        \
         for (int cpu = cpuset_next((s), 0); cpu >= 0; cpu = cpuset_next((s), (unsigned) cpu + 1))
 
-/* Reads a list as /sys writes it; one newline at the end is allowed, an empty list is an empty set.
- * REFUSAL_INVALID_ARGS names the part that is wrong. */
+/* Parses a list as /sys has it; a final newline is allowed, an empty list is an empty set.
+ * REFUSAL_INVALID_ARGS names the wrong part. */
 int cpuset_parse(CpuSet *ret, const char *list, Refusal *why);
 
 /* Writes the list, ranges joined, no newline; the caller frees it. */

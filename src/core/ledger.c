@@ -17,7 +17,7 @@ void ledger_done(Ledger *l) {
 }
 
 /* Looks at the head of a slot's queue after something in the slot has changed. */
-static void ledger_settle_cell(Ledger *l, Slot *slot) {
+static void ledger_settle_slot(Ledger *l, Slot *slot) {
         SlotEntry *head = TAILQ_FIRST(&slot->waiting);
         LedgerHold *h;
 
@@ -25,18 +25,18 @@ static void ledger_settle_cell(Ledger *l, Slot *slot) {
                 return;
         h = head->hold;
         if (h->n_ready == h->n_slots)
-                ready_remove(&l->ready, &h->ready);
+                prioq_remove(&l->ready, &h->ready);
         head->ready = !head->ready;
         h->n_ready += head->ready ? 1 : -1;
         if (h->n_ready == h->n_slots)
-                ready_insert(&l->ready, &h->ready);
+                prioq_put(&l->ready, &h->ready);
 }
 
 static void ledger_settle(Ledger *l, const LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
 
-        SLOT_FOREACH(slot, w)
-        ledger_settle_cell(l, slot);
+        SLOT_FOREACH (slot, w)
+                ledger_settle_slot(l, slot);
 }
 
 int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters) {
@@ -55,8 +55,8 @@ int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters) {
 static void hold_enter(Ledger *l, LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
 
-        SLOT_FOREACH(slot, w)
-        slot_enter(slot, h);
+        SLOT_FOREACH (slot, w)
+                slot_enter(slot, h);
         h->state = LEDGER_ACTIVE;
         l->n_active++;
         l->n_partial += !ledger_hold_is_full(h);
@@ -65,7 +65,7 @@ static void hold_enter(Ledger *l, LedgerHold *h) {
 static void hold_leave(Ledger *l, LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
 
-        SLOT_FOREACH(slot, w) {
+        SLOT_FOREACH (slot, w) {
                 slot_leave(slot, h);
                 if (h->extra)
                         slot->extra -= h->extra[w.part];
@@ -78,10 +78,10 @@ static void hold_queue(Ledger *l, LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
         SlotEntry *e = h->entries;
 
-        SLOT_FOREACH(slot, w) {
+        SLOT_FOREACH (slot, w) {
                 e->hold = h;
                 slot_queue(slot, e++);
-                ledger_settle_cell(l, slot);
+                ledger_settle_slot(l, slot);
         }
         h->state = LEDGER_WAITING;
         l->n_waiting++;
@@ -89,7 +89,7 @@ static void hold_queue(Ledger *l, LedgerHold *h) {
 
 static void hold_unqueue(Ledger *l, LedgerHold *h) {
         if (h->n_ready == h->n_slots)
-                ready_remove(&l->ready, &h->ready);
+                prioq_remove(&l->ready, &h->ready);
         for (size_t i = 0; i < h->n_slots; i++)
                 slot_unqueue(&h->entries[i]);
         free(TAKE_PTR(h->entries));
@@ -98,19 +98,19 @@ static void hold_unqueue(Ledger *l, LedgerHold *h) {
 }
 
 /* 0 when it can be active at once, LEDGER_E_WAITS or LEDGER_E_TOO_MANY. */
-static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_cells) {
+static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_slots) {
         SlotWalk w = ledger_walk(l, h);
         size_t n = 0;
         int r = 0;
 
-        SLOT_FOREACH(slot, w) {
+        SLOT_FOREACH (slot, w) {
                 if (slot_has_too_few(slot, h))
                         return LEDGER_E_TOO_MANY;
                 if (!TAILQ_EMPTY(&slot->waiting) || !slot_fits(slot, h))
                         r = LEDGER_E_WAITS;
                 n++;
         }
-        *ret_n_cells = n;
+        *ret_n_slots = n;
         return r;
 }
 
@@ -139,7 +139,7 @@ int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
         h->extra = TAKE_PTR(extra);
         h->n_slots = n_slots;
         h->n_ready = 0;
-        h->seq = h->ready.seq = l->next_seq++;
+        h->seq = h->ready.key = l->next_seq++;
         TAILQ_INSERT_TAIL(&l->holds, h, list);
         if (k == LEDGER_E_WAITS)
                 hold_queue(l, h);
@@ -187,9 +187,9 @@ bool ledger_is_first(const Ledger *l, const LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
         size_t itself = h->state == LEDGER_ACTIVE;
 
-        SLOT_FOREACH(slot, w)
-        if (slot->n_active > itself)
-                return false;
+        SLOT_FOREACH (slot, w)
+                if (slot->n_active > itself)
+                        return false;
         return true;
 }
 
@@ -202,10 +202,10 @@ static bool hold_blocks(const Ledger *l, const LedgerHold *blocker, const Ledger
                 return true;
         if (ledger_hold_is_full(blocker) || ledger_hold_is_full(h))
                 return false;
-        SLOT_FOREACH(slot, w)
-        if (!slot_fits(slot, h) &&
-            scope_has(&blocker->scope, h->scope.parts[w.part].pmu, w.cpu - 1))
-                return true;
+        SLOT_FOREACH (slot, w)
+                if (!slot_fits(slot, h) &&
+                    scope_has(&blocker->scope, h->scope.parts[w.part].pmu, w.cpu - 1))
+                        return true;
         return false;
 }
 
@@ -216,7 +216,7 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
         TAILQ_FOREACH (blocker, &l->holds, list) {
                 int r;
 
-                /* whoever came later and overlaps waits behind it */
+                /* later holds that overlap wait behind it */
                 if (blocker == h)
                         return 0;
                 if (!hold_blocks(l, blocker, h))

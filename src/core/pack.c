@@ -3,18 +3,19 @@
 
 #include <string.h>
 
-/* A field: its head, the key with its NUL, the value. */
+/* A field is its head, the key with its NUL, and the value. */
 typedef struct FieldHead {
         uint32_t n_value;
         uint8_t n_key; /* with the NUL */
         uint8_t tag;
 } __attribute__((packed)) FieldHead;
 
+/* Written to the store: never renumber. */
 enum {
         TAG_INTEGER = 1, /* 8 bytes */
-        TAG_STRING,      /* with its NUL; without any byte: NULL */
-        TAG_BYTES,
-        TAG_ELEMENT,
+        TAG_STRING = 2,  /* with its NUL; no bytes: NULL */
+        TAG_BYTES = 3,
+        TAG_ELEMENT = 4,
 };
 
 typedef struct Field {
@@ -89,7 +90,7 @@ void pack_end(Pack *p, size_t begin) {
         memcpy(p->data + begin, &head, sizeof(head));
 }
 
-/* What fits into 64 bits; a string is 0 when it is NULL. */
+/* A string: whether it is not NULL. */
 static uint64_t member_value(const PackField *f, const void *member) {
         switch (f->type) {
         case PACK_BOOL:
@@ -152,7 +153,7 @@ static bool field_is_sound(const Field *f) {
         }
 }
 
-/* The field at place, which moves on; false at the end, and where no whole field is. */
+/* The field at *place, which is advanced; false at the end and where there is no whole field. */
 static bool unpack_field(const Unpack *u, size_t *place, Field *ret) {
         size_t left = u->n - *place;
         FieldHead head;

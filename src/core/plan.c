@@ -10,8 +10,8 @@ static const struct {
         [PLAN_NEVER] = { false },
 };
 
-/* Calls f for the monitor's slots of which a number of counters is promised, until it says false.
- */
+/* Calls f for the monitor's slots of which a number of counters is promised, until it returns
+ * false. */
 static bool plan_each_partial(const Ledger *l, const PlanMonitor *m,
                               bool (*f)(Slot *slot, const PlanMonitor *m)) {
         for (size_t i = 0; m->scope && i < m->scope->n_parts; i++) {

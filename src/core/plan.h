@@ -2,37 +2,36 @@
 #pragma once
 
 /*
- * Decides which monitors have to yield for the holds that are active in a ledger.
+ * Decides which monitors must yield to the active holds of a ledger.
  *
- * A slot that a hold has in full is given up by all. Where only a number of counters is promised,
- * monitors stay as long as they fit into what is left, the highest priority first, of the same
- * priority the oldest.
+ * All monitors yield a slot of which a hold has all counters. Where holds have only a number of
+ * counters, monitors that fit into the rest stay, the highest priority first, then the oldest.
  */
 
 #include "core/ledger.h"
 
 typedef struct PlanMonitor PlanMonitor;
 
-/* To which holds a monitor yields. */
+/* To which holds a monitor yields. Written to the store: never renumber. */
 typedef enum PlanClass {
-        PLAN_ALWAYS,
-        PLAN_EXCLUSIVE, /* only to exclusive ones */
-        PLAN_NEVER,
+        PLAN_ALWAYS = 0,
+        PLAN_EXCLUSIVE = 1, /* only to exclusive ones */
+        PLAN_NEVER = 2,
         _PLAN_CLASS_MAX,
 } PlanClass;
 
 struct PlanMonitor {
-        const Scope *scope; /* NULL: none */
+        const Scope *scope; /* NULL: empty */
         uint32_t priority;
         PlanClass klass;
-        unsigned use; /* counters that it takes on each slot, at least 1 */
+        unsigned use; /* counters that it uses on each slot, at least 1 */
         uint64_t seq; /* lower is older */
-        bool must;    /* out: it has to yield */
+        bool must;    /* result: it must yield */
 };
 
-/* Sets must of all monitors, which are sorted: highest priority first, then lowest seq. Monitors
- * whose class lets them stay count first, whatever their priority, for the promise is about what is
- * left. On slots whose capacity is unknown all of class always yield.
+/* Sets must of all monitors, which are sorted by descending priority, then ascending seq. Monitors
+ * whose class lets them stay use counters first, whatever their priority: what is promised must be
+ * free beside them. On slots of unknown capacity all monitors of PLAN_ALWAYS yield.
  *
- * The scratch is in the slots: 0, it cannot fail. */
+ * Returns 0: the scratch space is in the slots, so nothing can fail. */
 int plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n);

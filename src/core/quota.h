@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What each user has of the service's goods, and how much he may have.
+ * What each user has of the service's goods, and the limits on it.
  *
- * Whatever a client can make is charged to its uid when it is made, before anything else is done
- * for it, and given back when it goes. Root is counted, never limited (but for ended holds).
+ * Everything that a client can make is charged to its uid before anything else is done for it, and
+ * released when it goes. Root is counted, but not limited (except for ended holds).
  */
 
 #include <sys/types.h>
@@ -23,21 +23,20 @@ typedef enum QuotaGood {
         QUOTA_SAMPLERS,
         QUOTA_MONITORS,
         QUOTA_BROKERS,
-        QUOTA_CALLS,  /* calls that wait for an answer of ours */
-        QUOTA_QUEUED, /* calls that wait for their turn to be handled */
+        QUOTA_CALLS,  /* calls that wait for a reply */
+        QUOTA_QUEUED, /* calls that wait to be handled */
         QUOTA_QUEUED_BYTES,
-        QUOTA_SIGNAL_BYTES, /* of samplers, a second: is not charged, see service/util/rate-limit.h
-                             */
+        QUOTA_SIGNAL_BYTES, /* of samplers, per second; not charged: service/util/rate-limit.h */
         QUOTA_ENDED_HOLDS,  /* that can still be read; no setting */
         _QUOTA_GOOD_MAX,
 } QuotaGood;
 
 struct Quota {
-        uint64_t limits[_QUOTA_GOOD_MAX]; /* a user; changes hold for what is charged afterwards */
+        uint64_t limits[_QUOTA_GOOD_MAX]; /* per user; a change applies to later charges */
         void *users;                      /* tree of QuotaUser by uid */
 };
 
-/* A user is known while anything is charged to him. */
+/* Exists while anything is charged to the user. */
 struct QuotaUser {
         uid_t uid;
         Quota *quota;
@@ -45,7 +44,7 @@ struct QuotaUser {
         uint64_t used[_QUOTA_GOOD_MAX];
 };
 
-/* Something charged; all zero: nothing is. Plain data, moved by assignment. */
+/* Something charged; all zero: nothing. Plain data, moved by assignment. */
 struct QuotaCharge {
         QuotaUser *user;
         QuotaGood good;
@@ -53,21 +52,21 @@ struct QuotaCharge {
 };
 
 void quota_init(Quota *q); /* with the default limits */
-void quota_done(Quota *q); /* nothing may be charged any more */
+void quota_done(Quota *q); /* nothing may be charged at that time */
 
 /* REFUSAL_LIMITS_EXCEEDED names the good, the limit and its setting. */
 int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret,
                  Refusal *why);
 void quota_release(QuotaCharge *c);
 
-/* What was there before this process is charged whatever the limit is now. -ENOMEM. */
+/* Ignores the limit: for what an earlier run of the service left. -ENOMEM. */
 int quota_charge_anyway(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaCharge *ret);
 
-/* Whether it could be charged now, with the same refusal: to be asked before polkit is, so that who
- * is at his limit costs nobody's time. */
+/* Whether it could be charged now, with the same refusal: asked before polkit is, so that a user at
+ * the limit causes no polkit check. */
 int quota_check(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, Refusal *why);
 
-/* What was charged becomes another amount; less of it is never refused. */
+/* Changes the amount of a charge; a smaller one is never refused. */
 int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why);
 
 /* The setting in perfallocd.conf: "HoldsPerUser". */

@@ -2,17 +2,18 @@
 #pragma once
 
 /*
- * What a counter has counted, and how far that may be believed.
+ * What a counter has counted, and how reliable that is.
  */
 
 #include "core/util.h"
 
 typedef struct Reading Reading;
 
+/* The numbers are those of <perfalloc/sample.h>: never renumber. */
 typedef enum Quality {
-        QUALITY_EXACT,      /* counted all the time that it was enabled */
-        QUALITY_SCALED,     /* multiplexed: value is raw, scale by enabled/running */
-        QUALITY_UNMEASURED, /* never on the PMU, or not counting now (yielded, in error) */
+        QUALITY_EXACT = 0,      /* on the PMU all the time that it was enabled */
+        QUALITY_SCALED = 1,     /* multiplexed: value is raw, scale by enabled/running */
+        QUALITY_UNMEASURED = 2, /* never on the PMU, or not counting now (yielded, in error) */
         _QUALITY_MAX,
 } Quality;
 
@@ -24,7 +25,7 @@ struct Reading {
 
 #define READING_NULL ((Reading){})
 
-/* Sums wrap as the kernel's own 64-bit counts do; a difference of sums is right in any case. */
+/* Sums wrap as the kernel's 64-bit counts do; differences of sums stay right. */
 static inline void reading_add(Reading *r, const Reading *other) {
         r->value += other->value;
         r->enabled += other->enabled;

@@ -62,8 +62,7 @@ int refusal_from_errno(int error) {
         return 0;
 }
 
-/* How many bytes at p are one character in UTF-8 as D-Bus wants it; 0: none, or a control
- * character. */
+/* The length in bytes of the UTF-8 character at p; 0: invalid, or a control character. */
 static size_t utf8_length(const char *p) {
         unsigned char c = (unsigned char) *p;
         size_t n = c < 0x80                ? 1
@@ -80,7 +79,7 @@ static size_t utf8_length(const char *p) {
         return n;
 }
 
-/* Clients' words may be cut in the middle of a character, and the bus takes no such text. */
+/* A client's text may be cut in the middle of a character; D-Bus does not accept that. */
 static void text_clean(char *text) {
         for (char *p = text; *p;) {
                 size_t n = utf8_length(p);

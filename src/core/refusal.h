@@ -5,8 +5,8 @@
  * Why something a client asked for was not done.
  *
  * Everything below the D-Bus face reports two kinds of failure and never mixes them: a negative
- * errno is a fault that nobody here can mend (ENOMEM, a broken bus) and is passed up unchanged; a
- * positive value is one of the refusals below, the outcome of a request, with its words in
+ * errno is a fault that cannot be handled here (ENOMEM, a broken bus) and is passed up unchanged; a
+ * positive value is one of the refusals below, the outcome of a request, with its message in
  * Refusal.text. At the D-Bus edge each refusal is exactly one D-Bus error.
  */
 
@@ -61,19 +61,18 @@ struct Refusal {
 
 #define REFUSAL_NULL ((Refusal){ .code = 0 })
 
-/* The D-Bus error name of a refusal; NULL for a code that is none. */
+/* The D-Bus error name; NULL: no such code. */
 const char *refusal_name(int code);
 
 /* The errno that perf_event_open(2), pmc_attach(3) or D-Bus would use for it. */
 int refusal_errno(int code);
 
-/* The refusal that perf_event_open(2)'s errno (positive) stands for; 0 when it has none. */
+/* The refusal for a (positive) errno of perf_event_open(2); 0: there is none. */
 int refusal_from_errno(int error);
 
 /* Fills in why (may be NULL) and returns code, so that callers can return refuse(...). Control
- * characters that came in with a client's words are replaced, over-long text is cut. */
+ * characters, which may come from a client, are replaced; too long a text is cut. */
 int refuse(Refusal *why, int code, const char *format, ...) _printf_(3, 4);
 
-/* Puts what was asked for in front of words that tell what is wrong with it: "option 'cpus': ...".
- * Returns the refusal's code. */
+/* Prepends what was asked for: "option 'cpus': ...". Returns the refusal's code. */
 int refusal_prefix(Refusal *why, const char *prefix);

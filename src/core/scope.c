@@ -10,7 +10,7 @@ void scope_done(Scope *s) {
         *s = SCOPE_NULL;
 }
 
-/* Where the part of this PMU is, or belongs. */
+/* The index at which the part of this PMU is or would be. */
 static size_t scope_place(const Scope *s, unsigned pmu) {
         size_t i = 0;
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What a hold or a monitor covers: for each of some PMUs a set of CPUs. One PMU on one CPU is a
+ * What a hold or a monitor covers: a set of CPUs for each of several PMUs. One PMU on one CPU is a
  * slot.
  *
- * "All CPUs" is the set of all possible ones, so that a CPU that comes online later is covered too.
+ * "All CPUs" is the set of all possible CPUs, so that one that comes online later is covered too.
  */
 
 #include "core/cpuset.h"
@@ -20,7 +20,7 @@ struct ScopePart {
 
 struct Scope {
         size_t n_parts;
-        ScopePart *parts; /* in the order of their PMUs, each PMU once */
+        ScopePart *parts; /* by ascending pmu, each once */
 };
 
 #define SCOPE_NULL ((Scope){})
@@ -31,6 +31,6 @@ void scope_done(Scope *s);
 int scope_add(Scope *s, unsigned pmu, const CpuSet *cpus);
 int scope_copy(Scope *ret, const Scope *s); /* ret is overwritten, not freed */
 
-const ScopePart *scope_find(const Scope *s, unsigned pmu); /* NULL when it has no slot there */
+const ScopePart *scope_find(const Scope *s, unsigned pmu); /* NULL: no slot of that PMU */
 bool scope_has(const Scope *s, unsigned pmu, unsigned cpu);
 bool scope_overlaps(const Scope *a, const Scope *b); /* an empty scope overlaps nothing */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "core/ledger.h"
-
 void slot_table_done(SlotTable *t) {
         for (size_t i = 0; i < t->n_pmus; i++) {
                 for (size_t word = 0; word < t->pmus[i].n_chunks; word++)
@@ -30,7 +28,7 @@ int slot_table_reserve_pmu(SlotTable *t, unsigned pmu) {
         return 0;
 }
 
-/* Cells are never moved: queues point into them. */
+/* Slots are never moved: queues point into them. */
 static SlotChunk *chunk_new(uint64_t capacity) {
         SlotChunk *chunk = calloc(1, sizeof(*chunk));
 
@@ -107,7 +105,7 @@ bool slot_fits(const Slot *slot, const LedgerHold *h) {
                 return slot->n_active == 0;
         if (slot->n_exclusive > 0)
                 return false;
-        /* sum 0: the capacity has shrunk since it was asked for, and waiting on would not help */
+        /* sum 0: the capacity has shrunk since the request, and waiting longer would not help */
         return h->counters == 0 || slot->sum == 0 || capacity == SLOT_UNKNOWN ||
                slot->sum + h->counters <= capacity;
 }

@@ -2,21 +2,17 @@
 #pragma once
 
 /*
- * The slots of the ledger: what the active holds demand of one PMU on one CPU, and who waits for
- * it.
+ * The slots of the ledger: what the active holds demand of one PMU on one CPU, and the queue of the
+ * holds that wait for it.
  */
 
-#include <sys/queue.h>
-
-#include "core/scope.h"
+#include "core/ledger-hold.h"
 
 typedef struct Slot Slot;
 typedef struct SlotChunk SlotChunk;
-typedef struct SlotEntry SlotEntry;
 typedef struct SlotPmu SlotPmu;
 typedef struct SlotTable SlotTable;
 typedef struct SlotWalk SlotWalk;
-typedef struct LedgerHold LedgerHold;
 
 /* What active holds demand of a slot. */
 typedef enum SlotDemand {
@@ -37,17 +33,17 @@ struct Slot {
         uint64_t bit; /* its own in the chunk's masks */
         size_t n_active;
         size_t n_full;      /* active holds that demand all counters */
-        size_t n_exclusive; /* likewise, alone: 0 or 1 */
-        uint64_t sum;       /* counters promised to the other active ones */
-        uint64_t extra;     /* more that has to yield for them, see ledger_set_extra() */
+        size_t n_exclusive; /* active exclusive holds: 0 or 1 */
+        uint64_t sum;       /* counters promised to the active holds that are not full */
+        uint64_t extra;     /* see ledger_set_extra() */
         uint64_t kept;      /* scratch of plan_compute() */
         struct SlotQueue waiting;
-        bool gaps; /* the numbers in the queue are not consecutive any more */
+        bool gaps; /* the numbers in the queue are no longer consecutive */
 };
 
 /* The slots of CPUs that lie side by side. */
 struct SlotChunk {
-        uint64_t demand[_SLOT_DEMAND_MAX]; /* by slot: is there any */
+        uint64_t demand[_SLOT_DEMAND_MAX]; /* bit of a slot: some active hold demands this there */
         uint64_t capacity;                 /* counters of each */
         Slot slots[CHUNK_SLOTS];
 };
@@ -55,10 +51,10 @@ struct SlotChunk {
 struct SlotPmu {
         uint64_t capacity; /* of its slots, SLOT_UNKNOWN or SLOT_UNLIMITED */
         size_t n_chunks;
-        SlotChunk **chunks; /* NULL where nobody has held anything yet */
+        SlotChunk **chunks; /* NULL where nothing was held yet */
 };
 
-/* All zero is an empty one. */
+/* All zero: empty. */
 struct SlotTable {
         size_t n_pmus;
         SlotPmu *pmus;
@@ -73,7 +69,7 @@ struct SlotEntry {
         bool ready;      /* first here, and fits */
 };
 
-/* Over the slots of a scope; those that the table has not are left out. */
+/* Iterates over the slots of a scope; slots that the table does not have are skipped. */
 struct SlotWalk {
         const SlotTable *table;
         const Scope *scope;
@@ -88,14 +84,14 @@ int slot_table_reserve_pmu(SlotTable *t, unsigned pmu);   /* -ENOMEM */
 int slot_table_reserve(SlotTable *t, const Scope *scope); /* -ENOMEM */
 void slot_table_capacity(SlotTable *t, unsigned pmu, uint64_t counters);
 
-/* NULL where nobody has held anything yet; word is that of a CpuSet. */
+/* word as in CpuSet. NULL where nothing was held yet. */
 static inline SlotChunk *slot_table_chunk(const SlotTable *t, unsigned pmu, size_t word) {
         return pmu < t->n_pmus && word < t->pmus[pmu].n_chunks ? t->pmus[pmu].chunks[word] : NULL;
 }
 
 Slot *slot_walk_next(SlotWalk *w);
 
-/* Whether a hold can be active there beside those that are, and whether it ever can. */
+/* Whether the hold can be active beside those that are; whether it never can. */
 bool slot_fits(const Slot *slot, const LedgerHold *h);
 bool slot_has_too_few(const Slot *slot, const LedgerHold *h);
 

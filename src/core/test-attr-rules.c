@@ -81,7 +81,7 @@ static void test_numbers_are_where_the_header_has_them(void) {
         }
 }
 
-/* Otherwise a byte would be nobody's, and nobody would look at it. */
+/* A byte in no number would never be checked. */
 static void test_numbers_lie_side_by_side(void) {
         unsigned end = 0;
 
@@ -163,7 +163,7 @@ static void test_each_rule_is_applied_and_named(void) {
                 Attr a = plain();
                 uint64_t number = attr_number(&a, rule->place);
 
-                /* what goes by the PMU is tried elsewhere */
+                /* rules that depend on the PMU have their own test */
                 if (!rule->name)
                         continue;
                 attr_set_number(&a, rule->place,
@@ -237,7 +237,7 @@ static void test_counting_a_users_address_tells_nothing_of_the_kernel(void) {
                 { INT64_MAX, 8, 0, true },
                 { (uint64_t) INT64_MAX + 1, 1, 0, true },
                 { UINT64_MAX, 8, 0, true },
-                { 0x1000, UINT64_MAX, 0, false }, /* goes down: the kernel refuses it */
+                { 0x1000, UINT64_MAX, 0, false }, /* its end is below: the kernel refuses it */
                 { 0x1000, 8, 1, true },
         };
 
@@ -264,7 +264,7 @@ static void test_any_thread_is_everybodys(void) {
         assert_needs(&a, ATTR_PMU_CORE, needs);
         a.known.config = 0x3c;
         assert_needs(&a, ATTR_PMU_CORE, 0);
-        a.known.type = PERF_TYPE_HARDWARE; /* there it is no such bit */
+        a.known.type = PERF_TYPE_HARDWARE; /* not this bit there */
         a.known.config = 1 << 21;
         assert_needs(&a, ATTR_PMU_CORE, 0);
 }
@@ -283,7 +283,7 @@ static void test_confined_call_chains_end_at_the_kernel(void) {
         g_assert_true(a.known.exclude_callchain_kernel);
         b.known.exclude_callchain_kernel = 1;
         g_assert_cmpmem(&a, sizeof(a), &b, sizeof(b));
-        /* whoever may sample the kernel may see it */
+        /* with kernel samples it may be seen */
         b = (Attr){};
         attr_confine(&b);
         g_assert_false(b.known.exclude_callchain_kernel);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Random histories of holds, in the ledger and in a model of it: a list, gone through from the
- * beginning for every question. g_test_rand's seed is printed; --seed= gives the same histories
- * again.
+ * Random histories of holds in the ledger and in a model: a list that is searched for each
+ * question. g_test_rand's seed is printed; --seed= gives the same histories again.
  */
 
 #include "core/ledger.h"
@@ -19,17 +18,17 @@
 static const unsigned cpu_numbers[] = { 0, 1, 63, 64, 130 };
 
 #define N_CPUS  ELEMENTSOF(cpu_numbers)
-#define N_CELLS (N_PMUS * N_CPUS)
+#define N_SLOTS (N_PMUS * N_CPUS)
 
 typedef struct Client {
         LedgerHold hold;
-        bool slots[N_CELLS];
-        LedgerState state; /* as the model has it */
+        bool slots[N_SLOTS];
+        LedgerState state; /* in the model */
 } Client;
 
 typedef struct History {
         Ledger ledger;
-        GPtrArray *clients; /* of the holds that are in, by arrival */
+        GPtrArray *clients; /* of the admitted holds, by arrival */
         uint64_t capacity[N_PMUS];
         bool capacity_changes;
 } History;
@@ -41,7 +40,7 @@ static bool is_full(const Client *c) {
 }
 
 static bool overlap(const Client *a, const Client *b) {
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (a->slots[i] && b->slots[i])
                         return true;
         return false;
@@ -67,19 +66,19 @@ static bool too_tight(const History *y, const Client *c, size_t slot) {
                sum + c->hold.counters > capacity;
 }
 
-/* Whether b, which is active or waits before a, keeps a out. */
+/* Whether b, which is active or an earlier waiting hold, keeps a from being active. */
 static bool in_the_way(const History *y, const Client *b, const Client *a) {
         if (!overlap(a, b))
                 return false;
         if (b->state == LEDGER_WAITING || a->hold.exclusive || b->hold.exclusive)
                 return true;
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (!is_full(b) && b->slots[i] && too_tight(y, a, i))
                         return true;
         return false;
 }
 
-/* Later ones count where they are active: c waits for somebody else then. */
+/* Active later ones count too: c waits for another hold then. */
 static bool admissible(const History *y, const Client *c) {
         bool earlier = true;
 
@@ -95,7 +94,7 @@ static bool admissible(const History *y, const Client *c) {
 }
 
 static bool too_many(const History *y, const Client *c) {
-        for (size_t i = 0; i < N_CELLS; i++)
+        for (size_t i = 0; i < N_SLOTS; i++)
                 if (c->slots[i] && !is_full(c) && y->capacity[i / N_CPUS] > 0 &&
                     c->hold.counters > y->capacity[i / N_CPUS])
                         return true;
@@ -117,7 +116,7 @@ static Client *model_next(History *y) {
 static size_t model_position(const History *y, const Client *c) {
         size_t worst = 0;
 
-        for (size_t slot = 0; slot < N_CELLS && c->state == LEDGER_WAITING; slot++) {
+        for (size_t slot = 0; slot < N_SLOTS && c->state == LEDGER_WAITING; slot++) {
                 size_t n = 1;
 
                 for (guint i = 0; y->clients->pdata[i] != c; i++) {
@@ -141,7 +140,7 @@ static bool model_is_first(const History *y, const Client *c) {
         return true;
 }
 
-/* Both together. */
+/* Ledger and model together. */
 
 static void client_free(gpointer p) {
         Client *c = p;
@@ -156,7 +155,7 @@ static Client *client_new(void) {
 
         c->hold.exclusive = g_test_rand_int_range(0, 4) == 0;
         c->hold.counters = g_test_rand_bit() ? (unsigned) g_test_rand_int_range(1, 7) : 0;
-        for (size_t i = 0; i < N_CELLS; i++) {
+        for (size_t i = 0; i < N_SLOTS; i++) {
                 _cleanup_(cpuset_done) CpuSet cpu = CPUSET_NULL;
 
                 if ((unsigned) g_test_rand_int_range(0, 20) >= wide)
@@ -183,7 +182,7 @@ static void history_end(History *y) {
         g_ptr_array_unref(y->clients);
 }
 
-/* Takes from the ledger who is next until nobody is; the model has to say the same. */
+/* Calls ledger_next() until it is NULL, and compares with the model. */
 static void history_drain(History *y) {
         LedgerHold *h;
 
@@ -302,10 +301,10 @@ static void check_same(History *y, bool at_end) {
         g_assert_cmpuint(y->ledger.n_waiting, ==, y->clients->len - n_active);
 }
 
-/* Promises, asked of the ledger's own states. */
+/* Promises, checked by the ledger's own states. */
 
 static void check_fits(History *y, bool at_end) {
-        for (size_t slot = 0; slot < N_CELLS; slot++) {
+        for (size_t slot = 0; slot < N_SLOTS; slot++) {
                 uint64_t capacity = y->capacity[slot / N_CPUS], sum = 0;
                 size_t n = 0, n_exclusive = 0;
 
@@ -336,7 +335,7 @@ static void check_order(History *y, bool at_end) {
                 }
 }
 
-/* When everybody before it has gone, a waiting hold is in, whoever came after. */
+/* When all earlier holds have gone, a waiting hold is active, whatever came later. */
 static void check_progress(History *y, bool at_end) {
         guint n;
 
@@ -359,7 +358,7 @@ static void check_given_back(History *y, bool at_end) {
         g_assert_cmpuint(y->ledger.n_waiting, ==, 0);
         g_assert_cmpuint(y->ledger.n_partial, ==, 0);
         g_assert_null(y->ledger.ready.first);
-        for (size_t i = 0; i < N_CELLS; i++) {
+        for (size_t i = 0; i < N_SLOTS; i++) {
                 unsigned cpu = cpu_numbers[i % N_CPUS];
                 const SlotChunk *chunk = slot_table_chunk(&y->ledger.slots, (unsigned) (i / N_CPUS),
                                                           cpu / CHUNK_SLOTS);

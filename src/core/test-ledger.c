@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The promises of the ledger, one by one. test-ledger-model.c holds it against a model.
+ * The promises of the ledger, one by one. test-ledger-model.c compares it with a model.
  */
 
 #include "core/ledger.h"
@@ -128,7 +128,7 @@ static void test_more_than_there_is_is_refused(Desk *d, gconstpointer unused) {
         g_assert_cmpint(ledger_set_capacity(&d->ledger, 0, 4), ==, 0);
         g_assert_cmpint(ledger_admit(&d->ledger, h, true), ==, LEDGER_E_TOO_MANY);
         g_assert_cmpint(h->state, ==, LEDGER_NONE);
-        h->exclusive = true; /* has them all, whatever the number */
+        h->exclusive = true; /* it has all, whatever the number */
         assert_admitted(d, h);
 }
 
@@ -219,7 +219,7 @@ static void test_who_may_not_wait_changes_nothing(Desk *d, gconstpointer unused)
         assert_admitted(d, desk_shared(d, "0-1"));
 }
 
-static void test_position_is_that_of_the_worst_cell(Desk *d, gconstpointer unused) {
+static void test_position_is_that_of_the_worst_slot(Desk *d, gconstpointer unused) {
         LedgerHold *a = desk_exclusive(d, "0"), *b = desk_exclusive(d, "0");
         LedgerHold *c = desk_exclusive(d, "0-1"), *e = desk_exclusive(d, "1");
 
@@ -326,7 +326,8 @@ static void test_built_up_again_says_the_same(Desk *d, gconstpointer unused) {
         assert_nobody_next(d);
 }
 
-/* Fails each allocation in turn until the hold is in, and looks at what a failure left behind. */
+/* Fails each allocation in turn until the hold is admitted, and checks the state after each
+ * failure. */
 static void assert_survives(Desk *d, LedgerHold *h, int outcome) {
         size_t n_active = d->ledger.n_active, n_waiting = d->ledger.n_waiting;
         int r = -ENOMEM, n = 0;
@@ -340,7 +341,7 @@ static void assert_survives(Desk *d, LedgerHold *h, int outcome) {
                 allocations_left = -1;
         }
         g_assert_cmpint(r, ==, outcome);
-        g_assert_cmpint(n, >, 1); /* it did fail */
+        g_assert_cmpint(n, >, 1); /* a failure happened */
 }
 
 static void test_out_of_memory_changes_nothing(Desk *d, gconstpointer unused) {
@@ -388,7 +389,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-capacity-starves-nobody", test_smaller_capacity_starves_nobody);
         ADD("larger-capacity-lets-in", test_larger_capacity_lets_in);
         ADD("who-may-not-wait-changes-nothing", test_who_may_not_wait_changes_nothing);
-        ADD("position-is-that-of-the-worst-slot", test_position_is_that_of_the_worst_cell);
+        ADD("position-is-that-of-the-worst-slot", test_position_is_that_of_the_worst_slot);
         ADD("first-is-alone-in-its-scope", test_first_is_alone_in_its_scope);
         ADD("demands-are-those-of-active-holds", test_demands_are_those_of_active_holds);
         ADD("blockers-are-named-once-in-order", test_blockers_are_named_once_in_order);

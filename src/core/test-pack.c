@@ -54,7 +54,7 @@ static void struct_comes_back(void) {
         g_assert_null(t.none);
 }
 
-/* What is 0 is not written, and is 0 again for who begins with that. */
+/* Members that are 0 are not written, and stay 0 in a zeroed object. */
 static void what_is_not_set_takes_no_room(void) {
         _cleanup_(thing_done) Thing t = {};
         _cleanup_(pack_done) Pack p = {}, all = {};
@@ -158,7 +158,7 @@ static void lists_nest(void) {
         g_assert_cmpuint(n, ==, 2);
 }
 
-/* Whatever is cut off or changed, nothing is read beyond the end, and what is cut is seen. */
+/* With any truncation or change, nothing is read beyond the end, and truncation is noticed. */
 static void damage_is_seen(void) {
         _cleanup_(pack_done) Pack p = {};
         Unpack whole;
@@ -167,7 +167,7 @@ static void damage_is_seen(void) {
         pack_thing(&p);
         whole = unpack_of(&p);
         for (size_t n = 0; n < whole.n; n++) {
-                /* a block of its own: the sanitizer watches its end */
+                /* an allocation of its own, so that the sanitizer checks its end */
                 _cleanup_free_ uint8_t *copy = malloc(n + 1);
                 Unpack cut = { copy, n };
                 Thing t = {};

@@ -136,7 +136,7 @@ static void test_who_never_yields_counts_first(Stage *s, gconstpointer unused) {
         g_assert_false(never->must);
 }
 
-static void test_one_tight_cell_is_enough(Stage *s, gconstpointer unused) {
+static void test_one_tight_slot_is_enough(Stage *s, gconstpointer unused) {
         PlanMonitor *wide = stage_monitor(s, "0-100", PLAN_ALWAYS, 5);
         PlanMonitor *narrow = stage_monitor(s, "0", PLAN_ALWAYS, 1);
 
@@ -181,7 +181,7 @@ static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unuse
         g_assert_false(second->must);
 }
 
-/* Random stages against the rule, read off the holds themselves. */
+/* Random stages, compared with the rule as applied to the holds themselves. */
 
 #define N_PMUS 2u
 #define N_CPUS 4u
@@ -217,8 +217,8 @@ static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         return demand;
 }
 
-/* Counters on a slot that those who stay take: of all who stay for sure, and of the others before
- * m. */
+/* Counters used on a slot by monitors that stay: by those that always do, and by others before m.
+ */
 static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
         uint64_t kept = 0;
 
@@ -292,7 +292,7 @@ static void run_stages(void (*check)(const Stage *s)) {
                 stage_random(&s);
                 stage_plan(&s);
                 check(&s);
-                for (size_t j = 0; j < s.n_holds; j++) { /* and once more when some have gone */
+                for (size_t j = 0; j < s.n_holds; j++) { /* again, without some of them */
                         if (g_test_rand_bit())
                                 ledger_remove(&s.ledger, &s.holds[j]);
                         while (ledger_next(&s.ledger))
@@ -309,7 +309,7 @@ static void check_rule(const Stage *s) {
                 g_assert_true(s->sorted[i]->must == rule_says_must(s, s->sorted[i]));
 }
 
-/* Nobody who could yield stays where more is taken than what the holds leave. */
+/* No monitor that could yield stays where more is used than the holds leave. */
 static void check_promise(const Stage *s) {
         for (unsigned i = 0; i < N_PMUS * N_CPUS; i++) {
                 unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
@@ -345,7 +345,7 @@ int main(int argc, char *argv[]) {
         ADD("smaller-one-stays-beside-a-large-one-that-yields",
             test_smaller_one_stays_beside_a_large_one_that_yields);
         ADD("who-never-yields-counts-first", test_who_never_yields_counts_first);
-        ADD("one-tight-slot-is-enough", test_one_tight_cell_is_enough);
+        ADD("one-tight-slot-is-enough", test_one_tight_slot_is_enough);
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);

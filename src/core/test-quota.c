@@ -71,7 +71,7 @@ static void test_resized_is_held_to_the_limit(void) {
         g_assert_cmpint(quota_resize(&charge, UINT64_MAX, NULL), ==, REFUSAL_LIMITS_EXCEEDED);
         g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 10);
 
-        /* less is given back, also when the limit has become lower */
+        /* a smaller amount is accepted even when the limit is lower */
         q.limits[QUOTA_DESCRIPTORS] = 1;
         g_assert_cmpint(quota_resize(&charge, 0, NULL), ==, 0);
         g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 4);
@@ -112,7 +112,7 @@ static void test_root_is_counted_and_not_limited(void) {
         quota_done(&q);
 }
 
-/* What has ended is kept for the reader's convenience: nobody has a right to more of it. */
+/* Ended holds are kept for convenience: the limit applies to root too. */
 static void test_ended_holds_are_limited_for_root_too(void) {
         QuotaCharge charge;
         Quota q;

@@ -7,7 +7,7 @@
 
 #include <perfalloc/dbus.h>
 
-/* As the manual has them, org.perfalloc1(5). */
+/* As in org.perfalloc1(5). */
 static const struct {
         int error;
         const char *name;
@@ -115,7 +115,7 @@ static void test_what_is_no_refusal_has_no_name(void) {
         }
 }
 
-/* The installed header's map tells client programs the same. */
+/* The installed header's map has the same. */
 static void test_installed_map_agrees(void) {
         size_t n = 0;
 

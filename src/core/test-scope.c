@@ -31,7 +31,7 @@ static void test_no_cpus_are_no_part(void) {
         g_assert_cmpuint(s.n_parts, ==, 0);
 }
 
-static void test_has_its_cells_and_no_others(void) {
+static void test_has_its_slots_and_no_others(void) {
         _cleanup_(scope_done) Scope s = SCOPE_NULL;
 
         scope_extend(&s, 3, "64");
@@ -41,7 +41,7 @@ static void test_has_its_cells_and_no_others(void) {
         g_assert_null(scope_find(&s, 4));
 }
 
-static void test_overlap_is_a_common_cell(void) {
+static void test_overlap_is_a_common_slot(void) {
         _cleanup_(scope_done) Scope a = SCOPE_NULL, b = SCOPE_NULL, empty = SCOPE_NULL;
 
         scope_extend(&a, 1, "0-3");
@@ -74,8 +74,8 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/scope/parts-are-sorted-and-joined", test_parts_are_sorted_and_joined);
         g_test_add_func("/scope/no-cpus-are-no-part", test_no_cpus_are_no_part);
-        g_test_add_func("/scope/has-its-slots-and-no-others", test_has_its_cells_and_no_others);
-        g_test_add_func("/scope/overlap-is-a-common-slot", test_overlap_is_a_common_cell);
+        g_test_add_func("/scope/has-its-slots-and-no-others", test_has_its_slots_and_no_others);
+        g_test_add_func("/scope/overlap-is-a-common-slot", test_overlap_is_a_common_slot);
         g_test_add_func("/scope/copy-is-its-own", test_copy_is_its_own);
         return g_test_run();
 }

@@ -7,11 +7,11 @@
 #define WAKES     12
 #define SLOTS_MAX 2048
 
-/* What became of each slot, walked through one by one: a slow way to do the same. */
+/* The fate of each slot, one by one: a slow reference. */
 typedef enum Fate {
         NOT_YET,
         SKIPPED,
-        TAKEN, /* and lost on the way */
+        TAKEN, /* taken, but lost before the receiver */
         TOLD,
 } Fate;
 
@@ -43,7 +43,7 @@ static int64_t reference_take(Reference *f, uint64_t now) {
         return slot;
 }
 
-/* Everything before slot that nobody was told of, back to the last that was told. */
+/* The slots before this one, back to the last one told. */
 static uint64_t reference_missed(const Reference *f, uint64_t slot) {
         uint64_t missed = 0;
 
@@ -56,8 +56,8 @@ static uint32_t random_below(GRand *rand, uint32_t n) {
         return (uint32_t) (g_rand_int(rand) % n);
 }
 
-/* When the sampler is looked at next: mostly about when it is due, sometimes much later, as after a
- * suspend or when it was blocked. */
+/* The time of the next look: mostly about when the sampler is due, sometimes much later, as after a
+ * suspend or while blocked. */
 static uint64_t next_wake(GRand *rand, uint64_t now, uint64_t due, uint64_t interval) {
         uint64_t step = MAX(interval, 1u);
 
@@ -89,7 +89,7 @@ static void run_schedule(GRand *rand) {
 
                 now = next_wake(rand, now, due, f.interval);
                 if (random_below(rand, 6) == 0)
-                        continue; /* blocked: nobody looks */
+                        continue; /* blocked */
                 expected = reference_take(&f, now);
                 taken = tick_take(&tick, now, &slot);
                 g_assert_cmpint(taken, ==, expected >= 0);
@@ -146,7 +146,7 @@ static void test_late_keeps_grid(void) {
         uint64_t slot;
 
         g_assert_true(tick_take(&tick, 99, &slot));
-        g_assert_true(tick_take(&tick, 199, &slot)); /* as late as can be */
+        g_assert_true(tick_take(&tick, 199, &slot)); /* as late as possible */
         g_assert_cmpuint(slot, ==, 1);
         g_assert_cmpuint(tick_due(&tick), ==, 200);
 }

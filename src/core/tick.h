@@ -5,9 +5,8 @@
  * When a sampler ticks, and which ticks it has missed. Nothing here reads a clock.
  *
  * A start and an interval fix a grid of slots: slot n is due at start + n * interval. A slot is
- * never taken before it is due. Whoever comes late takes the latest slot that is due and skips
- * those before it: ticks are never made up for in a burst, and never shift the grid. What was
- * skipped is counted by the one who is told.
+ * never taken early. A late tick takes the latest slot that is due and skips those before it, so
+ * ticks come in no bursts and never shift the grid. Each receiver counts the slots it missed.
  */
 
 #include "core/util.h"
@@ -17,8 +16,8 @@ typedef struct TickCount TickCount;
 
 #define TICK_NEVER UINT64_MAX
 
-/* The longest interval and the farthest start, 10 years: no sum of them and the time since boot
- * runs over. */
+/* The longest interval and the farthest start, 10 years: added to the time since boot they cannot
+ * overflow. */
 #define TICK_FAR_USEC (10 * 366 * 24 * 3600 * USEC_PER_SEC)
 
 struct Tick {
@@ -27,7 +26,7 @@ struct Tick {
         uint64_t next;          /* the first slot that was neither taken nor skipped */
 };
 
-/* The ticks that somebody was told of. Those that he could not be told count as skipped too. */
+/* The ticks that one receiver was told of. A tick that could not be delivered counts as skipped. */
 struct TickCount {
         uint64_t next; /* the slot after the last one told */
         uint64_t told;
@@ -37,11 +36,11 @@ struct TickCount {
 /* When the next slot is due; TICK_NEVER when the only one has been taken. */
 uint64_t tick_due(const Tick *t);
 
-/* Takes the latest slot that is due now: false when there is none. */
+/* Takes the latest slot that is due now; false: none is. */
 bool tick_take(Tick *t, uint64_t now_usec, uint64_t *ret_slot);
 
-/* The slots between the last one told and this one. */
+/* How many slots are between the last one told and this one. */
 uint64_t tick_count_missed(const TickCount *c, uint64_t slot);
 
-/* The slot has been told, with the number above. */
+/* The receiver was told of the slot and of that number. */
 void tick_count_tell(TickCount *c, uint64_t slot);

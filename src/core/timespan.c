@@ -33,7 +33,7 @@ static const struct {
         { "weeks", 7 * 86400 * USEC_PER_SEC },
 };
 
-/* Digits, and digits after a point as a fraction of the unit that follows. */
+/* A decimal number; its fraction is one of the unit that follows. */
 typedef struct Number {
         uint64_t whole;
         uint64_t fraction, fraction_of;

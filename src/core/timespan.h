@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Lengths of time as systemd.time(7) writes them, up to weeks: "5s", "2min 30s", "500ms", "1.5h",
+ * Time spans as systemd.time(7) writes them, up to weeks: "5s", "2min 30s", "500ms", "1.5h",
  * "infinity". A plain number is seconds.
  */
 
@@ -10,5 +10,5 @@
 
 #define TIMESPAN_INFINITY UINT64_MAX
 
-/* In microseconds. -EINVAL: not a time. -ERANGE: more than fits. */
+/* -EINVAL: not a time. -ERANGE: too long. */
 int timespan_parse(const char *text, uint64_t *ret_usec);

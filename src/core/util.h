@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The few idioms that every file uses: cleanup attributes, ownership transfer, descriptors that are
- * -1 when unset. Naming follows systemd so that readers of sd-bus code feel at home.
+ * Idioms that every file uses: cleanup attributes, ownership transfer, descriptors that are -1 when
+ * unset. The names are those of systemd.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@
 
 #define container_of(ptr, type, member) ((type *) ((char *) (ptr) -offsetof(type, member)))
 
-/* Hands a pointer or descriptor over and leaves nothing behind for the cleanup attribute. */
+/* Hands a pointer or descriptor over, so that the cleanup attribute finds nothing to do. */
 #define TAKE_PTR(p)                                                                                \
         ({                                                                                         \
                 __typeof__(p) *_pp = &(p);                                                         \

@@ -6,7 +6,7 @@
 #define RETRY_MIN_USEC (10 * USEC_PER_MSEC)
 #define RETRY_MAX_USEC USEC_PER_SEC
 
-/* The deadline of a hold is that much behind the end of the grace: timers are late. */
+/* Timers are late, so a hold's deadline is this much after the end of the grace. */
 #define GRACE_SLACK_USEC (100 * USEC_PER_MSEC)
 
 static Bridge *bridge_of(const Yielder *y) {
@@ -33,7 +33,7 @@ static void bridge_set_timer(Bridge *b, uint64_t usec) {
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_ONESHOT);
 }
 
-/* 0: given way; 1: not yet, see the timer. */
+/* As YielderOps.yield(). */
 static int bridge_take(Bridge *b) {
         BridgeAnswer answer = b->ops->take(b, b->host->holder(b->host->userdata));
 
@@ -104,7 +104,7 @@ static const YielderOps bridge_ops = {
         .grace = bridge_grace,
 };
 
-/* What an earlier run took counts as yielded, once its grace is over. */
+/* Continues with what an earlier run took: it counts as yielded after its grace. */
 static void bridge_restore(Bridge *b, BridgePast *past, bool yielded) {
         BridgeAnswer answer = b->ops->restore(b, past, yielded);
         uint64_t until = unpack_u64(&past->state, "grace_until_usec", 0), now = bridge_now(b);
@@ -140,7 +140,7 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
         if (r < 0)
                 return r;
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);
-        r = yielders_enroll(host->roster, &b->yielder, &yielded);
+        r = yielders_enroll(host->yielders, &b->yielder, &yielded);
         if (r < 0) {
                 b->timer = sd_event_source_disable_unref(b->timer);
                 return r;
@@ -153,8 +153,8 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
 }
 
 static void bridge_destroy(Bridge *b) {
-        if (b->yielder.roster)
-                yielders_dismiss(b->yielder.roster, &b->yielder);
+        if (b->yielder.yielders)
+                yielders_dismiss(b->yielder.yielders, &b->yielder);
         sd_event_source_disable_unref(b->timer);
         free(b->said);
         b->ops->free(b);
@@ -171,7 +171,7 @@ Bridge *bridge_free(Bridge *b) {
 void bridge_drop(Bridge *b) {
         if (!b)
                 return;
-        b->yielder.state = YIELDER_COUNTING; /* nobody is to hear that it has gone */
+        b->yielder.state = YIELDER_COUNTING; /* so that its end counts as no acknowledgement */
         bridge_destroy(b);
 }
 

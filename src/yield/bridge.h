@@ -2,16 +2,15 @@
 #pragma once
 
 /*
- * Bridges: yielders that stand for software which knows nothing of this service. They give way to
- * every hold, whatever its scope, by what that software looks at: a lock, the owner of a file, a
- * sysctl.
+ * Bridges: yielders for software that does not know this service. They make it yield to every hold,
+ * whatever its scope, by something that it checks: a lock, the owner of a file, a sysctl.
  *
- * Most of that software does not answer. Its bridge counts as yielded after a grace, the longest
- * time that the software takes to look. A bridge that cannot do its part tries again until the hold
- * ends; where there is nothing to tell, nobody waits.
+ * Most of this software does not answer. Its bridge counts as yielded after a grace, the longest
+ * interval between two checks. A bridge that fails tries again until the hold ends; where the
+ * software is absent, holds do not wait for it.
  *
- * What a bridge has taken outlives the service: where they live keeps it, and hands it to the
- * bridge that is made after a restart, which goes on with it.
+ * What a bridge has taken survives a restart of the service: its host stores it, and gives it to
+ * the new bridge, which continues with it.
  */
 
 #include <systemd/sd-event.h>
@@ -25,57 +24,56 @@ typedef struct BridgeOps BridgeOps;
 typedef struct BridgePast BridgePast;
 
 typedef enum BridgeAnswer {
-        BRIDGE_ABSENT, /* nobody is there who would have to know */
+        BRIDGE_ABSENT, /* there is nothing to make yield */
         BRIDGE_TAKEN,  /* done; the grace begins */
-        BRIDGE_ASKED,  /* somebody does it and answers: bridge_answered() follows */
+        BRIDGE_ASKED,  /* requested: bridge_answered() follows */
         BRIDGE_RETRY,  /* not possible now */
 } BridgeAnswer;
 
-/* What an earlier run has left of a bridge that had taken its part. */
+/* What an earlier run stored of a bridge that had taken something. */
 struct BridgePast {
         Unpack state; /* bridge_pack() */
-        int fd;       /* bridge_fd(); -1: none. Whoever takes it puts that in its place */
+        int fd;       /* bridge_fd(), -1: none. A taker leaves -1 */
 };
 
 struct BridgeOps {
         const char *name; /* as in Features */
 
-        /* Makes the other side give way to a hold of uid. */
+        /* Makes the software yield to a hold of uid. */
         BridgeAnswer (*take)(Bridge *b, uid_t uid);
 
         /* Undoes it. */
         void (*release)(Bridge *b);
 
-        /* Goes on with what an earlier run took. wanted: there still are holds; else release()
-         * follows. BRIDGE_TAKEN: nothing was lost, the grace goes on too; BRIDGE_ASKED: it was, and
-         * is being done again; BRIDGE_ABSENT: nothing is left of it. */
+        /* Continues with what an earlier run took. wanted: there are still holds; else release()
+         * follows. BRIDGE_TAKEN: it is still taken, and the grace continues; BRIDGE_ASKED: it was
+         * lost and is requested again; BRIDGE_ABSENT: nothing is left of it. */
         BridgeAnswer (*restore)(Bridge *b, BridgePast *past, bool wanted);
 
-        /* While taken: the descriptor that must stay open, also while no service runs. NULL: none
-         * has to. */
+        /* While taken: a descriptor that must stay open even while no service runs. May be NULL. */
         int (*fd)(const Bridge *b);
 
-        /* While taken: the holder is another one now. NULL: that is all one. */
+        /* While taken: the holder has changed. May be NULL. */
         void (*hand_over)(Bridge *b, uid_t uid);
 
-        /* Whether the other side is there and the bridge can do its part. */
+        /* Whether the software is there and the bridge can act on it. */
         bool (*is_active)(const Bridge *b);
 
-        /* Who is in the way, when the time is up. */
+        /* The obstacle, when the deadline has passed. */
         void (*describe)(const Bridge *b, pid_t *ret_pid, char *buffer, size_t size);
 
         void (*free)(Bridge *b);
 };
 
-/* What bridges need from where they live. */
+/* What bridges need of their owner. */
 struct BridgeHost {
-        Yielders *roster;
+        Yielders *yielders;
         sd_event *event;
-        uid_t (*holder)(void *userdata); /* whose hold is the oldest now */
-        void (*say)(void *userdata, int priority, const char *text); /* in the journal */
+        uid_t (*holder)(void *userdata); /* the owner of the oldest hold */
+        void (*say)(void *userdata, int priority, const char *text); /* to the journal */
         void *userdata;
-        void (*changed)(void *userdata, Bridge *b); /* taken is another; may be NULL */
-        BridgePast *past;                           /* of the one that is being made; NULL: none */
+        void (*changed)(void *userdata, Bridge *b); /* of taken; may be NULL */
+        BridgePast *past;                           /* of the bridge being made; NULL: none */
 };
 
 struct Bridge {
@@ -87,37 +85,36 @@ struct Bridge {
         sd_event_source *timer; /* end of the grace, or next attempt */
         bool taken;
         uint64_t grace_until_usec; /* CLOCK_MONOTONIC, while taken */
-        char *said;                /* what was said last, and is not said again */
+        char *said;                /* the last message, which is not repeated */
 };
 
-/* Fills in b, which is in zeroed memory, and enrolls it; when holds are active it takes its part at
- * once, or goes on with it (host->past). What an earlier run took is released when there are no
- * holds any more. After a failure b is as before. -ENOMEM. */
+/* Fills in b, which is in zeroed memory, and enrolls it. If holds are active it takes its part, or
+ * continues with what an earlier run took (host->past); else it releases that. On failure b is
+ * unchanged. -ENOMEM. */
 int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_t grace_usec);
 
-/* Releases what is taken, and frees it. Returns NULL. */
+/* Releases what is taken, and frees the bridge. Returns NULL. */
 Bridge *bridge_free(Bridge *b);
 DEFINE_CLEANUP(Bridge *, bridge_free)
 
-/* Frees it alone: what is taken stays so, for the next run of the service. */
+/* Only frees the bridge: what is taken stays so for the next run. */
 void bridge_drop(Bridge *b);
 
-/* What has to be known of it, and kept open, to go on with what it has taken. -1: no descriptor. */
+/* What must be stored to continue with what it has taken. bridge_fd(): -1: no descriptor. */
 void bridge_pack(const Bridge *b, Pack *p);
 int bridge_fd(const Bridge *b);
 
-/* The other side has answered BRIDGE_ASKED. */
+/* What was requested (BRIDGE_ASKED) is done. */
 void bridge_answered(Bridge *b);
 
-/* Somebody may have turned up who was not there: takes its part now if there are holds. Nobody
- * waits for that. */
+/* The software may have appeared: takes its part now if there are holds, which do not wait for it.
+ */
 void bridge_try(Bridge *b);
 
-/* The oldest hold is of another user now. */
+/* The oldest hold is another user's now. */
 void bridge_hand_over(Bridge *b, uid_t uid);
 
-/* Says something in the journal, once: again only when something else was said meanwhile. NULL: all
- * is well again. */
+/* Writes a message to the journal, unless it was the last one. NULL: the trouble is over. */
 void bridge_say(Bridge *b, int priority, const char *text);
 
 static inline bool bridge_is_active(const Bridge *b) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-yielder.h"
 
+#include "perf/group/group-yield.h"
+
 #include <stdio.h>
 
-static CounterYielder *own_of(const Yielder *y) {
+static CounterYielder *counter_yielder_of(const Yielder *y) {
         return container_of(y, CounterYielder, yielder);
 }
 
@@ -13,7 +15,7 @@ static void counter_yielder_changed(CounterYielder *m) {
 }
 
 static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
-        CounterYielder *m = own_of(y);
+        CounterYielder *m = counter_yielder_of(y);
 
         group_yield(m->group);
         counter_yielder_changed(m);
@@ -21,7 +23,7 @@ static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_us
 }
 
 static void counter_yielder_resume(Yielder *y) {
-        CounterYielder *m = own_of(y);
+        CounterYielder *m = counter_yielder_of(y);
 
         (void) group_resume(m->group, NULL); /* a failure is in group->error, and tried again */
         counter_yielder_changed(m);
@@ -29,16 +31,17 @@ static void counter_yielder_resume(Yielder *y) {
 
 static void counter_yielder_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
         *ret_pid = getpid();
-        (void) snprintf(buffer, size, "perfallocd, monitor %s", own_of(y)->group->events[0].name);
+        (void) snprintf(buffer, size, "perfallocd, monitor %s",
+                        counter_yielder_of(y)->group->events[0].name);
 }
 
-static const YielderOps own_ops = {
+static const YielderOps counter_yielder_ops = {
         .yield = counter_yielder_yield,
         .resume = counter_yielder_resume,
         .describe = counter_yielder_describe,
 };
 
-int counter_yielder_new(Yielders *roster, Group *group, const Scope *scope, uint32_t priority,
+int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, uint32_t priority,
                         PlanClass yields_to, uint64_t seq, CounterYielder **ret) {
         CounterYielder *m = calloc(1, sizeof(CounterYielder));
         bool yielded;
@@ -49,13 +52,13 @@ int counter_yielder_new(Yielders *roster, Group *group, const Scope *scope, uint
                 return -ENOMEM;
         }
         m->group = group;
-        m->yielder.ops = &own_ops;
+        m->yielder.ops = &counter_yielder_ops;
         m->yielder.plan = (PlanMonitor){ .scope = scope,
                                          .priority = priority,
                                          .klass = yields_to,
                                          .seq = seq,
                                          .use = (unsigned) group->n_events };
-        r = yielders_enroll(roster, &m->yielder, &yielded);
+        r = yielders_enroll(yielders, &m->yielder, &yielded);
         if (r < 0) {
                 group_free(group);
                 free(m);
@@ -70,8 +73,8 @@ int counter_yielder_new(Yielders *roster, Group *group, const Scope *scope, uint
 CounterYielder *counter_yielder_free(CounterYielder *m) {
         if (!m)
                 return NULL;
-        if (m->yielder.roster)
-                yielders_dismiss(m->yielder.roster, &m->yielder);
+        if (m->yielder.yielders)
+                yielders_dismiss(m->yielder.yielders, &m->yielder);
         group_free(m->group);
         free(m);
         return NULL;

@@ -10,8 +10,8 @@
 
 #include "yield/lock-file.h"
 
-/* Which file was lent to whom, and whose it is. It is written down before it is lent, so it may
- * still be in the hands of the one before. */
+/* Which file was lent to which user. This is recorded before the owner is changed, so the file may
+ * still belong to the owner before that. */
 typedef struct Loan {
         uint64_t device, inode;
         uid_t owner, borrower, before;
@@ -20,7 +20,7 @@ typedef struct Loan {
 typedef struct LikwidLock {
         Bridge bridge;
         char *path, *saved;
-        int fd; /* O_PATH, of the file that is lent; -1: none */
+        int fd; /* O_PATH, of the lent file; -1: none */
         Loan loan;
 } LikwidLock;
 
@@ -39,7 +39,7 @@ static bool can_chown(void) {
         return has == CAP_SET;
 }
 
-/* ---- what a crash must not forget ---- */
+/* ---- the record ---- */
 
 static void loan_save(const LikwidLock *l) {
         char text[128];
@@ -51,7 +51,7 @@ static void loan_save(const LikwidLock *l) {
 
         if (!l->saved)
                 return;
-        /* in one step: there is no moment in which it says nothing */
+        /* by rename: there is a record at any moment */
         if (asprintf(&fresh, "%s.new", l->saved) < 0)
                 fresh = NULL;
         if (fresh)
@@ -78,7 +78,7 @@ static bool loan_load(const LikwidLock *l, Loan *ret) {
         text[n] = '\0';
         switch (sscanf(text, "%" SCNu64 " %" SCNu64 " %u %u %u", &ret->device, &ret->inode, &owner,
                        &borrower, &before)) {
-        case 4: /* an older version's */
+        case 4: /* of an older version */
                 before = borrower;
                 break;
         case 5:
@@ -110,7 +110,7 @@ static BridgeAnswer lock_complain(LikwidLock *l, const char *what) {
         return BRIDGE_ABSENT;
 }
 
-/* LOCK_FILE_OPEN only where its owner can be changed and that harms nobody. */
+/* LOCK_FILE_OPEN only if its owner can be changed safely. */
 static LockFile lock_open(LikwidLock *l, int *ret_fd, struct stat *ret_st) {
         _cleanup_close_ int fd = -1;
         Refusal why = REFUSAL_NULL;
@@ -161,7 +161,7 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
                           .owner = st.st_uid,
                           .borrower = uid,
                           .before = st.st_uid };
-        loan_save(l); /* before, so that there is no moment in which nobody knows */
+        loan_save(l); /* before the change, so that a crash cannot lose it */
         r = file_give(fd, uid);
         if (r < 0) {
                 loan_forget(l);
@@ -173,7 +173,7 @@ static BridgeAnswer lock_take(Bridge *b, uid_t uid) {
         return BRIDGE_TAKEN;
 }
 
-/* Who has changed the owner meanwhile has had his reasons: then it stays. */
+/* False also if others have changed the owner meanwhile: then theirs stays. */
 static bool is_lent(int fd, const Loan *loan) {
         struct stat st;
 
@@ -206,7 +206,7 @@ static void lock_hand_over(Bridge *b, uid_t uid) {
         l->loan.before = l->loan.borrower;
 }
 
-/* The file that an earlier run has lent and not taken back. */
+/* The file that an earlier run lent and did not take back. */
 static bool lock_find_lent(const LikwidLock *l, Loan *ret, int *ret_fd) {
         _cleanup_close_ int fd = -1;
         struct stat st;
@@ -219,7 +219,7 @@ static bool lock_find_lent(const LikwidLock *l, Loan *ret, int *ret_fd) {
         return true;
 }
 
-/* It stays lent, to whom it was to be. */
+/* It stays lent, or is now. */
 static BridgeAnswer lock_restore(Bridge *b, BridgePast *past, bool wanted) {
         LikwidLock *l = lock_of(b);
         _cleanup_close_ int fd = -1;
@@ -237,7 +237,7 @@ static BridgeAnswer lock_restore(Bridge *b, BridgePast *past, bool wanted) {
         return BRIDGE_TAKEN;
 }
 
-/* What an earlier run could not give back. */
+/* Gives back what an earlier run could not. */
 static void lock_settle(LikwidLock *l) {
         _cleanup_close_ int fd = -1;
         Loan loan;

@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * LIKWID's lock: where the file is, only the user who owns it may count (likwid-perfctr(1)). Its
- * tools look when they start; monitors that are built on its library look once an interval.
+ * LIKWID's lock: if the file exists, only its owner may count (likwid-perfctr(1)). LIKWID's tools
+ * check it when they start, monitors that use its library once an interval.
  *
- * So while somebody holds counters the file is his, and afterwards whose it was before. It is
- * changed in place: other programs may have it open. Whose it was is kept in a file too, for a
- * service that crashes; the next one gives it back.
+ * While a user holds counters that user owns the file; afterwards it has its old owner again. The
+ * owner is changed in place, because other programs may have the file open. The old owner is
+ * recorded in another file: after a crash the next run restores it.
  */
 
 #include "yield/bridge.h"
 
 #define LIKWID_LOCK_PATH "/run/likwid.lock"
 
-/* saved: the file that remembers; NULL: nothing does. */
+/* saved: the path of that record; NULL: none. */
 int likwid_lock_new(const BridgeHost *host, const char *path, const char *saved,
                     uint64_t grace_usec, Bridge **ret);

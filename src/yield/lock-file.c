@@ -15,7 +15,7 @@ LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *r
                         Refusal *why) {
         _cleanup_close_ int fd = -1;
 
-        /* O_NONBLOCK: a FIFO would wait for its other end, a device for who knows what */
+        /* O_NONBLOCK: FIFOs and devices would wait */
         fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
                 return LOCK_FILE_ABSENT;
@@ -34,7 +34,7 @@ LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *r
         return LOCK_FILE_OPEN;
 }
 
-/* Who may make and remove names in a sticky directory may not do so with other people's. */
+/* In a sticky directory users cannot remove or rename the files of others. */
 static bool directory_is_roots(const char *path, bool sticky_will_do) {
         struct stat st;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Lock files of other software. Their paths are the administrator's, or well known; what lies there
- * may be anybody's, so nothing is followed, waited for or believed.
+ * Lock files of other software. Their paths are configured or well known, but any user may have put
+ * something there, so nothing is followed, waited for or trusted.
  */
 
 #include <sys/stat.h>
@@ -13,14 +13,14 @@
 typedef enum LockFile {
         LOCK_FILE_OPEN = 0,
         LOCK_FILE_ABSENT,   /* there is no such file */
-        LOCK_FILE_UNUSABLE, /* why->text says what is wrong with it */
+        LOCK_FILE_UNUSABLE, /* why->text tells what is wrong with it */
 } LockFile;
 
-/* Opens the regular file at path, no symbolic link, with these flags of open(2) besides those that
- * keep it from doing anything. Any errno but ENOENT and ENOTDIR makes it unusable. */
+/* Opens the regular file at path, with these flags of open(2) and those that avoid side effects.
+ * Any errno but ENOENT and ENOTDIR makes it unusable. */
 LockFile lock_file_open(const char *path, int flags, int *ret_fd, struct stat *ret_st,
                         Refusal *why);
 
-/* Whether it could only have been put there by root: to be asked before its owner is changed.
- * Nobody else may have put another name on it, nor be able to change a directory above it. */
+/* Whether only root can have put it there, which is checked before its owner is changed: it has no
+ * other link, and only root can change the directories above it. */
 bool lock_file_is_roots(const char *path, const struct stat *st);

@@ -13,16 +13,16 @@ typedef struct NmiWatchdog {
         Bridge bridge;
         sd_bus *bus;
         char *path;
-        sd_bus_slot *call;     /* StartUnit that is not answered yet */
+        sd_bus_slot *call;     /* a StartUnit without a reply yet */
         sd_bus_slot *removals; /* JobRemoved */
-        char *job;             /* that starts the unit */
+        char *job;             /* of StartUnit */
 } NmiWatchdog;
 
 static NmiWatchdog *watchdog_of(const Bridge *b) {
         return container_of(b, NmiWatchdog, bridge);
 }
 
-/* It runs, or may: any value but 0. */
+/* It may run: the value is not 0. */
 static bool watchdog_runs(const NmiWatchdog *w) {
         _cleanup_close_ int fd = open(w->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         char value = '0';
@@ -46,8 +46,7 @@ static void watchdog_forget_job(NmiWatchdog *w) {
         w->job = NULL;
 }
 
-/* The unit has run. What it was to do can be seen: whether it was done is not for systemd to say.
- */
+/* The unit has run. The sysctl tells whether it worked, not systemd's result. */
 static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         NmiWatchdog *w = userdata;
         const char *job, *unit, *result;
@@ -102,8 +101,7 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
         return BRIDGE_ASKED;
 }
 
-/* systemd does what it is asked in the order in which it is asked, so this also undoes a start
- * under way. */
+/* systemd processes jobs in their order, so this also undoes a start under way. */
 static void watchdog_release(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
@@ -111,8 +109,7 @@ static void watchdog_release(Bridge *b) {
         (void) watchdog_call(w, "StopUnit", NULL, NULL);
 }
 
-/* The unit may have been stopped meanwhile, or not have run yet. What the watchdog was before, the
- * unit knows. */
+/* The unit may have been stopped meanwhile, or not have run yet; it keeps the old value itself. */
 static BridgeAnswer watchdog_restore(Bridge *b, BridgePast *past, bool wanted) {
         if (!wanted || !watchdog_runs(watchdog_of(b)))
                 return BRIDGE_TAKEN;

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The kernel's NMI watchdog, which has one counter of every CPU while sysctl kernel.nmi_watchdog
+ * The kernel's NMI watchdog, which uses one counter of every CPU while sysctl kernel.nmi_watchdog
  * is 1.
  *
- * A sysctl obeys root's uid and no capability, so a small root unit writes it, and what it was when
- * the unit stops; it stops with the service, but not for a restart. The bridge starts and
- * stops the unit over D-Bus.
+ * Only root's uid may write a sysctl, whatever the capabilities, so a small root unit does: it
+ * writes 0, and the old value when it stops. It stops with the service, except for a restart. The
+ * bridge starts and stops the unit over D-Bus.
  */
 
 #include <systemd/sd-bus.h>

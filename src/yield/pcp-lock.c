@@ -22,7 +22,7 @@ static PcpLock *lock_of(const Bridge *b) {
 
 /* ---- where it is ---- */
 
-/* A value may be in quotes: shells read the file too. */
+/* Removes quotes too: the file is read by shells. */
 static char *value_trim(char *value) {
         size_t n;
 
@@ -67,7 +67,7 @@ int pcp_lock_find(const char *conf, char **ret) {
 
 /* ---- the lock ---- */
 
-/* The first lock of somebody else that is in the way of one of this type. */
+/* The first lock of others that conflicts with one of this type. */
 static struct flock lock_look(int fd, short type) {
         struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_len = 1 };
 
@@ -76,8 +76,8 @@ static struct flock lock_look(int fd, short type) {
         return lock;
 }
 
-/* The descriptor stays open: whoever watches the file is not to be woken by our looking at it. It
- * is opened anew when another file has taken the place of the one it is of. */
+/* The descriptor stays open, so that checks wake no process that watches the file. It is opened
+ * anew when there is another file at the path. */
 static LockFile lock_refresh(PcpLock *l, Refusal *why) {
         struct stat there, had;
 
@@ -94,12 +94,12 @@ pid_t pcp_lock_holder(Bridge *b) {
 
         if (!b->taken && lock_refresh(l, NULL) != LOCK_FILE_OPEN)
                 return 0;
-        /* a read lock, as PCP's perfalloc takes one, is only in the way of a write lock */
+        /* a read lock, which PCP's perfalloc takes, conflicts with write locks alone */
         lock = lock_look(l->fd, F_WRLCK);
         return lock.l_type != F_RDLCK ? 0 : lock.l_pid > 0 ? lock.l_pid : -1;
 }
 
-/* Bridge and words for the journal: once, however often it is tried. */
+/* Warns once, however often it is tried. */
 static BridgeAnswer lock_complain(PcpLock *l, BridgeAnswer answer, const char *what) {
         char text[REFUSAL_TEXT_MAX + 128];
 
@@ -141,7 +141,7 @@ static void lock_release(Bridge *b) {
         (void) fcntl(lock_of(b)->fd, F_OFD_SETLK, &lock);
 }
 
-/* The lock is one of the description that the kept descriptor is of: so it was never free. */
+/* The stored descriptor has kept the lock all the time. */
 static BridgeAnswer lock_restore(Bridge *b, BridgePast *past, bool wanted) {
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
         PcpLock *l = lock_of(b);

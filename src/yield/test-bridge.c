@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bridges, with real locks and files and a real event loop. As root: owners are changed. */
+/* Bridges, with real locks, files and event loop. Needs root, as owners are changed. */
 
 #include "core/util.h"
 
@@ -20,7 +20,7 @@
 
 typedef struct Stage {
         Ledger ledger;
-        Yielders roster;
+        Yielders yielders;
         sd_event *event;
         BridgeHost host;
         uid_t holder;
@@ -45,9 +45,9 @@ static void say(void *userdata, int priority, const char *text) {
 
 static void stage_up(Stage *s, gconstpointer unused) {
         ledger_init(&s->ledger);
-        yielders_init(&s->roster, &s->ledger, acknowledged, s);
+        yielders_init(&s->yielders, &s->ledger, acknowledged, s);
         g_assert_cmpint(sd_event_new(&s->event), >=, 0);
-        s->host = (BridgeHost){ &s->roster, s->event, holder, say, s };
+        s->host = (BridgeHost){ &s->yielders, s->event, holder, say, s };
         s->holder = HOLDER;
         s->said = g_ptr_array_new_with_free_func(g_free);
         s->directory = g_dir_make_tmp("perfalloc-bridge-XXXXXX", NULL);
@@ -57,7 +57,7 @@ static void stage_up(Stage *s, gconstpointer unused) {
 
 static void stage_down(Stage *s, gconstpointer unused) {
         bridge_free(s->bridge);
-        yielders_done(&s->roster);
+        yielders_done(&s->yielders);
         ledger_remove(&s->ledger, &s->hold);
         ledger_done(&s->ledger);
         sd_event_unref(s->event);
@@ -83,15 +83,15 @@ static void stage_likwid(Stage *s) {
         g_assert_cmpint(likwid_lock_new(&s->host, s->path, s->saved, GRACE, &s->bridge), ==, 0);
 }
 
-/* A hold of nothing: bridges give way to every one. */
+/* A hold with an empty scope: bridges yield to every hold. */
 static void stage_hold(Stage *s) {
         g_assert_cmpint(ledger_admit(&s->ledger, &s->hold, false), ==, 0);
-        g_assert_cmpint(yielders_apply(&s->roster, 1, 0, NULL), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 1, 0, NULL), ==, 0);
 }
 
 static void stage_end(Stage *s) {
         ledger_remove(&s->ledger, &s->hold);
-        g_assert_cmpint(yielders_apply(&s->roster, 0, 0, NULL), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 0, 0, NULL), ==, 0);
 }
 
 static void stage_run_until_yielded(Stage *s) {
@@ -113,7 +113,7 @@ static bool need_root(void) {
         return false;
 }
 
-/* What pmdaperfevent does: another process asks who is in the way of a write lock. */
+/* As pmdaperfevent does: another process asks which lock conflicts with a write lock. */
 static short pcp_sees(const char *path) {
         pid_t child = fork();
         int status;
@@ -185,9 +185,9 @@ static void test_it_counts_as_yielded_after_the_grace_and_not_before(Stage *s,
 
 static void test_deadline_is_behind_the_grace_of_who_is_there(Stage *s, gconstpointer unused) {
         stage_pcp(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), ==, 0);
+        g_assert_cmpuint(yielders_grace(&s->yielders), ==, 0);
         stage_file(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), >, GRACE);
+        g_assert_cmpuint(yielders_grace(&s->yielders), >, GRACE);
 }
 
 static void test_nobody_waits_where_there_is_no_pcp(Stage *s, gconstpointer unused) {
@@ -417,7 +417,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
         g_assert_cmpint(stat(victim, &st), ==, 0);
         g_assert_cmpuint(st.st_uid, ==, 0);
         (void) g_unlink(s->path);
-        g_assert_cmpint(link(victim, s->path), ==, 0); /* a second name of it */
+        g_assert_cmpint(link(victim, s->path), ==, 0); /* a second link to it */
         stage_end(s);
         stage_hold(s);
         g_assert_cmpint(stat(victim, &st), ==, 0);
@@ -427,7 +427,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
 
 static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer unused) {
         stage_likwid(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), ==, 0);
+        g_assert_cmpuint(yielders_grace(&s->yielders), ==, 0);
         stage_hold(s);
         g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_YIELDED);
         g_assert_cmpuint(s->said->len, ==, 0);
@@ -435,7 +435,7 @@ static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer u
 
 /* ---- a restart of the service ---- */
 
-/* What is kept of the bridge, after which it is gone without having let go. */
+/* Stores the bridge's state, and drops it without a release. */
 typedef struct Kept {
         Pack pack;
         BridgePast past;
@@ -525,7 +525,7 @@ static void test_lost_lock_is_taken_anew(Stage *s, gconstpointer unused) {
         g_assert_cmpint(pcp_sees(s->path), ==, F_RDLCK);
 }
 
-/* A hold on the lock of a file that is somebody else's. */
+/* A lock file that belongs to another user. */
 static bool stage_lend(Stage *s) {
         if (!need_root())
                 return false;
@@ -566,7 +566,7 @@ static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gcon
         g_assert_false(g_file_test(s->saved, G_FILE_TEST_EXISTS));
 }
 
-/* Killed between writing down to whom it goes and giving it to him. */
+/* Killed between the record of the new owner and the change. */
 static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) {
         g_auto(Kept) k = {};
 

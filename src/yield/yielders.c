@@ -12,7 +12,7 @@ void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void 
 
 void yielders_done(Yielders *r) {
         for (size_t i = 0; i < r->n_yielders; i++)
-                r->yielders[i]->roster = NULL;
+                r->yielders[i]->yielders = NULL;
         free(r->yielders);
         free(r->plans);
         *r = (Yielders){};
@@ -37,7 +37,7 @@ static int yielders_reserve(Yielders *r) {
         return 0;
 }
 
-/* Where y stands, or would stand: behind all of at least its priority. */
+/* The index of y, or where it would be: behind all of higher priority or greater age. */
 static size_t yielders_place(const Yielders *r, const Yielder *y) {
         size_t low = 0, high = r->n_yielders;
 
@@ -63,20 +63,20 @@ static void yielders_insert(Yielders *r, Yielder *y) {
         r->yielders[place] = y;
         r->plans[place] = &y->plan;
         r->n_yielders++;
-        y->roster = r;
+        y->yielders = r;
 }
 
 static void yielders_take_out(Yielders *r, Yielder *y) {
         size_t place = yielders_place(r, y), behind;
 
-        /* what comes from an earlier run may be as old as another one */
+        /* yielders of an earlier run may have equal seqs */
         while (r->yielders[place] != y)
                 place++;
         behind = r->n_yielders - place - 1;
         memmove(r->yielders + place, r->yielders + place + 1, behind * sizeof(*r->yielders));
         memmove(r->plans + place, r->plans + place + 1, behind * sizeof(*r->plans));
         r->n_yielders--;
-        y->roster = NULL;
+        y->yielders = NULL;
 }
 
 static bool yielders_demands(const Yielders *r, const Yielder *y) {
@@ -149,10 +149,10 @@ uint64_t yielders_grace(const Yielders *r) {
 }
 
 void yielder_acknowledge(Yielder *y) {
-        if (y->state != YIELDER_ASKED || !y->roster)
+        if (y->state != YIELDER_ASKED || !y->yielders)
                 return;
         y->state = YIELDER_YIELDED;
-        y->roster->acknowledged(y->roster->userdata);
+        y->yielders->acknowledged(y->yielders->userdata);
 }
 
 int yielders_asked(const Yielders *r, const Scope *scope,

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * All who give way, and the one place that tells them to: it compares what the plan wants with what
- * is, yields before it resumes, and asks everybody at once.
+ * All yielders, and the one place that makes them yield and resume: it compares the plan with their
+ * states, yields before it resumes, and asks all at once.
  */
 
 #include "core/ledger.h"
@@ -11,11 +11,11 @@
 
 struct Yielders {
         const Ledger *ledger;
-        Yielder **yielders;  /* in the plan's order: highest priority first, then oldest */
-        PlanMonitor **plans; /* of the same, for plan_compute() */
+        Yielder **yielders;  /* sorted as plan_compute() wants it */
+        PlanMonitor **plans; /* of the same */
         size_t n_yielders;
         uint64_t next_seq;
-        /* somebody who was asked has given way */
+        /* a yielder that was asked has yielded */
         void (*acknowledged)(void *userdata);
         void *userdata;
 };
@@ -24,28 +24,26 @@ void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void 
                    void *userdata);
 void yielders_done(Yielders *r);
 
-/* From now on y is told. It has its place by its age: it is the youngest, unless its plan has a seq
- * from an earlier run of the service. It starts out yielded (its ops are not called) when the holds
- * that are active now demand it: *ret_yielded says so, and the caller makes it true. -ENOMEM:
- * nothing changed. */
+/* Adds y, as the youngest unless its plan has a seq from an earlier run. *ret_yielded: it starts
+ * out yielded, because active holds demand it; its ops are not called, and the caller makes it
+ * yield. -ENOMEM: nothing changed. */
 int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded);
 
-/* y is told no more; an acknowledgement that was awaited from it is taken as given. */
+/* Removes y; if it was asked, that counts as its acknowledgement. */
 void yielders_dismiss(Yielders *r, Yielder *y);
 
-/* Yields and resumes whoever the ledger's active holds now demand. Those asked are told which hold
- * is the cause and have until deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many
- * were told to yield. -ENOMEM: nothing changed. */
+/* Makes yielders yield and resume as the ledger's active holds demand. Those that yield are told
+ * the number of the hold and deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many
+ * they are. -ENOMEM: nothing changed. */
 int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told);
 
-/* How long those who take their time in any case need at most: a deadline that is earlier is no
- * use. */
+/* The longest grace of all: no deadline should be earlier. */
 uint64_t yielders_grace(const Yielders *r);
 
-/* y, which was asked, has given way. An answer that nobody awaits changes nothing. */
+/* y has yielded. Does nothing unless it was asked. */
 void yielder_acknowledge(Yielder *y);
 
-/* Calls f (may be NULL) for each who was asked on account of this scope and has not answered: how
- * many those are. A negative return of f ends the walk and is returned. */
+/* Calls f (may be NULL) for each yielder that overlaps this scope, was asked and has not answered;
+ * returns how many these are. A negative return of f ends the walk and is returned. */
 int yielders_asked(const Yielders *r, const Scope *scope,
                    int (*f)(void *userdata, const Yielder *y), void *userdata);

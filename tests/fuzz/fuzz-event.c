@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 #include "perf/pmu/fixture.h"
 
 static const char *const trees[] = { "amd-uncore", "arm-big-little", "intel-hybrid", "server-256" };

@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 
+#include "perf/event/event-parse.h"
 #include "perf/pmu/fixture.h"
 #include "service/monitor/monitor-spec.h"
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 #include "perf/pmu/fixture.h"
 
 static const char *const files[] = {

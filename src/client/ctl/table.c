@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/ctl/words.h"
+#include "core/clock.h"
 
 struct Table {
         const TableSpec *spec;
@@ -242,13 +242,6 @@ static int column_add(Table *t, const Column *column) {
         return scols_table_new_column(t->scols, column->name, 0, flags) ? 0 : -ENOMEM;
 }
 
-static uint64_t now_realtime(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_REALTIME, &ts);
-        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
-}
-
 int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
         _cleanup_(table_freep) Table *t = calloc(1, sizeof(Table));
 
@@ -259,7 +252,7 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
                       .json = c->options->json,
                       .legend = !c->options->no_legend,
                       .terminal = c->terminal,
-                      .now_usec = now_realtime() };
+                      .now_usec = now_usec(CLOCK_REALTIME) };
         if (!t->scols)
                 return -ENOMEM;
         (void) scols_table_enable_noheadings(t->scols, !t->legend);

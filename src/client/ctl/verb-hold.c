@@ -3,13 +3,13 @@
 #include <perfalloc/dbus.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/ctl/objects.h"
 #include "client/ctl/verbs.h"
 #include "client/grant.h"
 #include "client/hold-client.h"
 #include "client/say.h"
+#include "core/clock.h"
 
 /*
  * hold: for scripts, which have no process that stays: a hold without a lease. It is there after
@@ -41,13 +41,6 @@ static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
         return r < 0 ? r : ctl_call(c, m, ret, why);
 }
 
-static uint64_t now_realtime(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_REALTIME, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
 /* The hold that this process has asked for since then; it may be there without our having been
  * told. *ret_path is NULL when it is not. */
 static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
@@ -67,7 +60,7 @@ static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
 
 static int ask(Ctl *c, char **ret_path, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        uint64_t since = now_realtime();
+        uint64_t since = now_usec(CLOCK_REALTIME);
         const char *path;
         int r = ask_once(c, &reply, why);
 

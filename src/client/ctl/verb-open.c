@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "client/command.h"
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
 #include "client/say.h"
+#include "core/clock.h"
 
 /* open: counters that last as long as this command does (or, persistent, for ever), and what they
  * have counted in the end. */
@@ -37,17 +37,10 @@ static void say_counters(const Readings *readings, char **events) {
 
 /* ---- with COMMAND ---- */
 
-static uint64_t now_monotonic(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
-}
-
 /* Its end, and then what it has counted; on standard error, for standard output is COMMAND's. */
 static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why) {
         _cleanup_free_ char *span = NULL;
-        uint64_t start = now_monotonic();
+        uint64_t start = now_usec(CLOCK_MONOTONIC);
         int r = command_run(command, c->event, c->signals);
 
         if (r < 0)
@@ -61,7 +54,7 @@ static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why)
                 r = sd_event_run(c->event, UINT64_MAX);
         if (r < 0)
                 return r;
-        span = words_span(now_monotonic() - start);
+        span = words_span(now_usec(CLOCK_MONOTONIC) - start);
         c->status = command->status;
         r = print_to(c, readings, stderr, why);
         if (span && !c->options->json)

@@ -8,7 +8,7 @@
 #include "perf/pmu/fd-reserve.h"
 
 static uint32_t attr_ask_kernel_size(void) {
-        /* The last byte is set, so a kernel that does not know it must refuse. */
+        /* Its last byte is set: a kernel that does not know that byte must refuse it. */
         union {
                 struct perf_event_attr attr;
                 unsigned char bytes[ATTR_SIZE_MAX];
@@ -25,7 +25,7 @@ static uint32_t attr_ask_kernel_size(void) {
 }
 
 uint32_t attr_kernel_size(void) {
-        static uint32_t size; /* the kernel stays the same */
+        static uint32_t size; /* does not change */
 
         if (size == 0)
                 size = attr_ask_kernel_size();
@@ -49,7 +49,7 @@ static bool is_zero(const unsigned char *bytes, size_t from, size_t to) {
         return true;
 }
 
-/* What the client says that it has, or was given. */
+/* The size that the client states, which must be no more than it sent. */
 static int attr_read_size(const unsigned char *bytes, size_t n, uint32_t kernel_size, size_t *ret,
                           Refusal *why) {
         const char *wrong = NULL;
@@ -100,7 +100,7 @@ int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refu
 }
 
 int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags) {
-        Attr copy = *a; /* the kernel writes its size into it (E2BIG) */
+        Attr copy = *a; /* with E2BIG the kernel writes its size into it */
         int fd = (int) syscall(SYS_perf_event_open, &copy, pid, cpu, group,
                                flags | PERF_FLAG_FD_CLOEXEC);
 

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "perf/event/modifier.h"
-#include "perf/pmu/number.h"
 
 _Static_assert(sizeof(long) == 8, "which half an address is in is told by its highest bit");
 
-/* Reads r, w and x; false when the text is something else. */
+/* Parses r, w and x; false: it is something else. */
 static bool parse_access(const char *text, uint32_t *ret) {
         static const struct {
                 char letter;
@@ -38,7 +38,7 @@ static bool parse_access(const char *text, uint32_t *ret) {
         return true;
 }
 
-/* Reads "ADDR[/LEN]". */
+/* Parses "ADDR[/LEN]". */
 static int parse_place(const char *event, char *place, struct perf_event_attr *attr, Refusal *why) {
         char *length = strchr(place, '/');
         uint64_t address, n;
@@ -66,7 +66,7 @@ static int parse_place(const char *event, char *place, struct perf_event_attr *a
         return 0;
 }
 
-/* Reads "[ACCESS][:MODIFIERS]"; text is NULL where nothing follows the place. */
+/* Parses "[ACCESS][:MODIFIERS]"; text may be NULL. */
 static bool parse_rest(char *text, struct perf_event_attr *attr) {
         char *colon = text ? strchr(text, ':') : NULL;
 

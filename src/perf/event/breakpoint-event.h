@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * "mem:ADDR[/LEN][:ACCESS][:MODIFIERS]", as perf-record(1) has it: ADDR and LEN are numbers, ACCESS
- * is made of r, w and x. Without ACCESS reads and writes are counted; without LEN 4 bytes, or, for
- * x, as many as a long has. What of that the CPU can do differs (x86 has no reads alone): the
- * kernel decides.
+ * "mem:ADDR[/LEN][:ACCESS][:MODIFIERS]", as in perf-record(1): ADDR and LEN are numbers, ACCESS is
+ * made of r, w and x. The default ACCESS is rw; the default LEN is 4, for x that of a long. What
+ * the CPU supports varies (x86 has no reads alone) and is left to the kernel.
  */
 
 #include <linux/perf_event.h>
@@ -15,8 +14,8 @@
 #define BREAKPOINT_EVENT_PREFIX "mem:"
 
 /* INVALID_EVENT; BAD_ADDRESS for what wraps around, and for the kernel's half when only user space
- * is counted: the kernel would refuse it too. */
+ * is counted, which the kernel would refuse too. */
 int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Refusal *why);
 
-/* Whether all that it watches is user space's: the lower half, on every 64-bit Linux. */
+/* Whether all its addresses are user space's: the lower half, on every 64-bit Linux. */
 bool breakpoint_event_is_user(const struct perf_event_attr *attr);

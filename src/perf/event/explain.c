@@ -11,13 +11,13 @@
 
 typedef struct Asked {
         const Event *event;
-        const char *pmu; /* its name, or words for there being none */
+        const char *pmu; /* its name, or "(none)" */
         pid_t tid;
         int cpu;
         char where[64];
 } Asked;
 
-/* How a kernel setting stands: a small number; -100 when it cannot be had. */
+/* The value of a sysctl; -100: it cannot be read. */
 static int sysctl_read(const char *path) {
         int value = -100;
         FILE *f = fopen(path, "re");
@@ -65,7 +65,7 @@ static int explain_privilege(const Asked *a, Refusal *why) {
         "a group must fit the PMU as a whole and be of one target, and what joins it joins its "   \
         "leader"
 
-/* What can be seen to be wrong in the attr, else what may be. */
+/* What is found wrong in the attr, else what may be wrong. */
 static void find_invalid(const Asked *a, char *ret, size_t size) {
         const struct perf_event_attr *attr = &a->event->attr;
         int rate = sysctl_read(SYSCTL "perf_event_max_sample_rate");
@@ -166,13 +166,13 @@ static int explain_no_such_process(const Asked *a, Refusal *why) {
         "the service has no descriptor left; close counters, count fewer CPUs, or raise "          \
         "LimitNOFILE= in perfallocd.service"
 
-/* perf_event_open(2), ERRORS, in its order. The words come after the event and its place; with
- * after_pmu the PMU's name stands between the two. */
+/* perf_event_open(2), ERRORS, in its order. The text is the event, its place and words; with
+ * after_pmu also the PMU's name and that. */
 static const struct {
         int error;
         int refusal;
         const char *words, *after_pmu;
-        int (*explain)(const Asked *a, Refusal *why); /* instead, where it depends */
+        int (*explain)(const Asked *a, Refusal *why); /* replaces these */
 } explanations[] = {
         { E2BIG, .explain = explain_attr_size },
         { EACCES, .explain = explain_privilege },

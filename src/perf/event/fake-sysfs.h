@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * For tests of events: a machine is a table of PMUs, over a tree of tests/sysfs or over /sys
- * itself.
+ * For tests of events: a table of PMUs, of a tree of tests/sysfs or of /sys itself.
  */
 
 #include <dirent.h>
@@ -11,11 +10,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 #include "perf/pmu/fixture.h"
 
 typedef struct FakeSysfs {
-        char *tree; /* NULL: the real one */
+        char *tree; /* NULL: /sys */
         PmuTable pmus;
         const char *name; /* for fake_sysfs_change() */
 } FakeSysfs;
@@ -33,7 +32,8 @@ _unused_ static void fake_sysfs_done(FakeSysfs *m) {
                 fixture_done(m->tree);
 }
 
-/* Goes on with another tree, unless it is the same: rows of a table are together by tree. */
+/* Changes to another tree, unless it is the same; the rows of a test's table are grouped by tree.
+ */
 _unused_ static void fake_sysfs_change(FakeSysfs *m, const char *name) {
         if (m->name && strcmp(m->name, name) == 0)
                 return;
@@ -55,7 +55,7 @@ _unused_ static Event parse(const FakeSysfs *m, const char *string) {
         return e;
 }
 
-/* Each word has to be in the message. */
+/* The message must have each word; '|' separates them. */
 _unused_ static void assert_refused(const FakeSysfs *m, const char *string, int code,
                                     const char *words) {
         g_auto(GStrv) all = g_strsplit(words, "|", -1);
@@ -72,7 +72,7 @@ _unused_ static void assert_refused(const FakeSysfs *m, const char *string, int 
         g_assert_cmpint(event_parse(&m->pmus, string, &e, NULL), ==, code);
 }
 
-/* Opens it on the first CPU, disabled or not; -1 where this user or kernel cannot. */
+/* Opens it on the first CPU, disabled or not; -1: this user or kernel cannot. */
 _unused_ static int open_event(const Event *e, bool enabled, pid_t pid) {
         struct perf_event_attr attr = e->attr;
         int fd;

@@ -6,56 +6,10 @@
 #include <string.h>
 
 #include "perf/event/modifier.h"
+#include "perf/event/pfm-encode.h"
 #include "perf/event/pfm-explain.h"
-#include "perf/event/pfm.h"
 
-#define PRIVILEGES (PFM_PLM0 | PFM_PLM3 | PFM_PLMH) /* what an event without modifiers counts */
-
-/* The library was built with a perf_event_attr of its own, which may be larger than ours. */
-typedef union Attr {
-        struct perf_event_attr attr;
-        char room[1024];
-} Attr;
-
-/* A PFM_ERR_* and what is asked for beyond an event, as ret_extras. */
-static int encode(const Pfm *pfm, const char *string, struct perf_event_attr *ret,
-                  bool *ret_extras) {
-        Attr all = {};
-        pfm_perf_encode_arg_t arg = { .attr = &all.attr, .size = sizeof(arg), .cpu = -1 };
-        struct perf_event_attr event = {};
-        int r;
-
-        r = pfm->get_os_event_encoding(string, PRIVILEGES, PFM_OS_PERF_EVENT_EXT, &arg);
-        if (r != PFM_SUCCESS)
-                return r;
-        event.size = all.attr.size;
-        event.type = all.attr.type;
-        event.config = all.attr.config;
-        event.config1 = all.attr.config1;
-        event.config2 = all.attr.config2;
-#ifdef PERF_ATTR_SIZE_VER8
-        event.config3 = all.attr.config3;
-#endif
-        event.exclude_user = all.attr.exclude_user;
-        event.exclude_kernel = all.attr.exclude_kernel;
-        event.exclude_hv = all.attr.exclude_hv;
-        event.exclude_idle = all.attr.exclude_idle;
-        event.exclude_host = all.attr.exclude_host;
-        event.exclude_guest = all.attr.exclude_guest;
-        event.precise_ip = all.attr.precise_ip;
-        *ret_extras = memcmp(&event, &all.attr, sizeof(event)) != 0 || arg.cpu != -1;
-        *ret = event;
-        return PFM_SUCCESS;
-}
-
-int pfm_encode(const Pfm *pfm, const char *string) {
-        struct perf_event_attr attr;
-        bool extras;
-
-        return encode(pfm, string, &attr, &extras);
-}
-
-/* Whether "mh" (count the host alone) was asked for; libpfm4 sets it when it was not, too. */
+/* Whether the string has "mh" (count the host alone), which libpfm4 also sets without it. */
 static bool asks_for_host(const char *string) {
         for (const char *part = string; (part = strchr(part, ':'));)
                 if (strncasecmp(++part, "mh", 2) == 0 && (!part[2] || strchr(":=", part[2])))
@@ -63,21 +17,21 @@ static bool asks_for_host(const char *string) {
         return false;
 }
 
-/* As encode(), with modifiers as perf writes them at the end: "uk" is "u:k" to libpfm4. What has a
- * meaning for libpfm4 (some unit masks are such letters) keeps it. */
+/* As pfm_encode(), also with perf's modifiers at the end: "uk" is "u:k" to libpfm4. Letters that
+ * libpfm4 knows, such as unit masks, keep its meaning. */
 static int encode_with_modifiers(const Pfm *pfm, const char *string, struct perf_event_attr *ret,
                                  bool *ret_extras) {
         char event[EVENT_NAME_MAX + 1];
         const char *colon = strrchr(string, ':');
         int r;
 
-        r = encode(pfm, string, ret, ret_extras);
+        r = pfm_encode(pfm, string, ret, ret_extras);
         if (r == PFM_SUCCESS && !asks_for_host(string))
                 ret->exclude_guest = 0;
         if (r != PFM_ERR_ATTR || !colon || !colon[1] || (size_t) (colon - string) >= sizeof(event))
                 return r;
         (void) snprintf(event, sizeof(event), "%.*s", (int) (colon - string), string);
-        if (encode(pfm, event, ret, ret_extras) != PFM_SUCCESS)
+        if (pfm_encode(pfm, event, ret, ret_extras) != PFM_SUCCESS)
                 return r;
         if (!asks_for_host(event))
                 ret->exclude_guest = 0;
@@ -120,14 +74,14 @@ typedef struct Listing {
         void *userdata;
 } Listing;
 
-/* Tells the visitor of one name, if it matches and can be opened here. */
+/* Calls the visitor for a name that matches and that a PMU here counts. */
 static int list_name(const Listing *l, const char *name, const char *description) {
         struct perf_event_attr attr;
         const Pmu *pmu;
         bool extras;
 
         if (fnmatch(l->pattern, name, FNM_CASEFOLD) != 0 ||
-            encode(l->pfm, name, &attr, &extras) != PFM_SUCCESS)
+            pfm_encode(l->pfm, name, &attr, &extras) != PFM_SUCCESS)
                 return 0;
         pmu = pmu_table_find_event(l->pmus, attr.type, attr.config);
         return pmu ? l->visitor(l->userdata, name, pmu->name, description ? description : "") : 0;
@@ -140,7 +94,7 @@ static int list_event(const Listing *l, const pfm_pmu_info_t *pmu, int index) {
 
         if (l->pfm->get_event_info(index, PFM_OS_PERF_EVENT_EXT, &event) != PFM_SUCCESS)
                 return 0;
-        /* short names of libpfm4's own for what generic_event_visit() has told already */
+        /* libpfm4's short names of what generic_event_visit() lists */
         if (pmu->pmu == PFM_PMU_PERF_EVENT && strncmp(event.name, "PERF_COUNT_", 11) != 0)
                 return 0;
         length = snprintf(name, sizeof(name), "%s::%s", pmu->name, event.name);
@@ -168,7 +122,7 @@ int pfm_event_list(const PmuTable *pmus, const char *pattern, EventVisitor f, vo
 
         r = pfm_load(&listing.pfm, NULL);
         if (r != 0)
-                return MIN(r, 0); /* a machine without libpfm4 has the other names */
+                return MIN(r, 0); /* without libpfm4 there are the other names */
         for (int id = PFM_PMU_NONE; r == 0 && id < PFM_PMU_MAX; id++) {
                 pfm_pmu_info_t pmu = { .size = sizeof(pmu) };
 

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/event/event.h"
 #include "perf/event/generic-event.h"
+#include "perf/event/pfm-encode.h"
 #include "perf/event/suggest.h"
 
 #define PMU_NAME_MAX 64u
@@ -34,7 +36,7 @@ static bool get_pmu(const Pfm *pfm, int id, pfm_pmu_info_t *ret) {
         return pfm->get_pmu_info((pfm_pmu_t) id, ret) == PFM_SUCCESS;
 }
 
-/* What this machine's CPU is to libpfm4. */
+/* libpfm4's name of this machine's CPU. */
 static const char *describe_cpu(const Pfm *pfm, char buffer[static 128]) {
         pfm_pmu_info_t pmu;
 
@@ -46,12 +48,12 @@ static const char *describe_cpu(const Pfm *pfm, char buffer[static 128]) {
         return "one that libpfm4 does not know";
 }
 
-static void offer_events(const Pfm *pfm, const pfm_pmu_info_t *pmu, Suggestions *near) {
+static void offer_events(const Pfm *pfm, const pfm_pmu_info_t *pmu, Suggestions *similar) {
         for (int i = pmu->first_event; i != -1; i = pfm->get_event_next(i)) {
                 pfm_event_info_t event = { .size = sizeof(event) };
 
                 if (pfm->get_event_info(i, PFM_OS_PERF_EVENT_EXT, &event) == PFM_SUCCESS)
-                        suggest_offer(near, event.name);
+                        suggest_offer(similar, event.name);
         }
 }
 
@@ -61,9 +63,9 @@ static int offer_generic(void *userdata, const char *name, uint32_t type, uint64
         return 0;
 }
 
-/* "EVENT", without a PMU's name before it. */
+/* "EVENT", without "pmu::". */
 static int explain_event(const Pfm *pfm, const Parts *p, Refusal *why) {
-        Suggestions near = suggest_begin(p->event);
+        Suggestions similar = suggest_begin(p->event);
         char text[SUGGEST_TEXT_MAX], cpu[128];
         pfm_pmu_info_t pmu;
 
@@ -72,33 +74,33 @@ static int explain_event(const Pfm *pfm, const Parts *p, Refusal *why) {
                               "event '%s': behind '%s' belong modifiers: u, k, h (user, kernel, "
                               "hypervisor), G, H (guests, host), I (not idle), p to ppp (precise)",
                               p->string, p->event);
-        (void) generic_event_visit(offer_generic, &near);
+        (void) generic_event_visit(offer_generic, &similar);
         for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++)
                 if (get_pmu(pfm, id, &pmu) && pmu.is_present)
-                        offer_events(pfm, &pmu, &near);
+                        offer_events(pfm, &pmu, &similar);
         return refuse(why, REFUSAL_NO_SUCH_EVENT,
                       "event '%s': '%.64s' is neither one of the kernel's own nor one of this "
                       "CPU's, %s%s",
-                      p->string, p->event, describe_cpu(pfm, cpu), suggest_text(&near, text));
+                      p->string, p->event, describe_cpu(pfm, cpu), suggest_text(&similar, text));
 }
 
 /* "pmu::EVENT", where libpfm4 knows the PMU. */
 static int explain_pmu_event(const Pfm *pfm, const Parts *p, const pfm_pmu_info_t *pmu,
                              Refusal *why) {
-        Suggestions near = suggest_begin(p->event);
+        Suggestions similar = suggest_begin(p->event);
         char text[SUGGEST_TEXT_MAX], cpu[128];
 
         if (!pmu->is_present)
                 return refuse(why, REFUSAL_NO_SUCH_EVENT,
                               "event '%s': '%s' is %s, and this machine's CPU is not: it is %s",
                               p->string, pmu->name, pmu->desc, describe_cpu(pfm, cpu));
-        offer_events(pfm, pmu, &near);
+        offer_events(pfm, pmu, &similar);
         return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': %s (%s) has no event '%.64s'%s",
-                      p->string, pmu->desc, pmu->name, p->event, suggest_text(&near, text));
+                      p->string, pmu->desc, pmu->name, p->event, suggest_text(&similar, text));
 }
 
 static int explain_name(const Pfm *pfm, const Parts *p, Refusal *why) {
-        Suggestions near = suggest_begin(p->pmu);
+        Suggestions similar = suggest_begin(p->pmu);
         char text[SUGGEST_TEXT_MAX];
         pfm_pmu_info_t pmu;
 
@@ -109,16 +111,15 @@ static int explain_name(const Pfm *pfm, const Parts *p, Refusal *why) {
                         continue;
                 if (strcasecmp(pmu.name, p->pmu) == 0)
                         return explain_pmu_event(pfm, p, &pmu, why);
-                suggest_offer(&near, pmu.name);
+                suggest_offer(&similar, pmu.name);
         }
         return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': libpfm4 knows no PMU '%.64s'%s",
-                      p->string, p->pmu, suggest_text(&near, text));
+                      p->string, p->pmu, suggest_text(&similar, text));
 }
 
-/* Calls suggest_offer() for what may follow an event's name; with a list, writes the unit masks
- * there.
+/* Offers what may follow an event's name as suggestions; lists the unit masks, unless list is NULL.
  */
-static void offer_parts(const Pfm *pfm, const Parts *p, Suggestions *near, char *list,
+static void offer_parts(const Pfm *pfm, const Parts *p, Suggestions *similar, char *list,
                         size_t size) {
         char base[EVENT_NAME_MAX + 1];
         pfm_event_info_t event = { .size = sizeof(event) };
@@ -134,26 +135,28 @@ static void offer_parts(const Pfm *pfm, const Parts *p, Suggestions *near, char 
 
                 if (pfm->get_event_attr_info(index, i, PFM_OS_PERF_EVENT_EXT, &part) != PFM_SUCCESS)
                         continue;
-                if (near)
-                        suggest_offer(near, part.name);
+                if (similar)
+                        suggest_offer(similar, part.name);
                 if (list && part.type == PFM_ATTR_UMASK && length < size)
                         length += (size_t) snprintf(list + length, size - length, "%s%s",
                                                     length > 0 ? ", " : "", part.name);
         }
 }
 
-/* The part at which reading failed: the shortest beginning of the string that fails alike ends with
- * it. */
+/* The part that is wrong: the last one of the shortest beginning of the string that fails with the
+ * same error. */
 static const char *find_part(const Pfm *pfm, const Parts *p, int error,
                              char part[static EVENT_NAME_MAX + 1]) {
         char beginning[EVENT_NAME_MAX + 1];
         size_t start = p->base, end = p->base;
+        struct perf_event_attr attr;
+        bool extras;
 
         while (p->string[end]) {
                 start = end + 1;
                 end = start + strcspn(p->string + start, ":");
                 (void) snprintf(beginning, sizeof(beginning), "%.*s", (int) end, p->string);
-                if (pfm_encode(pfm, beginning) == error)
+                if (pfm_encode(pfm, beginning, &attr, &extras) == error)
                         break;
         }
         (void) snprintf(part, EVENT_NAME_MAX + 1, "%.*s", (int) (end - start), p->string + start);
@@ -162,18 +165,18 @@ static const char *find_part(const Pfm *pfm, const Parts *p, int error,
 
 static int explain_part(const Pfm *pfm, const Parts *p, int error, Refusal *why) {
         char part[EVENT_NAME_MAX + 1], name[EVENT_NAME_MAX + 1], text[SUGGEST_TEXT_MAX];
-        Suggestions near;
+        Suggestions similar;
 
         find_part(pfm, p, error, part);
         if (error != PFM_ERR_ATTR)
                 return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': '%.64s': %s", p->string,
                               part, pfm->strerror(error));
         (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(part, "="), part);
-        near = suggest_begin(name);
-        offer_parts(pfm, p, &near, NULL, 0);
+        similar = suggest_begin(name);
+        offer_parts(pfm, p, &similar, NULL, 0);
         return refuse(why, REFUSAL_NO_SUCH_EVENT,
                       "event '%s': '%.64s' has no unit mask or modifier '%.64s'%s", p->string,
-                      p->event, name, suggest_text(&near, text));
+                      p->event, name, suggest_text(&similar, text));
 }
 
 int pfm_explain(const Pfm *pfm, const char *string, int error, Refusal *why) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * libpfm4, loaded on demand. Linked, it would cost every process that never uses it 4 ms at its
- * start and 1.1 MB of private memory, because all its tables hold addresses.
+ * libpfm4, loaded on demand. Linking it would cost every process 4 ms at its start and 1.1 MB of
+ * private memory, because all its tables hold addresses.
  */
 
 #include <linux/perf_event.h>
@@ -13,7 +13,7 @@
 
 typedef struct Pfm Pfm;
 
-/* The functions of <perfmon/pfmlib.h> that are used here; see there. */
+/* Functions of <perfmon/pfmlib.h>. */
 struct Pfm {
         void *library;
         __typeof__(pfm_initialize) *initialize;
@@ -27,8 +27,8 @@ struct Pfm {
         __typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
 };
 
-/* The library, initialised; loaded if it is not yet. NOT_IMPLEMENTED when that is not possible. */
+/* Loads and initialises the library at the first call. NOT_IMPLEMENTED: that is not possible. */
 int pfm_load(const Pfm **ret, Refusal *why);
 
-/* Gives all back; may be called at any time, loaded or not. */
+/* Unloads it; does nothing when it is not loaded. */
 void pfm_unload(void);

@@ -17,9 +17,8 @@ Suggestions suggest_begin(const char *wanted) {
         return n;
 }
 
-/* How many letters must be put in, taken out, changed or swapped with their neighbour to get from a
- * to b ("optimal string alignment"); both are shorter than SUGGEST_NAME_MAX. Given up past limit:
- * there are thousands of names, and most differ from their first letters on. */
+/* The edit distance with swaps of neighbours ("optimal string alignment") of two names shorter than
+ * SUGGEST_NAME_MAX. Stops when it exceeds limit: most of thousands of names differ early. */
 static unsigned edit_distance(const char *a, const char *b, unsigned limit) {
         unsigned rows[3][SUGGEST_NAME_MAX], *before = rows[0], *last = rows[1], *row = rows[2];
         size_t width = strlen(b);
@@ -27,11 +26,11 @@ static unsigned edit_distance(const char *a, const char *b, unsigned limit) {
         for (size_t j = 0; j <= width; j++)
                 row[j] = (unsigned) j;
         for (size_t i = 1; a[i - 1]; i++) {
-                unsigned *spare = before, least = (unsigned) i;
+                unsigned *unused = before, least = (unsigned) i;
 
                 before = last;
                 last = row;
-                row = spare;
+                row = unused;
                 row[0] = (unsigned) i;
                 for (size_t j = 1; j <= width; j++) {
                         bool same = tolower(a[i - 1]) == tolower(b[j - 1]);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The names that are nearest to one that does not exist, for the words of a refusal.
+ * Names similar to one that does not exist, for the text of a refusal.
  */
 
 #include "core/util.h"
@@ -10,11 +10,11 @@
 typedef struct Suggestions Suggestions;
 
 #define SUGGEST_NAMES    3u
-#define SUGGEST_NAME_MAX 64u /* longer names are neither offered nor asked for */
+#define SUGGEST_NAME_MAX 64u /* longer names are ignored */
 
 struct Suggestions {
         char wanted[SUGGEST_NAME_MAX];
-        unsigned limit; /* edits; names that are further off are no help */
+        unsigned limit; /* edits; names that differ by more are not similar */
         size_t n_names;
         struct {
                 char name[SUGGEST_NAME_MAX];
@@ -26,8 +26,8 @@ struct Suggestions {
 
 Suggestions suggest_begin(const char *wanted);
 
-/* Considers a name; in any case, and a part of a name is near to the whole. */
+/* Considers a name, ignoring case. One that contains the wanted name is similar. */
 void suggest_offer(Suggestions *n, const char *name);
 
-/* "; near to it: a, b, c", or "" when nothing is. */
+/* "; near to it: a, b, c", or "" without suggestions. */
 const char *suggest_text(const Suggestions *n, char buffer[static SUGGEST_TEXT_MAX]);

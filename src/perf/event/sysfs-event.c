@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "perf/event/modifier.h"
 #include "perf/event/suggest.h"
 #include "perf/event/sysfs-format.h"
-#include "perf/pmu/number.h"
 #include "perf/pmu/sysfs.h"
 
 #define TERMS_MAX 64u
@@ -20,7 +20,7 @@ typedef struct Term {
         const char *name, *value; /* value is NULL when there is none */
 } Term;
 
-/* An event on its way from string to attr. */
+/* State while a string is encoded. */
 typedef struct Encoding {
         const char *string;
         const Pmu *pmu;
@@ -28,7 +28,7 @@ typedef struct Encoding {
         Event *event;
         size_t n_terms;
         Term terms[TERMS_MAX];
-        const char *alias; /* the name of the event among the terms, NULL when there is none */
+        const char *alias; /* the term that is the name of an event; NULL: none */
         char *alias_text;
         Refusal *why;
 } Encoding;
@@ -47,7 +47,7 @@ static int open_pmu(const PmuTable *pmus, const Pmu *pmu, const char *directory)
         return sysfs_open(AT_FDCWD, path);
 }
 
-/* Reads DIRECTORY/NAME.SUFFIX of the PMU. 1: there is no such file, or it cannot be read. */
+/* Reads the PMU's file DIRECTORY/NAME and suffix. 1: no such file, or it cannot be read. */
 static int read_file(int pmu, const char *directory, const char *name, const char *suffix,
                      char **ret) {
         char path[EVENT_NAME_MAX + 32];
@@ -60,7 +60,7 @@ static int read_file(int pmu, const char *directory, const char *name, const cha
         return r < 0 && !sysfs_is_fatal(r) ? 1 : r;
 }
 
-/* What else stands in the directory events: properties of an event, under its name and a suffix. */
+/* The directory events also has properties of an event, under its name and a suffix. */
 static bool is_property(const char *name) {
         static const char *const suffixes[] = { ".scale", ".unit", ".per-pkg", ".snapshot" };
         size_t length = strlen(name);
@@ -94,11 +94,11 @@ static int offer_name(void *userdata, int directory, const char *name) {
         return 0;
 }
 
-/* No such term: says which ones there are. */
+/* No such term: suggests similar ones. */
 static int refuse_term(Encoding *c, const char *name) {
         static const char *const directories[] = { "events", "format" };
         _cleanup_free_ char *event = NULL;
-        Suggestions near = suggest_begin(name);
+        Suggestions similar = suggest_begin(name);
         char text[SUGGEST_TEXT_MAX];
 
         if (!is_property(name) && read_file(c->directory, "events", name, "", &event) == 0)
@@ -111,14 +111,14 @@ static int refuse_term(Encoding *c, const char *name) {
                 _cleanup_close_ int fd = sysfs_open(c->directory, directories[i]);
 
                 if (fd >= 0)
-                        (void) sysfs_visit(fd, offer_name, &near);
+                        (void) sysfs_visit(fd, offer_name, &similar);
         }
         return refuse(c->why, REFUSAL_NO_SUCH_EVENT,
                       "event '%s': PMU '%s' has no event or term '%.64s'%s", c->string,
-                      c->pmu->name, name, suggest_text(&near, text));
+                      c->pmu->name, name, suggest_text(&similar, text));
 }
 
-/* Where a term goes. */
+/* The place of a term in the attr. */
 static int find_format(Encoding *c, const char *name, SysfsFormat *ret) {
         _cleanup_free_ char *text = NULL;
         int r;
@@ -162,7 +162,7 @@ static int apply_term(Encoding *c, const Term *term) {
         return r;
 }
 
-/* Scale and unit are decoration: what cannot be read is left at 1 and "". */
+/* Without a readable file they stay 1 and "". */
 static int read_scale(Encoding *c) {
         _cleanup_free_ char *scale = NULL, *unit = NULL;
         int r;
@@ -194,8 +194,7 @@ static bool term_is_given(const Encoding *c, const char *name) {
         return false;
 }
 
-/* Applies the terms that the event among the terms stands for. "?" is left for the client to fill
- * in. */
+/* Applies the terms that the alias stands for. A value of "?" must be given by the client. */
 static int apply_alias(Encoding *c) {
         _cleanup_free_ char *text = strdup(c->alias_text);
         Term terms[TERMS_MAX];
@@ -222,8 +221,7 @@ static int apply_alias(Encoding *c) {
         return read_scale(c);
 }
 
-/* Whether a term is the name of an event, as perf tells them from terms with a place of their own.
- */
+/* 0: the term is the name of an event, by perf's rules; 1: it is not. */
 static int find_event(const Encoding *c, const Term *term, char **ret_text) {
         _cleanup_free_ char *format = NULL;
         SysfsFormat word;
@@ -240,7 +238,7 @@ static int find_event(const Encoding *c, const Term *term, char **ret_text) {
         return read_file(c->directory, "events", term->name, "", ret_text);
 }
 
-/* Takes the name of an event out of the terms. */
+/* Removes the alias from the terms. */
 static int take_alias(Encoding *c) {
         size_t n = 0;
 
@@ -281,16 +279,16 @@ static int encode_terms(Encoding *c, char *terms) {
 }
 
 static int refuse_pmu(const PmuTable *pmus, const char *string, const char *name, Refusal *why) {
-        Suggestions near = suggest_begin(name);
+        Suggestions similar = suggest_begin(name);
         char text[SUGGEST_TEXT_MAX];
 
         for (size_t i = 0; i < pmus->n_pmus; i++)
-                suggest_offer(&near, pmus->pmus[i].name);
+                suggest_offer(&similar, pmus->pmus[i].name);
         return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': this machine has no PMU '%.64s'%s",
-                      string, name, suggest_text(&near, text));
+                      string, name, suggest_text(&similar, text));
 }
 
-/* Units whose events cannot be written as terms. */
+/* Refuses PMUs whose events cannot be written as terms. */
 static int check_pmu(const Pmu *pmu, const char *string, Refusal *why) {
         if (pmu->kind == PMU_BREAKPOINT)
                 return refuse(why, REFUSAL_INVALID_EVENT,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "perf/pmu/number.h"
+#include "core/number.h"
 
 #define WORD_BITS 64u
 
@@ -28,7 +28,7 @@ int sysfs_format_of_word(const char *name, SysfsFormat *ret) {
         return strcmp(name, "config3") == 0 ? -EOPNOTSUPP : -EBADMSG;
 }
 
-/* Reads "0-7" or "21"; the mask of these bits, 0 when it is something else. */
+/* The mask of "0-7" or "21"; 0: it is something else. */
 static uint64_t parse_bits(char *range) {
         char *dash = strchr(range, '-');
         uint64_t first, last;

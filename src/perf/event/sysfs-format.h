@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Where in perf_event_attr the value of a term goes: "config:0-7,32-35" of a unit's format
- * directory (sysfs-bus-event_source-devices-format).
+ * Where in perf_event_attr the value of a term goes: "config:0-7,32-35" in a file of the PMU's
+ * directory format (sysfs-bus-event_source-devices-format).
  */
 
 #include <linux/perf_event.h>
@@ -14,16 +14,16 @@ typedef struct SysfsFormat SysfsFormat;
 
 struct SysfsFormat {
         size_t offset; /* of the word in perf_event_attr */
-        uint64_t mask; /* the value's lowest bit goes to the lowest bit of these */
+        uint64_t mask; /* of its bits; the lowest one takes the value's lowest bit */
 };
 
-/* Reads a format file's text. -EBADMSG; -EOPNOTSUPP for a word that this build does not know. */
+/* Parses the text of such a file. -EBADMSG; -EOPNOTSUPP: a word that this build does not know. */
 int sysfs_format_parse(const char *text, SysfsFormat *ret);
 
-/* The whole of a word: "config" to "config3". Errors likewise. */
+/* A whole word: "config" to "config3". The same errors. */
 int sysfs_format_of_word(const char *name, SysfsFormat *ret);
 
 unsigned sysfs_format_width(const SysfsFormat *f); /* bits */
 
-/* Puts a value in place of what was there. -ERANGE when it has too many bits. */
+/* Sets the value. -ERANGE: it has too many bits. */
 int sysfs_format_apply(const SysfsFormat *f, uint64_t value, struct perf_event_attr *attr);

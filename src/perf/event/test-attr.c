@@ -103,7 +103,7 @@ static void test_impossible_sizes_name_the_right_one(void) {
 }
 
 static void test_bytes_beyond_what_was_sent_are_not_read(void) {
-        g_autofree unsigned char *bytes = g_malloc0(ATTR_SIZE_MIN); /* a sanitizer would tell */
+        g_autofree unsigned char *bytes = g_malloc0(ATTR_SIZE_MIN); /* the sanitizer checks this */
         Refusal why;
         Attr a;
 

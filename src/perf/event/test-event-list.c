@@ -4,7 +4,7 @@
 #include "perf/event/fake-sysfs.h"
 
 typedef struct Names {
-        const FakeSysfs *machine;
+        const FakeSysfs *sysfs;
         GPtrArray *names;
 } Names;
 
@@ -12,9 +12,9 @@ static int collect(void *userdata, const char *name, const char *pmu, const char
         Names *n = userdata;
         _cleanup_(event_done) Event e = EVENT_NULL;
         Refusal why = REFUSAL_NULL;
-        int r = event_parse(&n->machine->pmus, name, &e, &why);
+        int r = event_parse(&n->sysfs->pmus, name, &e, &why);
 
-        /* an event with parameters is told with them missing */
+        /* an event with parameters is listed without them */
         if (r != 0)
                 g_assert_nonnull(strstr(description, "=?"));
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perf/event/event.h"
+#include "perf/event/event-parse.h"
 
 #include "perf/event/fake-sysfs.h"
 
@@ -204,7 +204,7 @@ static void test_names_of_another_cpu_say_so(void) {
 #if defined(__x86_64__)
         g_assert_cmpuint(others, >=, 1);
 #else
-        g_assert_cmpuint(others, ==, 0); /* libpfm4 does not have them there at all */
+        g_assert_cmpuint(others, ==, 0); /* libpfm4 has none there */
 #endif
         fake_sysfs_done(&m);
 }
@@ -263,7 +263,7 @@ static void test_strings_that_are_no_names_are_refused(void) {
         fake_sysfs_done(&m);
 }
 
-/* What an event may set; all else has to be 0. */
+/* What an event may set; all else must be 0. */
 static void assert_clean(const Event *e) {
         struct perf_event_attr allowed = {
                 .size = sizeof(allowed),
@@ -284,7 +284,7 @@ static void assert_clean(const Event *e) {
         g_assert_cmpmem(&e->attr, sizeof(e->attr), &allowed, sizeof(allowed));
 }
 
-/* Puts letters and whole pieces of events in and takes some out. */
+/* Inserts letters and pieces of events, and removes some. */
 static void garble(GString *string) {
         static const char *const pieces[] = { ":",      "::",  "/",       ",",    "=",
                                               "0x",     "u",   "mem:",    "cpu/", "perf::",

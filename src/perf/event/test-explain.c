@@ -7,7 +7,7 @@
 static Pmu pmu = { .name = (char *) "cpu_core" };
 static const Event event = { .name = (char *) "cycles:u", .pmu = &pmu };
 
-/* What each errno of perf_event_open(2) becomes, and a word of what to do about it. */
+/* The refusal for each errno of perf_event_open(2), and a word of its advice. */
 static const struct {
         int error, code;
         const char *remedy;
@@ -76,7 +76,7 @@ static void test_place_is_a_cpu_a_thread_or_both(void) {
         }
 }
 
-/* What is wrong on this machine, where that can be seen. */
+/* What is wrong on this machine, as far as it can be found out. */
 static void test_causes_are_looked_for(void) {
         static Pmu uncore = { .name = (char *) "uncore_imc_0", .kind = PMU_UNCORE };
         static const struct {

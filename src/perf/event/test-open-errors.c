@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Each of the sixteen errors that perf_event_open(2) lists, from the kernel itself, and what
- * becomes of it. Where this machine's kernel cannot be brought to it the test says why.
+ * Each of the sixteen errors of perf_event_open(2), provoked in the kernel, and its refusal. Where
+ * this machine's kernel cannot return one, the test is skipped and says why.
  */
 
 #include "perf/event/explain.h"
@@ -30,8 +30,9 @@
 static Pmu pmu = { .name = (char *) "some_pmu" };
 static volatile uint64_t watched[8];
 
-/* An error, how the kernel is brought to it, and why it may not come about. Runs in a process of
- * its own; returns the errno, 0 when it opened, or SKIP. attr is what was asked for. */
+/* An error, how to provoke it, and why that may be impossible. The function runs in a separate
+ * process; it returns the errno, 0 when the event opened, or SKIP, and sets attr to what it tried.
+ */
 typedef struct Provocation {
         int error, code;
         int (*provoke)(struct perf_event_attr *attr);
@@ -94,8 +95,8 @@ static int provoke_ebadf(struct perf_event_attr *attr) {
         return open_at(attr, 0, -1, open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-/* Two of a PMU that can be had once. The kernel cannot be made to return it where there is none
- * (only Intel's PT and BTS are such): there the words alone are tried. */
+/* Two events of an exclusive PMU. Without one (only Intel's PT and BTS are exclusive) the kernel
+ * cannot return the error, and only the text is tested. */
 static int provoke_ebusy(struct perf_event_attr *attr) {
         static const char *const pmus[] = { PMUS "intel_bts/type", PMUS "intel_pt/type" };
 
@@ -117,8 +118,8 @@ static int provoke_efault(struct perf_event_attr *attr) {
         return open_own((struct perf_event_attr *) (uintptr_t) 8);
 }
 
-/* A uprobe that is traced through tracefs already, in a file that nothing runs: it matters not what
- * instruction is there. */
+/* A uprobe that is already traced through tracefs, in a file that is never run: any instruction
+ * will do. */
 static int provoke_eintr(struct perf_event_attr *attr) {
         const char *on = TRACE "events/perfalloc/test/enable", *list = TRACE "uprobe_events";
         g_autofree char *probe = NULL;
@@ -128,7 +129,7 @@ static int provoke_eintr(struct perf_event_attr *attr) {
 
         if (!file || ftruncate(fileno(file), 4096) < 0 || unshare(CLONE_NEWNS) < 0 ||
             mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            (mount("tracefs", TRACE, "tracefs", 0, NULL) < 0 && errno != EBUSY)) /* it is there */
+            (mount("tracefs", TRACE, "tracefs", 0, NULL) < 0 && errno != EBUSY)) /* it exists */
                 return SKIP;
         probe = g_strdup_printf("p:perfalloc/test /proc/self/fd/%d:0x10\n", fileno(file));
         if (!text_write(list, probe) || !text_write(on, "1\n") ||
@@ -147,7 +148,7 @@ static int provoke_einval(struct perf_event_attr *attr) {
         return open_own(attr);
 }
 
-/* Even where the service holds all privileges but CAP_SYS_ADMIN. */
+/* Even with all privileges but CAP_SYS_ADMIN. */
 static int provoke_eperm(struct perf_event_attr *attr) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct caps[2];
@@ -209,8 +210,7 @@ static int provoke_enospc(struct perf_event_attr *attr) {
         return 0;
 }
 
-/* As a container's seccomp filter has it. A kernel that has perf events does not say so of itself
- * here. */
+/* By a filter like a container's: a kernel with perf events does not return it by itself here. */
 static int provoke_enosys(struct perf_event_attr *attr) {
         struct sock_filter rules[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -276,7 +276,7 @@ static const Provocation provocations[] = {
         { ESRCH, REFUSAL_NO_SUCH_PROCESS, provoke_esrch, NULL, "ended" },
 };
 
-/* What the child found goes through a pipe, with the attr that it used. */
+/* The child sends its result and the attr through a pipe. */
 typedef struct Found {
         int error;
         struct perf_event_attr attr;

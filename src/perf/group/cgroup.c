@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-/* The kernel says of a directory of another hierarchy of version 1 that there is no such event. A
- * dummy tells which of the two is wrong. Any other error is for the real opening. */
+/* For a directory of another version 1 hierarchy the kernel returns the ENOENT of unknown events,
+ * which a dummy event cannot be. Other errors are left to the real opening. */
 int cgroup_check(int fd, Refusal *why) {
         struct perf_event_attr attr = {
                 .type = PERF_TYPE_SOFTWARE,

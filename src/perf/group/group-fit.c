@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <sys/syscall.h>
+#include "group-fit.h"
 
-#include "perf/group/group-part.h"
+#include <sys/syscall.h>
 
 #define TRIAL_MAX 64u /* more than any core PMU has */
 
@@ -15,20 +15,19 @@ static int trial_open(const Event *e, int leader) {
         return fd < 0 ? -errno : fd;
 }
 
-/* On arm64 a leader that is disabled, as ours are when they are opened, is not counted when the
- * kernel looks whether a group fits (validate_event() of drivers/perf/arm_pmu.c): one too large
- * would open and never count. A leader that an exec is to enable is counted; so a group of this
- * kind, on this very thread and never on the PMU, tells at once. Any other error is for the real
- * opening. */
-int group_check_fit(const Group *g, Refusal *why) {
-        size_t n, max = MIN(g->n_events, TRIAL_MAX);
+/* On arm64 the kernel ignores a disabled leader, which ours are when opened, when it checks whether
+ * a group fits (validate_event() of drivers/perf/arm_pmu.c): one too large by one would open and
+ * never count. It does not ignore a leader with enable_on_exec, so a group with such a leader is
+ * tried on this thread, never enabled. Other errors are left to the real opening. */
+int group_fit_check(const Event *events, size_t n_events, Refusal *why) {
+        size_t n, max = MIN(n_events, TRIAL_MAX);
         int fds[TRIAL_MAX], error = 0;
 
-        for (size_t i = 0; i < g->n_events; i++)
-                if (g->events[i].pmu->kind != PMU_CORE)
+        for (size_t i = 0; i < n_events; i++)
+                if (events[i].pmu->kind != PMU_CORE)
                         return 0;
         for (n = 0; n < max && error == 0; n++) {
-                fds[n] = trial_open(&g->events[n], n > 0 ? fds[0] : -1);
+                fds[n] = trial_open(&events[n], n > 0 ? fds[0] : -1);
                 error = MIN(fds[n], 0);
         }
         for (size_t i = n; i-- > 0;)
@@ -36,13 +35,13 @@ int group_check_fit(const Group *g, Refusal *why) {
         if (n < 2 || error != -EINVAL)
                 return 0;
 
-        /* it is the group only if the event is good by itself */
-        fds[0] = trial_open(&g->events[n - 1], -1);
+        /* the group is too large only if the event opens by itself */
+        fds[0] = trial_open(&events[n - 1], -1);
         close_fd(fds[0]);
         if (fds[0] < 0)
                 return 0;
         return refuse(why, REFUSAL_INVALID_EVENT,
                       "'%s' does not fit into one group with the %zu events before it: PMU %s "
                       "could never count them all at once; open smaller groups",
-                      g->events[n - 1].name, n - 1, g->events[n - 1].pmu->name);
+                      events[n - 1].name, n - 1, events[n - 1].pmu->name);
 }

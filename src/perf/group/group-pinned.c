@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-pinned.h"
 
-/*
- * Pinned events that find no counter. The kernel drops them for good and tells nobody (kernels
- * before 6.13 do not even wake who polls): somebody has to look, and to enable them again.
- */
+#include <sys/ioctl.h>
 
-#include <time.h>
-
-#include "perf/group/group-part.h"
+#include "core/clock.h"
 
 bool group_part_is_dropped(const Group *g, size_t part) {
         uint64_t data[3];
@@ -26,15 +22,9 @@ bool group_is_dropped(const Group *g) {
         return false;
 }
 
-static uint64_t monotonic_nsec(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
-}
-
-/* A thread's time is that in which it ran, which nobody measured here: so this is the most that it
- * can have been. */
+/* Of a thread, only the time in which it ran should be added. That is unknown, and this its
+ * maximum.
+ */
 static void part_add_missed(const Group *g, size_t part, uint64_t nsec) {
         for (size_t event = 0; event < g->n_events; event++)
                 group_slot(g, part, event)->base.enabled += nsec;
@@ -64,7 +54,7 @@ bool group_revive(Group *g) {
 
         if (!g->pinned)
                 return false;
-        now = monotonic_nsec();
+        now = now_nsec(CLOCK_MONOTONIC);
         for (size_t part = 0; part < g->n_parts; part++)
                 changed |= part_revive(g, part, now);
         return changed;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perf/group/group-part.h"
+#include "group-read.h"
 
-/* False when the descriptor gives nothing: closed, or a pinned event that the kernel has dropped,
- * which had counted what it said last. */
+#include "perf/group/group-pinned.h"
+
+/* False: the descriptor tells nothing, as it is closed or a pinned event that the kernel dropped;
+ * *ret is what it told last. */
 static bool slot_read(GroupSlot *s, Reading *ret) {
         struct {
                 uint64_t value, enabled, running;
         } data;
-        bool said = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
+        bool told = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
 
-        if (said)
+        if (told)
                 s->seen = (Reading){ data.value, data.enabled, data.running };
         *ret = s->seen;
-        return said;
+        return told;
 }
 
 void group_reset(Group *g, size_t event) {
@@ -38,7 +40,12 @@ void group_fold_part(Group *g, size_t part) {
         group_close_part(g, part);
 }
 
-/* Base and descriptor together. False when what a descriptor should have counted cannot be had. */
+void group_fold(Group *g) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                group_fold_part(g, part);
+}
+
+/* The sum of base and descriptor. False: what the descriptor should have counted is unknown. */
 static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
         GroupSlot *s = group_slot(g, part, event);
         bool complete = slot_read(s, ret) || g->parts[part].ended;

@@ -2,29 +2,32 @@
 #include "group-save.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "perf/group/group-part.h"
+#include "perf/event/event-save.h"
+#include "perf/group/group-target.h"
 #include "perf/process/process.h"
 
-/* As it is written. */
+/* Written to the store as it is. */
 typedef struct SavedPart {
         int32_t cpu, tid;
         uint32_t target, flags;
         uint64_t dropped_nsec;
 } SavedPart;
 
+/* Written to the store: never renumber. */
 enum {
         PART_OPEN = 1 << 0, /* all its events are */
         PART_ENDED = 1 << 1,
         PART_FLAGS = PART_OPEN | PART_ENDED,
 };
 
-/* Who has to accept a target. */
+/* What must accept a target. Written to the store: never renumber. */
 typedef enum SavedPending {
-        PENDING_NOBODY,
-        PENDING_GROUP,
-        PENDING_CALLER, /* who will not come back: the target goes */
+        PENDING_NOBODY = 0,
+        PENDING_GROUP = 1,
+        PENDING_CALLER = 2, /* a call that ended with the service: the target goes */
         _PENDING_MAX,
 } SavedPending;
 
@@ -37,11 +40,6 @@ static const PackField group_fields[] = {
         PACK_FIELD(PACK_U32, "error", Group, error),
 };
 
-static const PackField event_fields[] = {
-        PACK_FIELD(PACK_STRING, "name", Event, name),
-        PACK_FIELD(PACK_STRING, "unit", Event, unit),
-};
-
 static const PackField target_fields[] = {
         PACK_FIELD(PACK_U32, "pid", GroupTarget, pid),
         PACK_FIELD(PACK_BOOL, "descendants", GroupTarget, descendants),
@@ -51,28 +49,6 @@ static const PackField target_fields[] = {
 };
 
 /* ---- writing ---- */
-
-/* Without the zeros at its end, which is what load_attr() takes the rest for. */
-static void save_attr(const struct perf_event_attr *attr, Pack *p) {
-        const uint8_t *bytes = (const uint8_t *) attr;
-        size_t n = sizeof(*attr);
-
-        while (n > PERF_ATTR_SIZE_VER0 && bytes[n - 1] == 0)
-                n--;
-        pack_bytes(p, "attr", attr, n);
-}
-
-static void save_event(const Event *e, Pack *p) {
-        size_t begin = pack_begin(p, "event");
-        uint64_t scale;
-
-        memcpy(&scale, &e->scale, sizeof(scale));
-        pack_struct_set(p, event_fields, ELEMENTSOF(event_fields), e);
-        pack_u64(p, "scale", scale);
-        pack_string(p, "pmu", e->pmu->name);
-        save_attr(&e->attr, p);
-        pack_end(p, begin);
-}
 
 static void save_target(const Group *g, const GroupTarget *t, Pack *p) {
         size_t begin = pack_begin(p, "target");
@@ -111,7 +87,7 @@ static bool reading_is_null(const Reading *r) {
         return r->value == 0 && r->enabled == 0 && r->running == 0;
 }
 
-/* Not at all when they are all 0, as of most groups. */
+/* Leaves them out when all are 0, as for most groups. */
 static void save_readings(const char *key, const Reading *readings, size_t n, Pack *p) {
         size_t i = 0;
 
@@ -121,7 +97,7 @@ static void save_readings(const char *key, const Reading *readings, size_t n, Pa
                 pack_bytes(p, key, readings, n * sizeof(Reading));
 }
 
-/* Those at offset of each slot. */
+/* The readings at this offset of each slot. */
 static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) {
         size_t n = g->n_parts * g->n_events;
         _cleanup_free_ Reading *saved = calloc(MAX(n, 1u), sizeof(Reading));
@@ -137,14 +113,18 @@ static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) 
 
 void group_save(const Group *g, Pack *p) {
         pack_struct_set(p, group_fields, ELEMENTSOF(group_fields), g);
-        for (size_t i = 0; i < g->n_events; i++)
-                save_event(&g->events[i], p);
+        for (size_t i = 0; i < g->n_events; i++) {
+                size_t begin = pack_begin(p, "event");
+
+                event_save(&g->events[i], p);
+                pack_end(p, begin);
+        }
         for (size_t i = 0; i < g->n_targets; i++)
                 save_target(g, &g->targets[i], p);
         save_readings("past", g->past, g->n_events, p);
         save_parts(g, p);
         save_slots(g, "bases", offsetof(GroupSlot, base), p);
-        /* any other event can be asked again, also when what it counted has ended */
+        /* any other event can be read again, even if its target has ended */
         if (g->pinned)
                 save_slots(g, "seen", offsetof(GroupSlot, seen), p);
 }
@@ -178,44 +158,6 @@ static size_t count_elements(const Unpack *u, const char *key) {
         return n;
 }
 
-/* A shorter one was written where the kernel's headers knew fewer fields: 0 is what all those after
- * them mean by themselves. */
-static int load_attr(const Unpack *u, struct perf_event_attr *ret) {
-        size_t n;
-        const uint8_t *saved = unpack_bytes(u, "attr", &n);
-
-        if (!saved || n < PERF_ATTR_SIZE_VER0)
-                return -EBADMSG;
-        for (size_t i = sizeof(*ret); i < n; i++)
-                if (saved[i] != 0)
-                        return -EBADMSG;
-        memcpy(ret, saved, MIN(n, sizeof(*ret)));
-        ret->size = sizeof(*ret);
-        return 0;
-}
-
-static int load_event(const Unpack *u, const PmuTable *pmus, Event *ret) {
-        _cleanup_(event_done) Event e = EVENT_NULL;
-        const char *pmu = unpack_string(u, "pmu");
-        uint64_t scale = unpack_u64(u, "scale", 0);
-        int r = unpack_struct(u, event_fields, ELEMENTSOF(event_fields), &e);
-
-        if (r == 0)
-                r = load_attr(u, &e.attr);
-        if (r < 0)
-                return r;
-        if (!e.name || !e.unit || !pmu)
-                return -EBADMSG;
-        memcpy(&e.scale, &scale, sizeof(scale));
-        e.pmu = pmu_table_find(pmus, pmu);
-        /* types of loadable PMUs are given anew whenever they are loaded */
-        if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))
-                return -ENODEV;
-        *ret = e;
-        e = EVENT_NULL;
-        return 0;
-}
-
 static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
         size_t n = count_elements(u, "event"), place = 0;
         Unpack element;
@@ -227,7 +169,7 @@ static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
         if (!g->events || !g->past)
                 return -ENOMEM;
         while (unpack_next(u, "event", &place, &element)) {
-                int r = load_event(&element, pmus, &g->events[g->n_events]);
+                int r = event_load(&element, pmus, &g->events[g->n_events]);
 
                 if (r < 0)
                         return r;
@@ -274,7 +216,7 @@ static bool part_is_sound(const Group *g, const SavedPart *p) {
         return p->cpu >= 0 && p->cpu < (int) CPUSET_CPUS_MAX && p->tid == -1 && p->target == 0;
 }
 
-/* Opens nothing: ret_open says of each part whether it was. */
+/* Leaves the parts closed: ret_open tells which were open. */
 static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
         size_t size = 0;
         const char *saved = unpack_bytes(u, "parts", &size);
@@ -301,7 +243,7 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
         return 0;
 }
 
-/* 0 also when there is none. */
+/* *ret is NULL: all are 0. */
 static int load_readings(const Unpack *u, const char *key, size_t n, const char **ret) {
         size_t size = 0;
 
@@ -407,7 +349,7 @@ int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Gr
         for (size_t i = g->n_targets; i-- > 0;)
                 if (g->targets[i].pending == &d)
                         group_detach(g, i);
-        /* what is closed has been so on purpose, what is open only the holds of now know about */
+        /* a group that was closed to yield still is; of others the current holds decide */
         g->yielded = g->yielded && group_closes_to_yield(g);
         *ret = TAKE_PTR(g);
         return 0;

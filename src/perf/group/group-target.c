@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
+#include "group-target.h"
 
-#include "perf/group/group-part.h"
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
 #include "perf/process/process.h"
 
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids) {
@@ -27,19 +31,13 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         return 0;
 }
 
-int group_add_target(Group *g, pid_t pid, int pidfd, const Threads *threads) {
-        const GroupTarget target = { .pid = pid, .pidfd = pidfd, .descendants = g->descendants };
-
-        return group_attach(g, &target, threads->tids, threads->n_tids);
-}
-
 void group_accept(Group *g, size_t target) {
         g->targets[target].pending = NULL;
         if (g->wanted && !g->yielded)
                 group_gate_all(g, PERF_EVENT_IOC_ENABLE);
 }
 
-/* Folds its parts into the past and closes the gaps that they leave. */
+/* Folds its parts into the past and removes them. */
 static void group_remove_parts(Group *g, size_t target) {
         size_t n = 0;
 

@@ -2,12 +2,12 @@
 #include "perf/group/group-save.h"
 
 /*
- * Groups that are written down and made again, over the real kernel.
+ * Groups that are saved and loaded, with the real kernel.
  */
 
 #include "perf/group/test-group.h"
 
-/* A group as it is kept: what was written, and copies of its descriptors. */
+/* A saved group: the record, and copies of the descriptors. */
 typedef struct Kept {
         Pack pack;
         int *fds;
@@ -37,11 +37,10 @@ static void kept_done(Kept *k) {
 static int kept_load(Kept *k, Group **ret) {
         const Unpack u = { k->pack.data, k->pack.n };
 
-        return unpack_is_valid(&u) ? group_load(&u, &machine.pmus, k->fds, k->n_fds, ret)
-                                   : -EBADMSG;
+        return unpack_is_valid(&u) ? group_load(&u, &sysfs.pmus, k->fds, k->n_fds, ret) : -EBADMSG;
 }
 
-/* What a restart leaves of g. */
+/* What remains of g after a restart. */
 static Group *load(Kept *k) {
         Group *g = NULL;
 
@@ -54,7 +53,7 @@ static Group *load(Kept *k) {
 
 static void go_on(Group *g) {
         group_go_on(g);
-        group_follow_cpus(g, &machine.pmus.online);
+        group_follow_cpus(g, &sysfs.pmus.online);
 }
 
 static Group *restart(Group *g) {
@@ -129,7 +128,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
         _cleanup_(target_done) Target second = target_new();
         _cleanup_(group_freep) Group *g = group_on(&first, 1);
 
-        add_subject(g, &second);
+        add_target(g, &second);
         assert_opens(g);
         group_start(g);
         target_write(&first, 0, 10, 0);
@@ -163,7 +162,7 @@ static void test_kernel_does_what_was_written_last(void) {
         _cleanup_(group_freep) Group *g = group_on(&s, 1);
         Kept k;
 
-        k = keep(g); /* counting: then it was stopped, and nobody wrote it down */
+        k = keep(g); /* saved while counting, then stopped */
         group_stop(g);
         group_free(g);
         target_write(&s, 0, 10, 0);
@@ -182,7 +181,7 @@ static void test_kernel_does_what_was_written_last(void) {
         assert_exact(g, 3);
 }
 
-/* Adding to the base and closing: before it was written down neither has happened. */
+/* Neither the addition to the base nor the closing happened before it was saved. */
 static void test_unwritten_yield_counts_nothing_twice(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_on(&s, 1);
@@ -223,7 +222,7 @@ static void test_closed_yield_comes_back_yielded_and_resumes(void) {
         assert_exact(g, 565);
 }
 
-/* Only the holds of now know whether it is still to be off. */
+/* The current holds decide whether it stays off. */
 static void test_disabled_yield_comes_back_counting(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
@@ -317,7 +316,7 @@ static void test_dropped_event_keeps_what_it_said_last(void) {
         target_write(&s, 0, 10, 0);
         assert_exact(g, 10);
         g = restart(g);
-        /* the end of file, as of an event that was dropped */
+        /* reads as end of file, like a dropped event */
         close_fd(g->slots[0].fd);
         g->slots[0].fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         group_read(g, 0, &reading, &quality);
@@ -327,7 +326,7 @@ static void test_dropped_event_keeps_what_it_said_last(void) {
 
 /* ---- what is no group ---- */
 
-/* A group with something of everything. */
+/* A group with something in each member. */
 static Group *group_of_all(Target *s) {
         Group *g = group_on(s, 2);
 
@@ -337,7 +336,7 @@ static Group *group_of_all(Target *s) {
         return g;
 }
 
-/* Nothing of it is left: neither a copy nor what the loading had taken. */
+/* No descriptor is left: neither a copy nor one that the loading took. */
 static void assert_loads_or_not(Kept *k, unsigned n_before) {
         Group *g = NULL;
         int r = kept_load(k, &g);

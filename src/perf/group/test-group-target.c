@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The processes of a group, over the real kernel: attached and detached while it counts.
+ * The processes of a group, with the real kernel: attached and detached while it counts.
  */
 
 #include "perf/group/test-group.h"
 
-/* Attached as the template says and open; its place. */
+/* Attaches a target like the template and opens it; returns its index. */
 static size_t attach(Group *g, const Target *s, GroupTarget target) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
@@ -61,7 +61,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
                 target_write(&s[i], 1, 10, 0);
                 target_write(&s[i], 1, 5, 1);
         }
-        /* the first: the others move up, and are still told apart */
+        /* the first one: the others move up, and stay distinct */
         group_detach(g, 0);
         g_assert_cmpuint(g->n_targets, ==, 2);
         g_assert_cmpuint(g->n_parts, ==, 4);
@@ -124,7 +124,7 @@ static void test_ended_target_is_not_found(void) {
         g_assert_cmpuint(group_find_target(g, getpid()), ==, 1);
         target_kill(&s);
         g_assert_cmpuint(group_find_target(g, s.pid), ==, 1);
-        /* nor when its number is somebody else's */
+        /* nor when its number is reused */
         if (target_start_as(&other, s.pid)) {
                 g_assert_cmpuint(group_find_target(g, s.pid), ==, 1);
                 target_end(&other);
@@ -156,8 +156,8 @@ static void test_reaps_what_has_ended(void) {
         target_close(&tree);
 }
 
-/* A breakpoint is closed while it yields: then the kernel could not remove it from a process that
- * has become somebody else's program. */
+/* A breakpoint is closed while it yields, so the kernel could not remove it when the process
+ * executed a program that may not be counted. */
 static void test_guarded_is_pending_again_when_it_was_opened_anew(void) {
         _cleanup_(target_done) Target guarded = target_new();
         _cleanup_(target_done) Target free = target_new();
@@ -218,7 +218,7 @@ static void test_descriptors_of_an_event(void) {
         g_assert_cmpuint(group_descriptors(g, 1, fds, 8), ==, SUBJECT_THREADS);
         for (unsigned i = 0; i < SUBJECT_THREADS; i++)
                 g_assert_cmpint(fds[i], ==, g->slots[i * 2 + 1].fd);
-        /* as many as there is room for, and how many there are */
+        /* at most as many as fit; the result is the number of all */
         fds[2] = -7;
         g_assert_cmpuint(group_descriptors(g, 0, fds, 2), ==, SUBJECT_THREADS);
         g_assert_cmpint(fds[2], ==, -7);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Groups that give way and go on, over the real kernel.
+ * Groups that yield and resume, with the real kernel.
  */
 
 #include "perf/group/test-group.h"
@@ -58,7 +58,7 @@ static void test_yielded_breakpoints_free_their_slots(void) {
                 group_free(groups[i]);
 }
 
-/* Software events take nothing from anybody, so they stay open and are only disabled. */
+/* Software events take no counters, so they stay open and are only disabled. */
 static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
@@ -139,7 +139,7 @@ static void test_failed_resume_keeps_the_error_and_can_be_tried_again(void) {
         slots_give(fds + 1, SLOTS - 1);
 }
 
-/* Who yields is in order, whatever it was before. */
+/* A group that yields is without error, whatever it was before. */
 static void test_yield_takes_the_error_away(void) {
         _cleanup_(group_freep) Group *g = group_on_cpus("0");
         int fds[SLOTS];
@@ -261,8 +261,8 @@ static void test_several_targets_add_up(void) {
         _cleanup_(target_done) Target b = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        add_subject(g, &a);
-        add_subject(g, &b);
+        add_target(g, &a);
+        add_target(g, &b);
         assert_opens(g);
         group_start(g);
         target_write(&a, 0, 1, 0);

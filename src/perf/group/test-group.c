@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Groups over the real kernel: what they count, and what they open.
+ * Groups with the real kernel: what they count, and what they open.
  */
 
 #include "test-group.h"
@@ -12,7 +12,7 @@ static void test_counts_between_start_and_stop(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        add_subject(g, &s);
+        add_target(g, &s);
         assert_opens(g);
         target_write(&s, 0, 10, 0);
         assert_reads(g, 0, 0, QUALITY_UNMEASURED);
@@ -31,7 +31,7 @@ static void test_siblings_are_gated_by_their_leader(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
 
-        add_subject(g, &s);
+        add_target(g, &s);
         assert_opens(g);
         for (unsigned word = 0; word < 3; word++)
                 target_write(&s, 0, 7, word);
@@ -51,8 +51,8 @@ static void test_ways_of_yielding_are_not_mixed(void) {
         Refusal why = REFUSAL_NULL;
         Group *g = NULL;
 
-        events[0] = parse(&machine, word);
-        events[1] = parse(&machine, "page-faults");
+        events[0] = parse(&sysfs, word);
+        events[1] = parse(&sysfs, "page-faults");
         g_assert_cmpint(group_new(GROUP_PROCESS, events, 2, &g, &why), ==, REFUSAL_INVALID_EVENT);
         g_assert_null(g);
         g_assert_nonnull(strstr(why.text, "page-faults"));
@@ -85,7 +85,7 @@ static void test_descendants_are_counted_when_asked_for(void) {
         assert_exact(g, 1001);
 }
 
-/* A pinned event that was inherited would starve in the children and say nothing. */
+/* An inherited pinned event could starve in a child without notice. */
 static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;
@@ -107,7 +107,7 @@ static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         assert_exact(g, 1011);
 }
 
-/* Also a thread that has never run since: it has nothing to measure. */
+/* Even with a thread that has not run since, which has nothing to measure. */
 static void test_idle_thread_does_not_spoil_the_quality(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;
@@ -156,7 +156,7 @@ static void test_target_that_ends_keeps_its_value(void) {
         assert_exact(g, 77);
 }
 
-/* The kernel answers the end of file for a pinned event that it has dropped. */
+/* A pinned event that the kernel has dropped reads as end of file. */
 static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = NULL;
@@ -225,7 +225,7 @@ static void test_no_cpus_are_no_parts(void) {
         _cleanup_(group_freep) Group *g = group_of(GROUP_CPU, 1, NULL);
 
         for (int i = 0; i < 3; i++)
-                g_assert_cmpint(group_add_cpus(g, &none, &machine.pmus.online), ==, 0);
+                g_assert_cmpint(group_add_cpus(g, &none, &sysfs.pmus.online), ==, 0);
         assert_opens(g);
         group_start(g);
         group_yield(g);
@@ -257,7 +257,7 @@ static void test_many_start_at_once(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
                 groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
-                add_subject(groups[i], &s);
+                add_target(groups[i], &s);
                 assert_opens(groups[i]);
         }
         groups_start(groups, G_N_ELEMENTS(groups));

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * For tests: groups of breakpoints over subjects and CPUs. A breakpoint counts exactly, so values
+ * For tests: groups of breakpoints over processes and CPUs. A breakpoint counts exactly, so values
  * are compared, not estimated.
  */
 
@@ -13,7 +13,16 @@
 #include <sched.h>
 
 #include "perf/event/fake-sysfs.h"
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-open.h"
+#include "perf/group/group-pinned.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-save.h"
+#include "perf/group/group-start.h"
+#include "perf/group/group-target.h"
+#include "perf/group/group-yield.h"
 #include "perf/process/test-target.h"
+#include "perf/process/threads.h"
 
 #define SLOTS 4u /* breakpoints of an x86 or most arm64 CPUs */
 
@@ -22,7 +31,7 @@ typedef struct GroupTest {
         void (*test)(void);
 } GroupTest;
 
-static FakeSysfs machine;
+static FakeSysfs sysfs;
 
 _unused_ static char *word_event(unsigned word) {
         return g_strdup_printf("mem:0x%" G_GINTPTR_MODIFIER "x/8:w:u",
@@ -38,17 +47,20 @@ _unused_ static Group *group_of(GroupScope scope, unsigned n_words, const char *
         for (unsigned i = 0; i < n; i++) {
                 g_autofree char *word = word_event(i);
 
-                events[i] = parse(&machine, event ? event : word);
+                events[i] = parse(&sysfs, event ? event : word);
         }
         g_assert_cmpint(group_new(scope, events, n, &g, NULL), ==, 0);
         return g;
 }
 
-_unused_ static void add_subject(Group *g, const Target *s) {
+_unused_ static void add_target(Group *g, const Target *s) {
+        const GroupTarget target = { .pid = s->pid,
+                                     .pidfd = s->pidfd,
+                                     .descendants = g->descendants };
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_add_target(g, s->pid, s->pidfd, &threads), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
 }
 
 _unused_ static void assert_opens(Group *g) {
@@ -59,9 +71,9 @@ _unused_ static void assert_opens(Group *g) {
                 g_error("%d: %s", r, why.text);
 }
 
-/* On its threads of now. */
+/* On its current threads. */
 _unused_ static void group_start_on(Group *g, const Target *s) {
-        add_subject(g, s);
+        add_target(g, s);
         assert_opens(g);
         group_start(g);
 }
@@ -80,11 +92,11 @@ _unused_ static CpuSet cpus_of(const char *list) {
         return cpus;
 }
 
-/* One breakpoint on all CPUs of the list, not open yet; NULL where this user may not count CPUs. */
+/* One breakpoint on each CPU of the list, not open yet; NULL: this user may not count CPUs. */
 _unused_ static Group *group_on_cpus(const char *list) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of(list);
         g_autofree char *word = word_event(0);
-        Event event = parse(&machine, word);
+        Event event = parse(&sysfs, word);
         int fd = open_event(&event, false, -1);
         Group *g;
 
@@ -95,22 +107,22 @@ _unused_ static Group *group_on_cpus(const char *list) {
         }
         close_fd(fd);
         g = group_of(GROUP_CPU, 1, NULL);
-        g_assert_cmpint(group_add_cpus(g, &cpus, &machine.pmus.online), ==, 0);
+        g_assert_cmpint(group_add_cpus(g, &cpus, &sysfs.pmus.online), ==, 0);
         return g;
 }
 
 _unused_ static bool has_two_cpus(void) {
-        if (cpuset_has(&machine.pmus.online, 0) && cpuset_has(&machine.pmus.online, 1))
+        if (cpuset_has(&sysfs.pmus.online, 0) && cpuset_has(&sysfs.pmus.online, 1))
                 return true;
         g_test_skip("needs CPUs 0 and 1");
         return false;
 }
 
-/* Takes breakpoint slots of a CPU, or with -1 of this process, at most max; returns how many there
- * were. */
+/* Takes at most max breakpoint slots of a CPU, or with -1 of this process; returns how many it
+ * took. */
 _unused_ static unsigned slots_take(int cpu, int *fds, unsigned max) {
         g_autofree char *word = word_event(7);
-        Event event = parse(&machine, word);
+        Event event = parse(&sysfs, word);
         unsigned n = 0;
 
         event.attr.disabled = 1;
@@ -167,13 +179,13 @@ _unused_ static int group_tests_run(int argc, char **argv, const char *path, con
         int r;
 
         g_test_init(&argc, &argv, NULL);
-        machine = fake_sysfs_of(NULL);
+        sysfs = fake_sysfs_of(NULL);
         for (size_t i = 0; i < n_tests; i++) {
                 g_autofree char *name = g_strconcat(path, tests[i].name, NULL);
 
                 g_test_add_func(name, tests[i].test);
         }
         r = g_test_run();
-        fake_sysfs_done(&machine);
+        fake_sysfs_done(&sysfs);
         return r;
 }

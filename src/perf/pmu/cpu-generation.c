@@ -6,20 +6,20 @@
 #include <sys/stat.h>
 
 static int cpu_generations_new(size_t n, CpuGenerations *ret) {
-        CpuGenerations l = { .n = n, .ids = calloc(MAX(n, 1u), sizeof(uint64_t)) };
+        CpuGenerations g = { .n = n, .ids = calloc(MAX(n, 1u), sizeof(uint64_t)) };
 
-        if (!l.ids)
+        if (!g.ids)
                 return -ENOMEM;
-        *ret = l;
+        *ret = g;
         return 0;
 }
 
-void cpu_generations_done(CpuGenerations *l) {
-        free(l->ids);
-        *l = CPU_GENERATIONS_NULL;
+void cpu_generations_done(CpuGenerations *g) {
+        free(g->ids);
+        *g = CPU_GENERATIONS_NULL;
 }
 
-static int life_read(const char *sysfs, unsigned cpu, uint64_t *ret) {
+static int generation_read(const char *sysfs, unsigned cpu, uint64_t *ret) {
         _cleanup_free_ char *path = NULL;
         struct stat st;
 
@@ -32,22 +32,22 @@ static int life_read(const char *sysfs, unsigned cpu, uint64_t *ret) {
 }
 
 int cpu_generations_read(const char *sysfs, const CpuSet *cpus, CpuGenerations *ret) {
-        _cleanup_(cpu_generations_done) CpuGenerations l = CPU_GENERATIONS_NULL;
+        _cleanup_(cpu_generations_done) CpuGenerations g = CPU_GENERATIONS_NULL;
         size_t n = 0;
         int r;
 
         CPU_FOREACH (cpu, cpus)
                 n = (size_t) cpu + 1;
-        r = cpu_generations_new(n, &l);
+        r = cpu_generations_new(n, &g);
         if (r < 0)
                 return r;
         CPU_FOREACH (cpu, cpus) {
-                r = life_read(sysfs, (unsigned) cpu, &l.ids[cpu]);
+                r = generation_read(sysfs, (unsigned) cpu, &g.ids[cpu]);
                 if (r < 0)
                         return r;
         }
-        *ret = l;
-        l = CPU_GENERATIONS_NULL;
+        *ret = g;
+        g = CPU_GENERATIONS_NULL;
         return 0;
 }
 
@@ -60,7 +60,7 @@ int cpu_generations_load(const void *ids, size_t n, CpuGenerations *ret) {
 }
 
 bool cpu_generations_differ(const CpuGenerations *before, const CpuGenerations *now, unsigned cpu) {
-        /* one that was not known then came, or went and came, in between */
+        /* one that was unknown before has come online since */
         return cpu < before->n && cpu < now->n && now->ids[cpu] != 0 &&
                before->ids[cpu] != now->ids[cpu];
 }

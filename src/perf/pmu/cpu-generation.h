@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Which life of each CPU it is: one goes from its coming online to its going offline.
+ * Tells whether a CPU has been offline in between: each time that it comes online begins another
+ * generation.
  *
- * The events of a CPU end with its life. They can still be read and enabled, and give the value
- * that they had; in the next life they count nothing, which nobody is told (the end of file of
- * perf_event_open(2) is for others). Somebody who looks again only after the CPU has come back
- * would see no difference. But the kernel makes the CPU's directory "topology" anew with each life
- * (drivers/base/topology.c), and numbers of sysfs's inodes are not used twice.
+ * When a CPU goes offline its events end. They can still be read and enabled, with the value that
+ * they had, but count nothing after the CPU is back, and no error or end of file shows it. The
+ * kernel creates the CPU's sysfs directory "topology" anew each time (drivers/base/topology.c), and
+ * inode numbers of sysfs are not reused; so the inode number identifies the generation.
  */
 
 #include "core/cpuset.h"
@@ -17,18 +17,18 @@ typedef struct CpuGenerations CpuGenerations;
 
 struct CpuGenerations {
         size_t n;
-        uint64_t *ids; /* by CPU; 0: it is offline, or nothing is known */
+        uint64_t *ids; /* by CPU; 0: offline or unknown */
 };
 
 #define CPU_GENERATIONS_NULL ((CpuGenerations){})
 
-/* Those of the CPUs, below sysfs ("/sys"). -ENOMEM. */
+/* Reads those of the CPUs, below sysfs ("/sys"). -ENOMEM. */
 int cpu_generations_read(const char *sysfs, const CpuSet *cpus, CpuGenerations *ret);
 
-/* The same of numbers that were written down: ids is n times eight bytes. */
+/* The same from stored numbers: ids is n times eight bytes, of any alignment. */
 int cpu_generations_load(const void *ids, size_t n, CpuGenerations *ret);
 
-void cpu_generations_done(CpuGenerations *l);
+void cpu_generations_done(CpuGenerations *g);
 
-/* Whether it is known to be another life of the CPU. */
+/* Whether the CPU is known to have been offline in between. */
 bool cpu_generations_differ(const CpuGenerations *before, const CpuGenerations *now, unsigned cpu);

@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * The last descriptors that the process may have are not for events. They are for what must not
- * fail: libsystemd gives up the connection to the bus when it has no room for the descriptors of a
- * message that somebody sends (recvmsg(2), MSG_CTRUNC).
+ * The last descriptors that RLIMIT_NOFILE allows are reserved: events do not get them. libsystemd
+ * closes the connection to the bus when it has no room for the descriptors of a message that it
+ * receives (recvmsg(2), MSG_CTRUNC).
  */
 
 #include <stdint.h>
 
 #define FD_RESERVE 256 /* or an eighth of RLIMIT_NOFILE, where that is less */
 
-/* The first number of those. */
+/* The first reserved number. */
 uint64_t fd_reserve_first(void);
 
-/* An event that was just opened: fd again, or -EMFILE, and it is closed, where it would take one of
- * those. The kernel gives out the lowest number that is free. */
+/* fd is an event that was just opened. Returns it, or closes it and returns -EMFILE when its number
+ * is reserved: the kernel always gives the lowest free number. */
 int fd_reserve_check(int fd);

@@ -23,12 +23,12 @@ static void write_file(const char *tree, const char *path, const char *text) {
         g_assert_cmpint(fclose(f), ==, 0);
 }
 
-/* Replaces what stands between two positions by a number. */
+/* Replaces the text between two positions by a number. */
 static char *put_number(const char *text, const char *from, const char *to, int number) {
         return g_strdup_printf("%.*s%d%s", (int) (from - text), text, number, to);
 }
 
-/* Writes one file, or as many as "{A-B}" in its path stands for. */
+/* Writes one file, or one for each number of "{A-B}" in its path. */
 static void write_files(const char *tree, const char *path, const char *text) {
         const char *brace = strchr(path, '{'), *place = strchr(text, '{');
         int first, last, end, plus = 0;

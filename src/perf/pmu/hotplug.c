@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define KERNEL_GROUP 1 /* what the kernel itself says, not udevd */
+#define KERNEL_GROUP 1 /* the kernel's own messages, not udevd's */
 #define RECEIVE_MAX  2048
 
-/* Lets through what begins with 'o': of the kernel's actions these are online and offline alone. */
+/* Passes what begins with 'o': of the kernel's actions only online and offline do. */
 static int hotplug_filter(int fd) {
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
@@ -53,7 +53,7 @@ bool hotplug_read(int fd) {
                         cpu = true;
                 else if (n < 0)
                         return cpu;
-                else if (from.nl_pid == 0) { /* anybody may send to us, only the kernel is 0 */
+                else if (from.nl_pid == 0) { /* the kernel; any process may send here */
                         text[n] = '\0';
                         cpu |= strstr(text, "@/devices/system/cpu/cpu") != NULL;
                 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "perf/pmu/number.h"
+#include "core/number.h"
 #include "perf/pmu/sysfs.h"
 
 #define PERF_HW_TYPE_SHIFT 32 /* PERF_PMU_TYPE_SHIFT of newer <linux/perf_event.h> */
@@ -21,7 +21,7 @@ static const struct {
         [PMU_OTHER] = { "other", true },
 };
 
-/* Units whose kind their name or type tells, so that no further file of theirs is read. */
+/* PMUs whose kind is known by name or type, without reading more of their files. */
 static const struct {
         const char *name;
         int64_t type;
@@ -67,7 +67,7 @@ static int pmu_read_type(int directory, uint32_t *ret) {
         return 0;
 }
 
-/* The kernel's default is 4 ms, the least that an administrator can set 1. */
+/* In the kernel the default is 4 ms and the minimum 1. */
 static int pmu_read_turn(int directory, uint64_t *ret) {
         _cleanup_free_ char *text = NULL;
         uint64_t msec;
@@ -82,9 +82,9 @@ static int pmu_read_turn(int directory, uint64_t *ret) {
         return 0;
 }
 
-/* Core units list the CPUs they are in as "cpus" (hybrid x86, arm); units shared by several CPUs
- * name in "cpumask" on which CPU of each group to open (sysfs-bus-event_source-devices-uncore).
- * There are thousands of the latter on large servers: they are looked for first. */
+/* Core PMUs list their CPUs in "cpus" (hybrid x86, arm). PMUs shared by several CPUs list in
+ * "cpumask" the CPU of each group on which to open (sysfs-bus-event_source-devices-uncore); as
+ * large servers have thousands of these, "cpumask" is read first. */
 static int pmu_read_kind(int directory, Pmu *pmu, const CpuSet *possible) {
         int r;
 
@@ -107,7 +107,7 @@ static int pmu_read_kind(int directory, Pmu *pmu, const CpuSet *possible) {
         return cpuset_copy(&pmu->cpus, possible);
 }
 
-/* Negative: out of memory or descriptors. Positive: this is no unit that can be read. */
+/* Negative: out of memory or descriptors. Positive: this PMU cannot be read. */
 static int pmu_read(Pmu *ret, int directory, const char *name, const CpuSet *possible) {
         _cleanup_(pmu_done) Pmu pmu = {};
         _cleanup_close_ int unit = -1;
@@ -159,7 +159,7 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(((const Pmu *) a)->name, ((const Pmu *) b)->name);
 }
 
-/* Reads one of the lists in devices/system/cpu; one that is missing or says nothing is like other.
+/* Reads one of the lists in devices/system/cpu; other stands in for one that is missing or empty.
  */
 static int pmu_table_read_cpus(const PmuTable *t, const char *list, const CpuSet *other,
                                CpuSet *ret) {
@@ -193,7 +193,7 @@ static int pmu_table_read_machine(PmuTable *t) {
         if (r == 0)
                 r = pmu_table_read_cpus(t, "online", &t->present, &t->online);
         if (r == 0)
-                r = cpu_generations_read(t->sysfs, &t->online, &t->lives);
+                r = cpu_generations_read(t->sysfs, &t->online, &t->generations);
         return r;
 }
 
@@ -236,24 +236,24 @@ void pmu_table_done(PmuTable *t) {
         cpuset_done(&t->possible);
         cpuset_done(&t->present);
         cpuset_done(&t->online);
-        cpu_generations_done(&t->lives);
+        cpu_generations_done(&t->generations);
         *t = (PmuTable){};
 }
 
 int pmu_table_refresh_online(PmuTable *t) {
         _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
-        CpuGenerations lives;
+        CpuGenerations generations;
         int r;
 
         r = pmu_table_read_cpus(t, "online", &t->present, &online);
         if (r == 0)
-                r = cpu_generations_read(t->sysfs, &online, &lives);
+                r = cpu_generations_read(t->sysfs, &online, &generations);
         if (r < 0)
                 return r;
         cpuset_done(&t->online);
-        cpu_generations_done(&t->lives);
+        cpu_generations_done(&t->generations);
         t->online = online;
-        t->lives = lives;
+        t->generations = generations;
         online = CPUSET_NULL;
         return 0;
 }
@@ -272,9 +272,9 @@ static Pmu *find_type(const PmuTable *t, uint64_t type) {
         return NULL;
 }
 
-/* Who serves generic events when nobody is named: the unit that registered as PERF_TYPE_RAW (on
- * hybrid x86 that is cpu_core), which is lower than any type the kernel hands out. On arm none
- * does, and the kernel asks all in turn; here it is the one that registered first. */
+/* The PMU of generic events that name none: the one registered as PERF_TYPE_RAW (cpu_core on hybrid
+ * x86), which is lower than any dynamic type. On arm there is none, and the kernel tries all PMUs;
+ * here the first registered one is taken. */
 static Pmu *find_core(const PmuTable *t) {
         Pmu *found = NULL;
 

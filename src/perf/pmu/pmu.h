@@ -18,7 +18,7 @@ typedef struct PmuTable PmuTable;
 typedef enum PmuKind {
         PMU_CORE,       /* the CPUs' own counters: cpu, cpu_core, cpu_atom, armv8_pmuv3_0, ... */
         PMU_SOFTWARE,   /* counted by the kernel, never scarce */
-        PMU_BREAKPOINT, /* debug registers; a slot is taken from open to close, enabled or not */
+        PMU_BREAKPOINT, /* debug registers; an open event takes a slot, enabled or not */
         PMU_TRACEPOINT, /* tracepoint, kprobe, uprobe */
         PMU_UNCORE,     /* units shared by several CPUs: has a cpumask in sysfs */
         PMU_OTHER,      /* msr, power, ... */
@@ -31,12 +31,11 @@ struct Pmu {
         uint32_t type;  /* perf_event_attr.type */
         PmuKind kind;
         CpuSet cpus; /* where its events can be opened: "cpus" or "cpumask", else all possible */
-        bool closes_to_yield; /* disabling does not free what an open event takes; closing does */
-        uint64_t turn_usec;   /* how long flexible events that are too many stay on in turn */
-        unsigned counters; /* general events that count at once on one CPU; 0: unknown or unlimited
-                            */
-        bool measured;     /* counters was measured (then 0 means unlimited) */
-        char *probed;      /* the event it was measured with, "" when it was not */
+        bool closes_to_yield; /* an event frees its counter when closed, not when disabled */
+        uint64_t turn_usec;   /* multiplexing: how long flexible events are on the PMU at a time */
+        unsigned counters;    /* general events that count at once on a CPU; 0: see measured */
+        bool measured;        /* counters was measured; then 0 is unlimited, else unknown */
+        char *probed;         /* the event it was measured with; "": it was not */
 };
 
 struct PmuTable {
@@ -44,17 +43,17 @@ struct PmuTable {
         Pmu *pmus;   /* sorted by name */
         size_t n_pmus;
         CpuSet possible; /* CPUs that may ever come online */
-        CpuSet present;  /* CPUs that exist: what a client may name */
+        CpuSet present;  /* CPUs that exist; a client may name these */
         CpuSet online;
-        CpuGenerations lives; /* of those that are online */
+        CpuGenerations generations; /* of the online CPUs */
 };
 
-/* Reads the tree below sysfs ("/sys"). An unreadable single PMU is left out, not an error.
- * -ENOMEM, -ENOENT when there is no event_source bus at all. */
+/* Reads the tree below sysfs ("/sys"). PMUs that cannot be read are left out. -ENOMEM; -ENOENT: no
+ * event_source bus. */
 int pmu_table_load(PmuTable *ret, const char *sysfs);
 void pmu_table_done(PmuTable *t);
 
-/* Reads which CPUs are online now, and since when. */
+/* Reads anew which CPUs are online, and their generations. */
 int pmu_table_refresh_online(PmuTable *t);
 
 Pmu *pmu_table_find(const PmuTable *t, const char *name);

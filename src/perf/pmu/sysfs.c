@@ -19,7 +19,7 @@ int sysfs_read(int directory, const char *path, char **ret) {
         _cleanup_close_ int fd = -1;
         size_t length = 0, size = 0;
 
-        /* A FIFO in a tree that somebody made must not hold us up. */
+        /* O_NONBLOCK: a recorded tree may have a FIFO. */
         fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
                 return -errno;
@@ -67,7 +67,7 @@ int sysfs_visit(int directory, SysfsVisitor f, void *userdata) {
         _cleanup_(closedirp) DIR *d = NULL;
         int fd, r = 0;
 
-        /* Opened anew, not duplicated: the place in a directory is shared between duplicates. */
+        /* Opened anew: duplicates would share the position in the directory. */
         fd = sysfs_open(directory, ".");
         if (fd < 0)
                 return sysfs_is_fatal(fd) ? fd : 0;

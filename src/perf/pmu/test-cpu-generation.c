@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 
-/* A tree like sysfs's, with CPUs that come and go. */
+/* A tree like sysfs, with CPUs that come and go. */
 static char *tree;
 
 static char *topology_path(unsigned cpu) {
@@ -17,7 +17,7 @@ static void cpu_comes(unsigned cpu) {
         g_assert_cmpint(g_mkdir_with_parents(path, 0700), ==, 0);
 }
 
-/* The old directory stays somewhere: other file systems use the numbers of inodes again. */
+/* Keeps the old directory elsewhere: other file systems reuse inode numbers. */
 static void cpu_goes(unsigned cpu) {
         static unsigned n;
         g_autofree char *path = topology_path(cpu), *past = g_strdup_printf("%s/past-%u", tree, n);
@@ -64,7 +64,7 @@ static void test_cpu_that_was_away_is_another(void) {
         cpu_generations_done(&now);
 }
 
-/* Who was not there has no other life, and what cannot be known is not said. */
+/* A CPU that was unknown before, or is offline now, is in no known other generation. */
 static void test_nothing_is_said_of_what_is_not_known(void) {
         CpuGenerations before, now, nothing = CPU_GENERATIONS_NULL;
 
@@ -127,14 +127,17 @@ int main(int argc, char *argv[]) {
         int r;
 
         g_test_init(&argc, &argv, NULL);
-        tree = g_dir_make_tmp("test-lives-XXXXXX", NULL);
+        tree = g_dir_make_tmp("test-generation-XXXXXX", NULL);
         g_assert_nonnull(tree);
-        g_test_add_func("/lives/cpu-that-stays-is-the-same", test_cpu_that_stays_is_the_same);
-        g_test_add_func("/lives/cpu-that-was-away-is-another", test_cpu_that_was_away_is_another);
-        g_test_add_func("/lives/nothing-is-said-of-what-is-not-known",
+        g_test_add_func("/cpu-generation/cpu-that-stays-is-the-same",
+                        test_cpu_that_stays_is_the_same);
+        g_test_add_func("/cpu-generation/cpu-that-was-away-is-another",
+                        test_cpu_that_was_away_is_another);
+        g_test_add_func("/cpu-generation/nothing-is-said-of-what-is-not-known",
                         test_nothing_is_said_of_what_is_not_known);
-        g_test_add_func("/lives/numbers-can-be-written-down", test_numbers_can_be_written_down);
-        g_test_add_func("/lives/this-machine-has-them", test_this_machine_has_them);
+        g_test_add_func("/cpu-generation/numbers-can-be-written-down",
+                        test_numbers_can_be_written_down);
+        g_test_add_func("/cpu-generation/this-machine-has-them", test_this_machine_has_them);
         r = g_test_run();
         tree_remove(tree);
         g_free(tree);

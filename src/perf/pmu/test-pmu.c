@@ -99,7 +99,7 @@ static void test_generic_events_go_to_a_core_unit(void) {
                 const char *tree;
                 uint32_t type;
                 uint64_t config;
-                const char *pmu; /* NULL: nobody */
+                const char *pmu; /* NULL: none */
         } events[] = {
                 { "intel-hybrid", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, "cpu_core" },
                 { "intel-hybrid", PERF_TYPE_HARDWARE, UINT64_C(10) << 32, "cpu_atom" },
@@ -171,7 +171,7 @@ static void test_no_event_source_is_enoent(void) {
         fixture_done(tree);
 }
 
-/* Units that cannot be read; a sane one stands among them. */
+/* PMUs that cannot be read, and one that can. */
 static char *odd_tree(void) {
         char *tree = fixture_empty();
         g_autofree char *devices = g_build_filename(tree, "bus/event_source/devices", NULL);

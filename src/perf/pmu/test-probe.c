@@ -28,12 +28,12 @@ static void take(void *userdata) {
                 take_of(t, t->cpu);
                 return;
         }
-        CPU_FOREACH (cpu, &machine.pmus.online)
+        CPU_FOREACH (cpu, &sysfs.pmus.online)
                 take_of(t, cpu);
 }
 
 static Pmu *breakpoints(void) {
-        Pmu *pmu = pmu_table_find(&machine.pmus, "breakpoint");
+        Pmu *pmu = pmu_table_find(&sysfs.pmus, "breakpoint");
         int fd;
 
         if (!pmu)
@@ -75,7 +75,7 @@ static void test_capacity_is_the_number_of_slots(void) {
 
         if (!pmu)
                 return;
-        g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+        g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
         g_assert_cmpuint(pmu->counters, ==, SLOTS);
         g_assert_true(pmu->measured);
         g_assert_cmpstr(pmu->probed, ==, "mem:w");
@@ -97,7 +97,7 @@ static void test_capacity_is_the_same_whoever_has_some(void) {
                 pid_t pid = child_start(take, &taker);
 
                 forget_capacity(pmu);
-                g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+                g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
                 g_assert_cmpuint(pmu->counters, ==, SLOTS);
                 child_end(pid);
         }
@@ -107,12 +107,12 @@ static void test_what_is_never_scarce_is_not_opened(void) {
         static const char *const names[] = { "software", "tracepoint", "uprobe" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-                Pmu *pmu = pmu_table_find(&machine.pmus, names[i]);
+                Pmu *pmu = pmu_table_find(&sysfs.pmus, names[i]);
 
                 if (!pmu)
                         continue;
                 g_assert_false(probe_can(pmu));
-                g_assert_cmpint(probe_capacity(pmu, &machine.pmus.online), ==, 0);
+                g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
                 g_assert_true(pmu->measured);
                 g_assert_cmpuint(pmu->counters, ==, 0);
                 g_assert_cmpstr(pmu->probed, ==, "");
@@ -216,7 +216,7 @@ static void test_cpu_that_does_not_exist_has_none_free(void) {
 
 static void test_nothing_is_told_about_what_cannot_be_probed(void) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
-        Pmu *pmu = pmu_table_find(&machine.pmus, "software");
+        Pmu *pmu = pmu_table_find(&sysfs.pmus, "software");
         Probe *p = NULL;
 
         g_assert_cmpint(probe_begin(pmu, &cpus, 1, 1000, &p), ==, -EINVAL);

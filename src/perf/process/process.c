@@ -21,8 +21,7 @@ static int refuse_gone(pid_t pid, Refusal *why) {
 }
 
 bool process_exists(int pidfd) {
-        /* signal 0 sends nothing; without the right to send it is EPERM, of a reaped process ESRCH
-         */
+        /* signal 0 only checks: EPERM without the right to send, ESRCH for a reaped process */
         return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) >= 0 || errno == EPERM;
 }
 
@@ -43,8 +42,8 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
                 break;
         case EINVAL:
         case ENOENT:
-                /* what the kernel says of a thread that leads no process (ENOENT since Linux 6.15),
-                 * and also of a process that is just being reaped */
+                /* a thread that is not its process's first one (ENOENT since Linux 6.15), or a
+                 * process that is being reaped */
                 if (process_count_threads(pid) == 0)
                         break;
                 return refuse(why, REFUSAL_INVALID_PROCESS,
@@ -95,8 +94,8 @@ size_t process_count_threads(pid_t pid) {
         return stat(path, &st) < 0 || st.st_nlink < 2 ? 0 : (size_t) st.st_nlink - 2;
 }
 
-/* Whether it is in our own namespace of that kind. Not to know means no. Ours are looked up once:
- * nobody who reads processes leaves them. */
+/* Whether it is in this process's namespace of that kind; false also: unknown. ours caches the
+ * namespace, which this process never leaves. */
 static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
         char path[sizeof("/proc/-2147483648/ns/user")];
         struct stat st;
@@ -114,13 +113,13 @@ static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
         return field && sscanf(field, "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
 }
 
-/* Adds to f what one thread's status says. */
+/* Adds what one thread's status says to f. */
 static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first) {
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
                    *tracer = procfs_field(status, "TracerPid");
-        /* Between giving up its memory and being a zombie a thread is on its way out, and no files
-         * in /proc are its own any more. */
+        /* A thread without memory is about to be a zombie, and no longer owns its files in /proc.
+         */
         bool lives = state && *state != 'Z' && *state != 'X' &&
                      (f->kernel_thread || procfs_field(status, "VmSize"));
         unsigned uid[3], gid[3];
@@ -137,15 +136,15 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         if (f->tracer == 0)
                 f->tracer = (pid_t) strtol(tracer, NULL, 10);
         if (lives) {
-                /* A thread that has ended has no memory to be dumpable by: the kernel gives its
-                 * files to root, which must not make the rest of its process look worse. */
+                /* root owns the files of a thread that has ended, which says nothing of the rest of
+                 * the process */
                 f->dumpable = (f->zombie || f->dumpable) && uid[1] != 0 && st->st_uid == uid[1];
                 f->zombie = false;
         }
         return 0;
 }
 
-/* Reads all threads. 1: none is left. */
+/* Reads all threads. 1: there are none any more. */
 static int threads_join(ProcessFacts *f, size_t max) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         bool first = true;
@@ -177,8 +176,8 @@ static bool is_gone(int r) {
         return r == -ENOENT || r == -ESRCH;
 }
 
-/* The whole of a process with one thread is told by one file: ret_whole. Positive: what there was
- * to read is gone. */
+/* ret_whole: the process has one thread, so this file is all that must be read. Positive: the file
+ * is gone. */
 static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_whole) {
         _cleanup_free_ char *status = NULL;
         const char *name, *threads, *numbers;
@@ -195,11 +194,11 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
                 return -EPROTO;
         procfs_clean(f->comm, sizeof(f->comm), name, strcspn(name, "\n"));
         *ret_threads = threads ? strtoul(threads, NULL, 10) : 0;
-        /* what has memory is neither a thread of the kernel nor about to be a zombie */
+        /* with memory it is neither a kernel thread nor about to be a zombie */
         *ret_whole = *ret_threads == 1 && procfs_field(status, "VmSize");
         if (!*ret_whole)
                 return 0;
-        /* one number for every PID namespace below the one of this /proc, in which it is found */
+        /* a number in each PID namespace from that of this /proc down: one only in the same */
         f->same_pid_ns = numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
         f->uniform = f->zombie = true;
         return thread_join(f, status, &st, true);
@@ -221,7 +220,7 @@ static int facts_read_stat(ProcessFacts *f) {
         return 0;
 }
 
-/* Reads the facts by number. Positive: what there was to read is gone. */
+/* Reads the facts by number. Positive: a file is gone. */
 static int facts_read(ProcessFacts *f, size_t threads_max) {
         static struct stat our_pid_ns, our_user_ns;
         size_t n_threads;
@@ -247,13 +246,12 @@ int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal
         ProcessFacts f;
         int r;
 
-        memset(&f, 0, sizeof(f)); /* the padding too: facts travel as they are */
+        memset(&f, 0, sizeof(f)); /* the padding too: facts are sent as they are */
         r = process_from_pidfd(pidfd, &f.pid, why);
         if (r != 0)
                 return r;
         r = facts_read(&f, threads_max);
-        /* Only while the number is not free for somebody else are these the facts of our process.
-         */
+        /* These are its facts only if its number was not reused meanwhile. */
         if (!process_exists(pidfd))
                 return refuse_gone(f.pid, why);
         if (r > 0 || r == -EACCES || r == -EPERM)

@@ -4,9 +4,9 @@
 /*
  * What must be known of a process before a client may count it, and the rule itself.
  *
- * Reading it needs CAP_SYS_PTRACE (namespaces) and is done in a helper process; see
- * service/sibling/reader.h. A process is held by pidfd: facts are read by number and are only true
- * if the pidfd still answers afterwards.
+ * Reading it needs CAP_SYS_PTRACE (namespaces), so the reader does it (service/sibling/reader.h). A
+ * pidfd holds the process: facts are read by number, and are its own only if the pidfd is still
+ * valid afterwards.
  */
 
 #include <sys/types.h>
@@ -15,56 +15,53 @@
 
 typedef struct ProcessFacts ProcessFacts;
 
+/* Plain data: sent over a socket as it is. */
 struct ProcessFacts {
         pid_t pid;
         uid_t uid[3]; /* real, effective, saved */
         gid_t gid[3];
-        bool uniform;  /* all its threads have these ids: the kernel lets each have its own */
-        bool dumpable; /* files in /proc/PID belong to its effective uid, and that is not root: what
-                        * is not dumpable belongs to root as well (proc(5)) */
-        bool same_pid_ns; /* as the reader; false also where that cannot be read */
+        bool uniform;  /* all its threads have these ids, which the kernel does not require */
+        bool dumpable; /* files in /proc/PID belong to its effective uid, and that is not root: root
+                        * owns those of processes that are not dumpable (proc(5)) */
+        bool same_pid_ns; /* as the reader; false also: it cannot be read */
         bool same_user_ns;
         bool kernel_thread;
-        bool zombie;        /* no thread of it lives */
-        pid_t tracer;       /* of any of its threads; 0: nobody */
+        bool zombie;        /* all its threads have ended */
+        pid_t tracer;       /* of any of its threads; 0: none */
         uint64_t permitted; /* capabilities, any of its threads */
         char comm[16];      /* printable ASCII */
 };
 
-/* Plain data: it travels over a socket as it is. */
-
-/* Reads the facts of the process that pidfd holds; takes time in proportion to its threads, and
- * never waits for the process. REFUSAL_NO_SUCH_PROCESS when it has ended (a zombie has facts),
- * REFUSAL_NOT_PERMITTED where /proc hides it from the reader, and what process_from_pidfd()
- * refuses. */
+/* Reads the facts of the process that pidfd holds, in time proportional to its threads, and never
+ * waits for the process. REFUSAL_NO_SUCH_PROCESS: it has ended (a zombie has facts);
+ * REFUSAL_NOT_PERMITTED: /proc hides it; and refusals of process_from_pidfd(). */
 int process_read(int pidfd, ProcessFacts *ret, Refusal *why);
 
-/* The same; -E2BIG when it has more threads than that. */
+/* The same; -E2BIG: it has more than threads_max threads. */
 int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why);
 
-/* What anybody may see of the process that pidfd holds and that has this number, at a glance. Its
- * user namespace is taken to be ours, and the threads of one that has several are taken to differ.
- * So what is traceable by these facts very likely is, but has to be read still, and what is not may
- * be all the same. Needs no capability; refuses what process_read() refuses. */
+/* A quick estimate of the facts, without capabilities, of the process that pidfd holds and that has
+ * this number. It assumes that the process is in the caller's user namespace, and that threads,
+ * where there are several, differ. So a process that is traceable by it very likely is, but must
+ * still be read; one that is not may be. Refusals are those of process_read(). */
 int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why);
 
-/* pidfd_open(2). REFUSAL_INVALID_PROCESS for 0, negative and impossible numbers and for a thread
- * that is no process, REFUSAL_NO_SUCH_PROCESS for one that does not exist. */
+/* pidfd_open(2). REFUSAL_INVALID_PROCESS: pid is impossible or that of a thread;
+ * REFUSAL_NO_SUCH_PROCESS. */
 int process_open(pid_t pid, int *ret_pidfd, Refusal *why);
 
-/* The number behind a pidfd that a client passed: REFUSAL_BAD_DESCRIPTOR when it is no pidfd,
- * REFUSAL_INVALID_PROCESS when it holds a thread (PIDFD_THREAD), NO_SUCH_PROCESS when the process
- * has ended or lives outside of our pid namespace. */
+/* The number of a pidfd that a client passed. REFUSAL_BAD_DESCRIPTOR: it is no pidfd;
+ * REFUSAL_INVALID_PROCESS: it holds a thread (PIDFD_THREAD); NO_SUCH_PROCESS: the process has ended
+ * or is outside the caller's PID namespace. */
 int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why);
 
-/* Whether the process behind pidfd is still to be found under its number: it lives or is a zombie.
- */
+/* Whether the process behind pidfd still has its number: it lives or is a zombie. */
 bool process_exists(int pidfd);
 
-/* How many threads it has, 0 when it has ended. */
+/* How many threads it has; 0: it has ended. */
 size_t process_count_threads(pid_t pid);
 
 /* The trace rule (ptrace(2), PTRACE_MODE_READ_FSCREDS, without its capability exceptions): uid and
  * one of gids equal all three of the target's, it is dumpable, in our namespaces, without
- * capabilities. Pure. Returns NULL when it may be counted, else in words what is in the way. */
+ * capabilities. Pure. NULL: it may be counted; else why not. */
 const char *process_untraceable(const ProcessFacts *f, uid_t uid, const gid_t *gids, size_t n_gids);

@@ -18,21 +18,21 @@ static void *find(void *const *tree, pid_t number) {
         return node ? *node : NULL;
 }
 
-Task *seize_find_task(const Seize *s, pid_t tid) {
+Task *seize_find_task(const SeizeTree *s, pid_t tid) {
         return find(&s->tasks_by_tid, tid);
 }
 
-Tgroup *seize_find_group(const Seize *s, pid_t pid) {
+Tgroup *seize_find_group(const SeizeTree *s, pid_t pid) {
         return find(&s->groups_by_pid, pid);
 }
 
-void task_forget(Seize *s, Task *t) {
+void task_forget(SeizeTree *s, Task *t) {
         tdelete(t, &s->tasks_by_tid, compare_numbers);
         TAILQ_REMOVE(&t->group->tasks, t, entry);
         free(t);
 }
 
-int task_add(Seize *s, Tgroup *g, pid_t tid, Task **ret) {
+int task_add(SeizeTree *s, Tgroup *g, pid_t tid, Task **ret) {
         Task *t = calloc(1, sizeof(Task));
 
         if (!t)
@@ -48,7 +48,7 @@ int task_add(Seize *s, Tgroup *g, pid_t tid, Task **ret) {
         return 0;
 }
 
-void group_forget(Seize *s, Tgroup *g) {
+void tgroup_forget(SeizeTree *s, Tgroup *g) {
         while (!TAILQ_EMPTY(&g->tasks))
                 task_forget(s, TAILQ_FIRST(&g->tasks));
         tdelete(g, &s->groups_by_pid, compare_numbers);
@@ -57,7 +57,7 @@ void group_forget(Seize *s, Tgroup *g) {
         free(g);
 }
 
-int group_add(Seize *s, pid_t pid, int pidfd, Tgroup **ret) {
+int tgroup_add(SeizeTree *s, pid_t pid, int pidfd, Tgroup **ret) {
         Tgroup *g = calloc(1, sizeof(Tgroup));
 
         if (!g || !tsearch((g->pid = pid, g), &s->groups_by_pid, compare_numbers)) {
@@ -72,7 +72,7 @@ int group_add(Seize *s, pid_t pid, int pidfd, Tgroup **ret) {
         return 0;
 }
 
-bool group_stands(const Tgroup *g) {
+bool tgroup_stands(const Tgroup *g) {
         Task *t;
 
         TAILQ_FOREACH (t, &g->tasks, entry) {
@@ -105,32 +105,17 @@ pid_t task_tracer(pid_t tid) {
         return field ? (pid_t) strtol(field, NULL, 10) : 0;
 }
 
-int seize_list(const Seize *s, ProcessFacts **ret_processes, size_t *ret_n_processes,
-               SeizedThread **ret_threads, size_t *ret_n_threads) {
-        size_t n_processes = 0, n_threads = 0;
-        _cleanup_free_ ProcessFacts *processes = NULL;
-        _cleanup_free_ SeizedThread *threads = NULL;
-        const Tgroup *g;
-        const Task *t;
+int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *userdata) {
+        _cleanup_free_ char *text = NULL;
+        char name[sizeof("task/-2147483648/children")], *p;
+        int r;
 
-        TAILQ_FOREACH (g, &s->groups, entry) {
-                n_processes++;
-                TAILQ_FOREACH (t, &g->tasks, entry)
-                        n_threads++;
-        }
-        processes = calloc(MAX(n_processes, 1u), sizeof(*processes));
-        threads = calloc(MAX(n_threads, 1u), sizeof(*threads));
-        if (!processes || !threads)
-                return -ENOMEM;
-        n_processes = n_threads = 0;
-        TAILQ_FOREACH (g, &s->groups, entry) {
-                processes[n_processes++] = g->facts;
-                TAILQ_FOREACH (t, &g->tasks, entry)
-                        threads[n_threads++] = (SeizedThread){ t->tid, g->pid };
-        }
-        *ret_processes = TAKE_PTR(processes);
-        *ret_threads = TAKE_PTR(threads);
-        *ret_n_processes = n_processes;
-        *ret_n_threads = n_threads;
-        return 0;
+        (void) snprintf(name, sizeof(name), "task/%d/children", (int) t->tid);
+        r = procfs_read(t->group->pid, name, &text, NULL);
+        if (r < 0)
+                return r == -ENOENT || r == -ESRCH ? 0 : r;
+        p = text;
+        for (long child; r == 0 && (child = strtol(p, &p, 10)) > 0;)
+                r = f(userdata, (pid_t) child);
+        return r;
 }

@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * Who is in a tree that is being stopped (seize.h), by number: processes, their threads, and what
- * is known of each. No rule is in here.
+ * The processes and threads of a tree that is being stopped (seize.h), by number, and what is known
+ * of each.
  */
 
 #include <sys/queue.h>
 
-#include "perf/process/seize.h"
+#include "perf/process/process.h"
 
+typedef struct SeizeTree SeizeTree;
 typedef struct Task Task;
 typedef struct TaskState TaskState;
 typedef struct Tgroup Tgroup;
@@ -20,8 +21,8 @@ struct Task {
         Tgroup *group;
         TAILQ_ENTRY(Task) entry;
         bool standing; /* stopped by us, or cannot run user code for another reason */
-        bool stopped;  /* it told us that it has stopped, and can be detached */
-        int signal;    /* it stopped on its way to this signal, which it must get in the end */
+        bool stopped;  /* it has reported its stop, and can be detached */
+        int signal; /* it stopped before the delivery of this signal, and gets it when detached */
 };
 
 /* A process. */
@@ -33,28 +34,26 @@ struct Tgroup {
         ProcessFacts facts;
 };
 
-struct Seize {
+/* All zero but for TAILQ_INIT(&groups): empty. */
+struct SeizeTree {
         TAILQ_HEAD(, Tgroup) groups;
         void *groups_by_pid;
         void *tasks_by_tid;
-        SeizeRule rule;
-        Refusal *why;
-        size_t n_new; /* threads found in this round */
-        bool blocked; /* one of the family had a thread in this round */
+        size_t n_new; /* threads added since the caller set it to 0 */
 };
 
-Task *seize_find_task(const Seize *s, pid_t tid);
-Tgroup *seize_find_group(const Seize *s, pid_t pid);
+Task *seize_find_task(const SeizeTree *s, pid_t tid);
+Tgroup *seize_find_group(const SeizeTree *s, pid_t pid);
 
-int task_add(Seize *s, Tgroup *g, pid_t tid, Task **ret); /* -ENOMEM */
-void task_forget(Seize *s, Task *t);
+int task_add(SeizeTree *s, Tgroup *g, pid_t tid, Task **ret); /* -ENOMEM */
+void task_forget(SeizeTree *s, Task *t);
 
 /* Takes pidfd over, also when it fails (-ENOMEM). */
-int group_add(Seize *s, pid_t pid, int pidfd, Tgroup **ret);
-void group_forget(Seize *s, Tgroup *g); /* with its threads */
-bool group_stands(const Tgroup *g);
+int tgroup_add(SeizeTree *s, pid_t pid, int pidfd, Tgroup **ret);
+void tgroup_forget(SeizeTree *s, Tgroup *g); /* with its threads */
+bool tgroup_stands(const Tgroup *g);
 
-/* What /proc says of a process or thread at the moment. */
+/* What /proc says of a process or thread now. */
 struct TaskState {
         char state;
         pid_t parent;
@@ -64,5 +63,8 @@ struct TaskState {
 /* False: it has ended. */
 bool task_state(pid_t tid, TaskState *ret);
 
-/* 0: nobody traces it, or it has ended. */
+/* 0: it is not traced, or has ended. */
 pid_t task_tracer(pid_t tid);
+
+/* Calls f for each child of a thread; a non-zero return of f ends the walk and is returned. */
+int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *userdata);

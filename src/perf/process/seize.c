@@ -9,29 +9,30 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "perf/process/procfs.h"
 #include "perf/process/seize-tree.h"
 #include "perf/process/threads.h"
+#include "perf/process/tree.h"
 
 #define PF_IO_WORKER   0x00000010u
 #define PF_USER_WORKER 0x00004000u
-#define SEIZE_TRIES    8       /* while others trace it and let it go */
-#define WAIT_STEP_NSEC 1000000 /* a parent inside vfork never tells: it is looked for */
+#define SEIZE_TRIES    8       /* while others trace it and detach */
+#define WAIT_STEP_NSEC 1000000 /* a parent inside vfork reports no stop and is polled */
 
-/* New children of a stopped thread are seized by the kernel, in the moment they are born. */
+/* With these the kernel seizes new children of a seized thread at their birth. */
 #define OPTIONS                                                                                    \
         (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
 
-static uint64_t now_usec(void) {
-        struct timespec t;
+struct Seize {
+        SeizeTree tree;
+        SeizeRule rule;
+        Refusal *why;
+        bool blocked; /* one of the family traced a thread in this round */
+};
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
-/* The kernel refuses to seize it: why? 1: it is no part of the tree (any more). */
+/* Finds out why the kernel refuses to seize it. 1: it is not part of the tree any more. */
 static int task_unseizable(Seize *s, Task *t, bool last) {
         TaskState state;
         pid_t tracer;
@@ -40,25 +41,25 @@ static int task_unseizable(Seize *s, Task *t, bool last) {
                 return 1;
         tracer = task_tracer(t->tid);
         if (tracer == getpid()) {
-                /* born under our eyes: it stops by itself, and may have done so */
+                /* seized at its birth: it stops by itself, or has done so already */
                 t->standing = t->stopped = state.state == 't';
                 return 0;
         }
         if (tracer > 0 && (!task_state(tracer, &state) ||
                            (s->rule.family > 0 && state.parent == s->rule.family))) {
-                /* it lets go soon, or has by now */
+                /* the tracer detaches soon, or has done so */
                 s->blocked = true;
                 return 1;
         }
         if (tracer > 0)
                 return refuse(s->why, REFUSAL_BUSY, "process %d is being traced by process %d",
                               (int) t->group->pid, (int) tracer);
-        /* io_uring's workers never see user space and cannot be traced */
+        /* io_uring's workers never run in user space and cannot be traced */
         t->standing = state.flags & (PF_IO_WORKER | PF_USER_WORKER);
         if (t->standing)
                 return 0;
         if (!last)
-                return -EAGAIN; /* whoever traced it has just let it go */
+                return -EAGAIN; /* the tracer has just detached */
         return refuse(s->why, REFUSAL_NOT_PERMITTED, "process %d cannot be traced",
                       (int) t->group->pid);
 }
@@ -67,7 +68,7 @@ static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
         Task *t;
         int r;
 
-        r = task_add(s, g, tid, &t);
+        r = task_add(&s->tree, g, tid, &t);
         if (r < 0)
                 return r;
         for (int tries = 1;; tries++) {
@@ -80,15 +81,14 @@ static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
                         break;
         }
         if (r == 1) {
-                task_forget(s, t);
-                s->n_new--;
+                task_forget(&s->tree, t);
+                s->tree.n_new--;
         }
         return r == 1 ? 0 : r;
 }
 
-/* Looks for threads that are new, and forgets those that have ended or, by exec, changed their
- * number. */
-static int group_look(Seize *s, Tgroup *g) {
+/* Seizes new threads, and forgets those that have ended or, by exec, changed their number. */
+static int tgroup_look(Seize *s, Tgroup *g) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         Task *t, *next;
         int r;
@@ -99,10 +99,10 @@ static int group_look(Seize *s, Tgroup *g) {
         for (t = TAILQ_FIRST(&g->tasks); t; t = next) {
                 next = TAILQ_NEXT(t, entry);
                 if (!threads_has(&threads, t->tid))
-                        task_forget(s, t);
+                        task_forget(&s->tree, t);
         }
         for (size_t i = 0; i < threads.n_tids; i++)
-                if (!seize_find_task(s, threads.tids[i])) {
+                if (!seize_find_task(&s->tree, threads.tids[i])) {
                         r = task_seize(s, g, threads.tids[i]);
                         if (r != 0)
                                 return r;
@@ -110,8 +110,8 @@ static int group_look(Seize *s, Tgroup *g) {
         return 0;
 }
 
-/* Whether its process may be stopped; facts are those of now. */
-static int group_check(Seize *s, Tgroup *g) {
+/* Reads the facts of the process and whether it may be stopped. */
+static int tgroup_check(Seize *s, Tgroup *g) {
         const char *words;
         int r;
 
@@ -128,8 +128,8 @@ static int group_check(Seize *s, Tgroup *g) {
         return 0;
 }
 
-/* A process that was seen as a child of the tree; by now its number may be somebody else's. */
-static int group_join(Seize *s, pid_t pid) {
+/* pid was listed as a child of the tree; the number may be another process's by now. */
+static int tgroup_join(Seize *s, pid_t pid) {
         TaskState state;
         Tgroup *g;
         int fd, r;
@@ -137,73 +137,66 @@ static int group_join(Seize *s, pid_t pid) {
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
-        if (!task_state(pid, &state) || !seize_find_group(s, state.parent) || !process_exists(fd)) {
+        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent) ||
+            !process_exists(fd)) {
                 close_fd(fd);
                 return 0;
         }
-        r = group_add(s, pid, fd, &g);
+        r = tgroup_add(&s->tree, pid, fd, &g);
         if (r == 0)
-                r = group_check(s, g);
+                r = tgroup_check(s, g);
         if (r == REFUSAL_NO_SUCH_PROCESS) {
-                group_forget(s, g);
+                tgroup_forget(&s->tree, g);
                 return 0;
         }
-        return r; /* its threads have their turn in this same round */
+        return r; /* its threads are looked at in this same round */
 }
 
-/* Calls f for every child of a thread, until one answers something else than 0, which is returned.
- */
-static int children_each(Seize *s, const Task *t, int (*f)(Seize *s, const Task *t, pid_t child)) {
-        _cleanup_free_ char *text = NULL;
-        char name[sizeof("task/-2147483648/children")], *p;
-        int r;
+static int child_look(void *userdata, pid_t child) {
+        Seize *s = userdata;
 
-        (void) snprintf(name, sizeof(name), "task/%d/children", (int) t->tid);
-        r = procfs_read(t->group->pid, name, &text, NULL);
-        if (r < 0)
-                return r == -ENOENT || r == -ESRCH ? 0 : r;
-        p = text;
-        for (long child; r == 0 && (child = strtol(p, &p, 10)) > 0;)
-                r = f(s, t, (pid_t) child);
-        return r;
+        return seize_find_group(&s->tree, child) ? 0 : tgroup_join(s, child);
 }
 
-static int child_look(Seize *s, const Task *t, pid_t child) {
-        return seize_find_group(s, child) ? 0 : group_join(s, child);
+typedef struct Vfork {
+        const SeizeTree *tree;
+        pid_t parent;
+} Vfork;
+
+/* Whether the parent waits for this child: it stands, and still shares the parent's memory. */
+static int child_holds(void *userdata, pid_t child) {
+        const Vfork *v = userdata;
+        const Tgroup *g = seize_find_group(v->tree, child);
+
+        return g && !TAILQ_EMPTY(&g->tasks) && tgroup_stands(g) &&
+               syscall(SYS_kcmp, v->parent, child, KCMP_VM, 0, 0) == 0;
 }
 
-/* Whether t waits for this child: it stands, and has not yet left t's memory (vfork(2)). */
-static int child_holds(Seize *s, const Task *t, pid_t child) {
-        const Tgroup *g = seize_find_group(s, child);
-
-        return g && !TAILQ_EMPTY(&g->tasks) && group_stands(g) &&
-               syscall(SYS_kcmp, t->tid, child, KCMP_VM, 0, 0) == 0;
-}
-
-static bool task_in_vfork(Seize *s, const Task *t) {
+static bool task_in_vfork(const Seize *s, const Task *t) {
+        Vfork v = { &s->tree, t->tid };
         TaskState state;
 
         return task_state(t->tid, &state) && state.state == 'D' &&
-               children_each(s, t, child_holds) == 1;
+               task_each_child(t, child_holds, &v) == 1;
 }
 
-/* Hears who has stopped or ended. Of those that we do not know yet, nothing is lost: they are found
- * stopped. */
+/* Collects the stops and ends of threads. Threads that are not known yet are found stopped later.
+ */
 static void stops_collect(Seize *s) {
         pid_t tid;
         int status;
 
         while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
-                Task *t = seize_find_task(s, tid);
+                Task *t = seize_find_task(&s->tree, tid);
 
                 if (!t)
                         continue;
                 if (!WIFSTOPPED(status)) {
-                        task_forget(s, t);
+                        task_forget(&s->tree, t);
                         continue;
                 }
                 t->standing = t->stopped = true;
-                /* above bit 16 stands the event of a stop that is not for a signal */
+                /* the bits from 16 on: the stop was for an event, not for a signal */
                 t->signal = status >> 16 ? 0 : WSTOPSIG(status);
         }
 }
@@ -212,7 +205,7 @@ static Task *find_moving(Seize *s) {
         Tgroup *g;
         Task *t;
 
-        TAILQ_FOREACH (g, &s->groups, entry) {
+        TAILQ_FOREACH (g, &s->tree.groups, entry) {
                 TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (!t->standing)
                                 t->standing = task_in_vfork(s, t);
@@ -242,60 +235,60 @@ static int stops_wait(Seize *s, uint64_t deadline_usec) {
                 moving = find_moving(s);
                 if (!moving)
                         return 0;
-                if (now_usec() >= deadline_usec)
+                if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
                         return refuse_late(s, moving->group);
                 (void) sigtimedwait(&chld, NULL, &step);
         }
 }
 
-/* Looks once at everybody; who is found is looked at in the same round. */
+/* Looks once at each process; those that it finds are looked at in the same round. */
 static int round_look(Seize *s, uint64_t deadline_usec) {
         Tgroup *g, *next;
         Task *t;
 
-        for (g = TAILQ_FIRST(&s->groups); g; g = next) {
-                int r = group_look(s, g);
+        for (g = TAILQ_FIRST(&s->tree.groups); g; g = next) {
+                int r = tgroup_look(s, g);
 
                 TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (r == 0)
-                                r = children_each(s, t, child_look);
+                                r = task_each_child(t, child_look, s);
                 }
                 if (r != 0 && r != REFUSAL_NO_SUCH_PROCESS)
                         return r;
-                if (now_usec() >= deadline_usec)
+                if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
                         return refuse_late(s, g);
                 next = TAILQ_NEXT(g, entry);
                 if (r == REFUSAL_NO_SUCH_PROCESS || (TAILQ_EMPTY(&g->tasks) && !s->blocked))
-                        group_forget(s, g);
+                        tgroup_forget(&s->tree, g);
         }
         return 0;
 }
 
-/* The facts as they are now that nobody can change them. */
-static int groups_check(Seize *s, pid_t root) {
+/* Checks the facts again, now that nothing can change them. */
+static int tgroups_check(Seize *s, pid_t root) {
         Tgroup *g, *next;
 
-        for (g = TAILQ_FIRST(&s->groups); g; g = next) {
-                int r = group_check(s, g);
+        for (g = TAILQ_FIRST(&s->tree.groups); g; g = next) {
+                int r = tgroup_check(s, g);
 
                 next = TAILQ_NEXT(g, entry);
-                if (r == REFUSAL_NO_SUCH_PROCESS)
-                        group_forget(s, g); /* killed: there is no other way out */
+                if (r == REFUSAL_NO_SUCH_PROCESS) /* killed: it cannot end otherwise */
+                        tgroup_forget(&s->tree, g);
                 else if (r != 0)
                         return r;
         }
-        if (!seize_find_group(s, root))
+        if (!seize_find_group(&s->tree, root))
                 return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) root);
         return 0;
 }
 
 static int settle(Seize *s, pid_t root, uint64_t deadline_usec) {
-        /* What stands bears nobody, so one round that finds nobody new would do, if /proc listed
-         * children without fail while one of them is being killed. */
+        /* Stopped threads have no new children, so one round that finds nothing new would be enough
+         * if /proc listed all children reliably while one of them is being killed. */
         for (unsigned quiet = 0; quiet < 2;) {
                 int r;
 
-                s->n_new = 0;
+                s->tree.n_new = 0;
                 s->blocked = false;
                 r = round_look(s, deadline_usec);
                 if (r == 0)
@@ -304,21 +297,18 @@ static int settle(Seize *s, pid_t root, uint64_t deadline_usec) {
                         return r;
                 if (s->blocked)
                         (void) nanosleep(&(struct timespec){ .tv_nsec = WAIT_STEP_NSEC }, NULL);
-                quiet = s->n_new == 0 && !s->blocked ? quiet + 1 : 0;
+                quiet = s->tree.n_new == 0 && !s->blocked ? quiet + 1 : 0;
         }
-        return groups_check(s, root);
+        return tgroups_check(s, root);
 }
 
-/* To stop those that we are part of would stop us. */
-static bool is_above_us(pid_t pid) {
-        TaskState state;
+static bool is_pid(const void *userdata, pid_t pid) {
+        return pid == *(const pid_t *) userdata;
+}
 
-        for (pid_t up = getpid(); up > 0; up = state.parent)
-                if (up == pid)
-                        return true;
-                else if (!task_state(up, &state))
-                        break;
-        return false;
+/* Whether to stop the process would stop this one too. */
+static bool is_above_us(pid_t pid) {
+        return pid == getpid() || tree_descends(getpid(), is_pid, &pid);
 }
 
 static int root_join(Seize *s, int pidfd, pid_t *ret) {
@@ -335,8 +325,8 @@ static int root_join(Seize *s, int pidfd, pid_t *ret) {
         fd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
         if (fd < 0)
                 return -errno;
-        r = group_add(s, *ret, fd, &g);
-        return r == 0 ? group_check(s, g) : r;
+        r = tgroup_add(&s->tree, *ret, fd, &g);
+        return r == 0 ? tgroup_check(s, g) : r;
 }
 
 int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize **ret,
@@ -347,7 +337,7 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
 
         if (!s)
                 return -ENOMEM;
-        TAILQ_INIT(&s->groups);
+        TAILQ_INIT(&s->tree.groups);
         s->rule = *rule;
         s->why = why;
         if (access("/proc/thread-self/children", F_OK) < 0)
@@ -361,21 +351,51 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
         return r;
 }
 
+int seize_list(const Seize *s, ProcessFacts **ret_processes, size_t *ret_n_processes,
+               SeizedThread **ret_threads, size_t *ret_n_threads) {
+        size_t n_processes = 0, n_threads = 0;
+        _cleanup_free_ ProcessFacts *processes = NULL;
+        _cleanup_free_ SeizedThread *threads = NULL;
+        const Tgroup *g;
+        const Task *t;
+
+        TAILQ_FOREACH (g, &s->tree.groups, entry) {
+                n_processes++;
+                TAILQ_FOREACH (t, &g->tasks, entry)
+                        n_threads++;
+        }
+        processes = calloc(MAX(n_processes, 1u), sizeof(*processes));
+        threads = calloc(MAX(n_threads, 1u), sizeof(*threads));
+        if (!processes || !threads)
+                return -ENOMEM;
+        n_processes = n_threads = 0;
+        TAILQ_FOREACH (g, &s->tree.groups, entry) {
+                processes[n_processes++] = g->facts;
+                TAILQ_FOREACH (t, &g->tasks, entry)
+                        threads[n_threads++] = (SeizedThread){ t->tid, g->pid };
+        }
+        *ret_processes = TAKE_PTR(processes);
+        *ret_threads = TAKE_PTR(threads);
+        *ret_n_processes = n_processes;
+        *ret_n_threads = n_threads;
+        return 0;
+}
+
 Seize *seize_end(Seize *s) {
         Tgroup *g;
         Task *t;
 
         if (!s)
                 return NULL;
-        TAILQ_FOREACH (g, &s->groups, entry) {
+        TAILQ_FOREACH (g, &s->tree.groups, entry) {
                 TAILQ_FOREACH (t, &g->tasks, entry) {
                         if (t->stopped)
                                 (void) ptrace(PTRACE_DETACH, t->tid, NULL,
                                               (void *) (intptr_t) t->signal);
                 }
         }
-        while (!TAILQ_EMPTY(&s->groups))
-                group_forget(s, TAILQ_FIRST(&s->groups));
+        while (!TAILQ_EMPTY(&s->tree.groups))
+                tgroup_forget(&s->tree, TAILQ_FIRST(&s->tree.groups));
         free(s);
         return NULL;
 }

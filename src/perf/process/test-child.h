@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A process to be looked at in tests: it does what it is told, says that it is ready, and waits to
- * be ended. It goes when the test goes.
+ * A child process for tests: it runs a function, reports that it is ready, and waits for its end.
+ * It ends with the test.
  */
 
 #include <glib.h>
@@ -13,8 +13,8 @@
 
 #include "core/util.h"
 
-/* Ends with the parent, which is that process; also if it has ended by now. After a change of
- * credentials, which undoes it (prctl(2)). */
+/* Makes this process end with its parent, even if that has ended already. To be called after a
+ * change of credentials, which cancels it (prctl(2)). */
 static inline void child_end_with(pid_t parent) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         /* 0: the parent is outside of a new PID namespace */

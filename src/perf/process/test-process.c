@@ -377,7 +377,7 @@ static void test_a_tracer_is_seen(void) {
 
 /* ---- a glance ---- */
 
-/* What both say of one and the same child. */
+/* The results of both for the same child. */
 static void look_twice(void (*setup)(void *), ProcessFacts *ret_glance, ProcessFacts *ret_read) {
         pid_t pid = child_start(setup, NULL);
         _cleanup_close_ int fd = -1;
@@ -448,7 +448,7 @@ static void test_a_glance_sees_who_has_ended(void) {
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         child_end(pid);
-        /* whoever has the number now */
+        /* of whatever process has the number now */
         g_assert_cmpint(process_glance(fd, pid, &f, NULL), ==, REFUSAL_NO_SUCH_PROCESS);
         g_assert_cmpint(process_glance(fd, getpid(), &f, NULL), ==, REFUSAL_NO_SUCH_PROCESS);
 }
@@ -480,7 +480,7 @@ static void test_reading_leaves_no_descriptor(void) {
         child_end(pid);
 }
 
-/* The rule. Every fact alone is enough to refuse. */
+/* The rule: every fact alone is enough to refuse. */
 static const ProcessFacts clean = {
         .pid = 100,
         .uid = { USER_ID, USER_ID, USER_ID },
@@ -496,7 +496,7 @@ static void test_rule_allows_what_is_clean(void) {
 
         g_assert_null(untraceable(&f));
         g_assert_null(process_untraceable(&f, USER_ID, (gid_t[]){ 1, 2, GROUP_ID, 3 }, 4));
-        f.tracer = 4711; /* somebody else's watching takes no right away */
+        f.tracer = 4711; /* being traced by others changes nothing */
         g_assert_null(untraceable(&f));
 }
 
@@ -521,7 +521,8 @@ static void test_rule_compares_all_three_ids(void) {
                         f.uid[i] += set >> i & 1;
                         f.gid[i] += set >> (i + 3) & 1;
                 }
-                /* one of gids must fit all three: GROUP_ID and GROUP_ID + 1 do not share it out */
+                /* one of gids must equal all three; GROUP_ID and GROUP_ID + 1 together do not
+                 * suffice */
                 g_assert_cmpint(process_untraceable(&f, USER_ID,
                                                     (gid_t[]){ GROUP_ID, GROUP_ID + 1 }, 2) == NULL,
                                 ==, set == 0 || set == 56);

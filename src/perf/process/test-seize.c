@@ -14,31 +14,28 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "perf/process/procfs.h"
 #include "perf/process/test-child.h"
 #include "perf/process/threads.h"
 
 #define USER_ID 61001
 
-/* What target and test tell each other. */
+/* Memory shared by target and test. */
 typedef struct Shared {
-        _Atomic uint64_t work;    /* a storm counts its births here */
+        _Atomic uint64_t work;    /* the number of processes that a storm created */
         _Atomic uint64_t errors;  /* calls that failed with EINTR */
         _Atomic uint64_t signals; /* caught */
 } Shared;
 
 static Shared *shared;
 
-static uint64_t now_usec(void) {
-        return (uint64_t) g_get_monotonic_time();
-}
-
-/* Waits for what must come to pass. */
+/* Waits for a condition. */
 #define WAIT_FOR(condition)                                                                        \
         do {                                                                                       \
-                uint64_t _end = now_usec() + 20 * USEC_PER_SEC;                                    \
+                uint64_t _end = now_usec(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;                     \
                 while (!(condition)) {                                                             \
-                        g_assert_cmpuint(now_usec(), <, _end);                                     \
+                        g_assert_cmpuint(now_usec(CLOCK_MONOTONIC), <, _end);                      \
                         g_usleep(500);                                                             \
                 }                                                                                  \
         } while (0)
@@ -90,7 +87,7 @@ static void seizer_run(const Case *c) {
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
-        r = seize_begin(fd, &c->rule, now_usec() + c->bound_usec, &s, &why);
+        r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
         if (r != c->expected)
                 g_error("seize_begin: %d %s", r, why.text);
         if (r > 0)
@@ -107,7 +104,7 @@ static void seizer_run(const Case *c) {
         g_assert_null(seize_end(s));
 }
 
-/* In a process that ends afterwards, as the header demands. */
+/* In a process that ends afterwards, as seize.h requires. */
 static void seize(Case c) {
         int status;
         pid_t pid;
@@ -125,9 +122,8 @@ static void seize(Case c) {
         g_assert_cmpint(status, ==, 0);
 }
 
-/* All living descendants by the parents that /proc tells, another way than seize.c goes. One that
- * has given up its memory already (field 23, the 21st from the state on, is 0) is on its way out:
- * it runs no program any more. */
+/* All living descendants by their parents in /proc, unlike seize.c. A process without memory (field
+ * 23, the 21st from the state on, is 0) is about to end and runs no program any more. */
 static GArray *descendants(pid_t root) {
         GArray *found = g_array_new(FALSE, FALSE, sizeof(pid_t));
         size_t before = 0;
@@ -164,7 +160,7 @@ static GArray *descendants(pid_t root) {
         return found;
 }
 
-/* Nobody lives that is not in the list, and nobody is in it that does not live there. */
+/* The list has all living processes of the tree and no others. */
 static void look_complete(const Tree *tree, pid_t root) {
         GArray *pids = descendants(root);
         size_t n_threads = 0;
@@ -217,7 +213,7 @@ static void storm_child(int generations) {
                 }
                 break;
         }
-        /* who leaves children behind would take them out of the tree */
+        /* a process that ends before its children would remove them from the tree */
         while (waitpid(-1, NULL, 0) > 0)
                 ;
         if (shared->work % 2)
@@ -225,8 +221,8 @@ static void storm_child(int generations) {
         _exit(0);
 }
 
-/* Four processes that bear children as fast as they can, who bear two generations more, with
- * threads, vforks and execs among them. */
+/* Four processes that create children as fast as they can, each with two more generations, with
+ * threads, vforks and execs. */
 static void storm(void *userdata) {
         for (int i = 0; i < 4; i++) {
                 if (!child_fork())
@@ -247,9 +243,9 @@ static void test_a_storm_of_forks_stands_still(void) {
         for (int i = 0; i < 50; i++) {
                 uint64_t work;
 
-                begun = now_usec();
+                begun = now_usec(CLOCK_MONOTONIC);
                 seize((Case){ .pid = pid, .look = i % 10 == 0 ? look_still : look_complete });
-                took = now_usec() - begun;
+                took = now_usec(CLOCK_MONOTONIC) - begun;
                 worst = MAX(worst, took);
                 work = shared->work;
                 WAIT_FOR(shared->work > work); /* all goes on */
@@ -407,7 +403,7 @@ static void test_every_descendant_must_pass_the_rule(void) {
                         .pid = pid, .rule = rule, .expected = other ? REFUSAL_NOT_PERMITTED : 0 });
                 WAIT_FOR(state_of(pid) == 'S');
                 g_assert_cmpint(tracer_of(g_array_index(pids, pid_t, 1)), ==, 0);
-                /* another user's parent cannot send it its last signal */
+                /* a parent of another user cannot send it its last signal */
                 g_assert_cmpint(kill(g_array_index(pids, pid_t, 1), SIGKILL), ==, 0);
                 g_array_unref(pids);
                 child_end(pid);
@@ -531,7 +527,7 @@ static void look_kill(const Tree *tree, pid_t root) {
         for (size_t i = 0; i < tree->n_processes; i++)
                 g_assert_cmpint(kill(tree->processes[i].pid, SIGKILL), ==, 0);
         WAIT_FOR(state_of(root) == 'Z');
-        /* the numbers stay theirs as long as the seizer does not let go */
+        /* their numbers are not reused until the seizer detaches */
         for (size_t i = 0; i < tree->n_threads; i++)
                 g_assert_cmpint(state_of(tree->threads[i].tid), !=, 'S');
 }

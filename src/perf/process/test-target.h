@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For tests: a process whose threads do as they are told, so that what they do can be counted to
- * the last one. All of them write to target_words, at addresses that are the same in the test.
+ * For tests: a process whose threads execute commands, so that counts can be compared exactly. They
+ * write to target_words, which has the same address in the test.
  */
 
 #include <glib.h>
@@ -111,7 +111,7 @@ static inline void target_close(Target *s) {
         s->pidfd = close_fd(s->pidfd);
 }
 
-/* With the given number where it is not 0; false when this user may not choose one. */
+/* With the given number unless it is 0; false: this user may not choose one. */
 static inline bool target_start_as(Target *s, pid_t pid) {
         struct clone_args how = {
                 .exit_signal = SIGCHLD,
@@ -124,7 +124,7 @@ static inline bool target_start_as(Target *s, pid_t pid) {
         for (unsigned i = 0; i < SUBJECT_THREADS; i++)
                 g_assert_cmpint(pipe(s->orders[i]), ==, 0);
         g_assert_cmpint(pipe(s->answers), ==, 0);
-        do /* a number is free a moment after its owner has gone from /proc */
+        do /* a number is free only a moment after its process has left /proc */
                 s->pid = pid ? (pid_t) syscall(SYS_clone3, &how, sizeof(how)) : fork();
         while (s->pid < 0 && errno == EEXIST && tries++ < 1000 && usleep(1000) == 0);
         if (s->pid == 0) {

@@ -30,9 +30,9 @@ static void test_process_is_its_first_thread(void) {
         g_assert_cmpint(t.tid, ==, pid);
         g_assert_cmpint(t.pid, ==, pid);
         g_assert_cmpint(t.directory, ==, -1); /* the pidfd is enough */
-        g_assert_true(thread_exists(&t));
+        g_assert_cmpint(thread_check(&t), ==, 0);
         child_end(pid);
-        g_assert_false(thread_exists(&t));
+        g_assert_cmpint(thread_check(&t), ==, -ESRCH);
 }
 
 typedef struct Other {
@@ -63,11 +63,11 @@ static void test_thread_is_held_with_its_process(void) {
         g_assert_cmpint(t.tid, ==, other.tid);
         g_assert_cmpint(t.pid, ==, getpid());
         g_assert_cmpint(t.directory, >=, 0);
-        g_assert_true(thread_exists(&t));
+        g_assert_cmpint(thread_check(&t), ==, 0);
         g_mutex_unlock(&other.gate);
         g_assert_cmpint(pthread_join(other.thread, NULL), ==, 0);
-        /* the kernel is done with it a little later */
-        while (thread_exists(&t))
+        /* the kernel removes it a little later */
+        while (thread_check(&t) == 0)
                 g_thread_yield();
 }
 

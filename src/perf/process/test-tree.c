@@ -21,7 +21,7 @@ static bool descends(pid_t pid, pid_t from) {
         return tree_descends(pid, is_that, &from);
 }
 
-/* Three generations; the last one's number is told. */
+/* Three generations; the pid of the last one is sent. */
 static void bear_two(void *userdata) {
         pid_t *grandchild = userdata;
 

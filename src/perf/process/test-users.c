@@ -38,7 +38,7 @@ static GArray *scan(const pid_t *skip, size_t n_skip) {
         return users;
 }
 
-/* Whoever else has events on this machine is none of the test's business. */
+/* Ignores other processes with events on this machine. */
 static const User *find(const GArray *users, pid_t pid) {
         const User *found = NULL;
 
@@ -50,7 +50,7 @@ static const User *find(const GArray *users, pid_t pid) {
         return found;
 }
 
-/* What a scan says of a child that has run setup. False: it does not know it. */
+/* What a scan finds of a child that has run setup. False: nothing. */
 static bool scan_child(void (*setup)(void *), void *userdata, User *ret) {
         pid_t pid = child_start(setup, userdata);
         GArray *users = scan(NULL, 0);

@@ -7,7 +7,7 @@
 #include "perf/process/process.h"
 #include "perf/process/procfs.h"
 
-/* The process of the thread whose directory that is, -ESRCH: it has ended. */
+/* The process of the thread with that directory; -ESRCH: it has ended. */
 static pid_t directory_process(int directory) {
         char text[512]; /* Tgid is one of the first lines */
         _cleanup_close_ int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
@@ -27,7 +27,7 @@ static int refuse_ended(pid_t tid, Refusal *why) {
                       (int) tid);
 }
 
-/* One that leads no process, or says why there is none. */
+/* Any but the first thread of a process; else refuses tid. */
 static int thread_hold_other(pid_t tid, Thread *ret, Refusal *why) {
         _cleanup_(thread_release) Thread t = THREAD_NULL;
         char path[sizeof("/proc/-2147483648")];
@@ -78,10 +78,6 @@ int thread_check(const Thread *t) {
         if (pid < 0)
                 return pid;
         return pid == t->pid && process_exists(t->pidfd) ? 0 : -ESRCH;
-}
-
-bool thread_exists(const Thread *t) {
-        return thread_check(t) == 0;
 }
 
 void thread_release(Thread *t) {

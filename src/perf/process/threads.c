@@ -61,9 +61,9 @@ int threads_list(pid_t pid, Threads *ret, Refusal *why) {
         return 0;
 }
 
-/* The kernel ends a walk through /proc/PID/task when the thread that it has just shown ends, and
- * then goes on by counting from the start, past somebody who lives. A list of which all are there
- * afterwards was not disturbed like that. */
+/* When the thread that the kernel listed last ends, its walk through /proc/PID/task continues by
+ * counting from the start, and skips a living one. If all listed threads still exist afterwards,
+ * that did not happen. */
 int threads_are_all(const Threads *t, pid_t pid, bool *ret) {
         *ret = true;
         for (int i = 0; i < 2 && *ret; i++) {

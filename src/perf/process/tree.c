@@ -7,7 +7,7 @@
 
 #include "perf/process/procfs.h"
 
-#define DEPTH_MAX 4096 /* of generations; /proc may lie while parents end */
+#define DEPTH_MAX 4096 /* while parents end, /proc may show a circle */
 
 pid_t tree_parent(pid_t pid) {
         _cleanup_free_ char *text = NULL;
@@ -28,7 +28,7 @@ bool tree_has_children(pid_t pid, const Threads *threads) {
 
                 (void) snprintf(name, sizeof(name), "task/%d/children", (int) threads->tids[i]);
                 r = procfs_read(pid, name, &text, NULL);
-                /* a kernel without such files (CONFIG_PROC_CHILDREN) has the thread all the same */
+                /* r < 0 also on a kernel without these files (CONFIG_PROC_CHILDREN) */
                 if (r < 0 || *text)
                         return true;
         }
@@ -45,7 +45,7 @@ bool tree_descends(pid_t pid, bool (*is_it)(const void *userdata, pid_t pid),
                 if (is_it(userdata, parent))
                         return true;
                 grandparent = tree_parent(parent);
-                /* the parent may have ended in between, and its number be another's */
+                /* the parent may have ended meanwhile, and its number be reused */
                 if (tree_parent(pid) != parent)
                         continue;
                 if (grandparent <= 0)

@@ -2,24 +2,22 @@
 #pragma once
 
 /*
- * Who descends from whom, as far as anybody may read it in /proc.
+ * Parents and children of processes, by what any process may read in /proc.
  */
 
 #include <sys/types.h>
 
 #include "perf/process/threads.h"
 
-/* The parent of a process; 0 when it has none, or has ended. */
+/* The parent of a process; 0: it has none, or has ended. */
 pid_t tree_parent(pid_t pid);
 
-/* Whether one of these threads of the process has a child that lives (or is a zombie). Not to know
- * means yes. */
+/* Whether one of these threads of the process has a child (zombies too); true also: unknown. */
 bool tree_has_children(pid_t pid, const Threads *threads);
 
-/* Whether above the process, which the caller holds by a pidfd, there is one for which is_it()
- * answers yes. */
+/* Whether is_it() is true of an ancestor of the process, which the caller holds by a pidfd. */
 bool tree_descends(pid_t pid, bool (*is_it)(const void *userdata, pid_t pid), const void *userdata);
 
-/* The number that the task born last in our pid namespace was given; 0: unknown. While it stays the
- * same nobody is born. */
+/* The number of the newest task in this PID namespace; 0: unknown. While it stays the same no task
+ * is created. */
 pid_t tree_last_born(void);

@@ -43,7 +43,7 @@ static int pids_add(Pids *p, pid_t pid) {
         return 0;
 }
 
-/* All processes; the kernel lists them by number. */
+/* All processes, which the kernel lists by ascending number. */
 static int pids_list(Pids *ret, const pid_t *skip, size_t n_skip) {
         _cleanup_(closedirp) DIR *d = opendir("/proc");
 
@@ -59,7 +59,7 @@ static int pids_list(Pids *ret, const pid_t *skip, size_t n_skip) {
         return 0;
 }
 
-/* 0 also for one that has ended or may not be seen. */
+/* 0 also: it has ended or may not be seen. */
 static uint32_t count_descriptors(pid_t pid) {
         _cleanup_(closedirp) DIR *d = NULL;
         char path[sizeof("/proc/-2147483648/fd")], link[sizeof(PERF_LINK)];
@@ -76,7 +76,7 @@ static uint32_t count_descriptors(pid_t pid) {
         return n;
 }
 
-/* A file may be called like that too, but a line with a path has a slash in front of it. */
+/* A file may have that name too, but then a slash comes before it. */
 static bool has_mapping(pid_t pid) {
         char path[sizeof("/proc/-2147483648/maps")], line[512];
         bool found = false, begins = true;
@@ -112,8 +112,8 @@ static bool is_unit(const char *name, size_t length) {
         return false;
 }
 
-/* The innermost unit of a cgroup path: below it there may be groups of the unit's own, above it
- * slices. A slice is the answer where there is nothing else. */
+/* The innermost unit of a cgroup path: below it may be cgroups of the unit's own, above it slices.
+ * A slice is found only if there is nothing else. */
 static void find_unit(const char *path, char *ret, size_t size) {
         bool only_slices = true;
 
@@ -169,8 +169,8 @@ int users_scan(const pid_t *skip, size_t n_skip, int (*found)(void *userdata, co
         int r;
 
         r = pids_list(&pids, skip, n_skip);
-        /* Descriptors first: to look at those never waits, so a process that makes the look at its
-         * mappings wait hides nobody who has descriptors. */
+        /* Descriptors first: reading them never waits, so a process that delays the reading of its
+         * mappings hides no process with descriptors. */
         for (int pass = 0; pass < 2; pass++)
                 for (size_t i = 0; r >= 0 && i < pids.n_pids && n_found < USERS_MAX; i++) {
                         uint32_t n = pass == 0 ? count_descriptors(pids.pids[i]) : 0;

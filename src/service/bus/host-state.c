@@ -77,7 +77,7 @@ static int host_state_load_cpus(Context *context, const StoreRecord *record) {
                 return r;
         CPU_FOREACH (cpu, &context->pmus.online) {
                 if (cpuset_has(&online, (unsigned) cpu) &&
-                    !cpu_generations_differ(&lives, &context->pmus.lives, (unsigned) cpu))
+                    !cpu_generations_differ(&lives, &context->pmus.generations, (unsigned) cpu))
                         continue;
                 r = cpuset_add(&context->host->away, (unsigned) cpu);
                 if (r < 0)
@@ -120,7 +120,8 @@ void host_state_save(Context *context) {
         if (cpuset_format(&context->pmus.online, &online) >= 0)
                 pack_string(p, "online", online);
         pack_u64(p, "unkept", context->host->n_unkept);
-        pack_bytes(p, "lives", context->pmus.lives.ids, context->pmus.lives.n * sizeof(uint64_t));
+        pack_bytes(p, "lives", context->pmus.generations.ids,
+                   context->pmus.generations.n * sizeof(uint64_t));
         for (size_t i = 0; i < context->pmus.n_pmus; i++) {
                 const Pmu *pmu = &context->pmus.pmus[i];
                 size_t begin = pack_begin(p, "pmu");

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 
+#include "core/clock.h"
 #include "service/bus/message-size.h"
 #include "service/util/log.h"
 #include "service/util/rate-limit.h"

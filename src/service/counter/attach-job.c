@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "perf/group/group-target.h"
 #include "perf/process/tree.h"
 #include "service/auth/trace-rule.h"
 #include "service/counter/counter-target.h"

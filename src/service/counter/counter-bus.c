@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-bus.h"
 
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
 #include "perf/process/process.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-object.h"
 
+#include "perf/group/group-open.h"
+#include "perf/group/group-pinned.h"
+
 /* Those that were made or found last are likely to be asked for next, a thousand in one call. */
 Counter *counter_find(Counters *counters, uint64_t id) {
         Counter **recent = &counters->recent[id % COUNTERS_RECENT];

@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "perf/group/group-cpu.h"
 #include "perf/group/group-save.h"
+#include "perf/group/group-start.h"
+#include "perf/group/group-yield.h"
 #include "service/bus/host-state.h"
 #include "service/counter/counter-record.h"
 #include "service/counter/counter-signals.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-target.h"
 
+#include "perf/group/group-target.h"
 #include "service/auth/trace-rule.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-user.h"

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-pinned.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-yield.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-start.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-store.h"

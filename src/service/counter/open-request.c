@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "perf/event/event-parse.h"
 #include "perf/group/cgroup.h"
 #include "service/auth/action.h"
 #include "service/util/options.h"

@@ -16,7 +16,7 @@ static void cpus_follow(Manager *manager, const CpuSet *before, const CpuGenerat
         CPU_FOREACH (cpu, &pmus->possible) {
                 bool was = cpuset_has(before, (unsigned) cpu);
                 bool is = cpuset_has(&pmus->online, (unsigned) cpu);
-                bool other = cpu_generations_differ(lives, &pmus->lives, (unsigned) cpu);
+                bool other = cpu_generations_differ(lives, &pmus->generations, (unsigned) cpu);
 
                 if (was && (!is || other))
                         counters_cpu_changed(&manager->counters, (unsigned) cpu, false);
@@ -35,7 +35,7 @@ static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void 
         _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
 
         if (!hotplug_read(fd) || cpuset_copy(&before, &pmus->online) < 0 ||
-            cpu_generations_load(pmus->lives.ids, pmus->lives.n, &lives) < 0 ||
+            cpu_generations_load(pmus->generations.ids, pmus->generations.n, &lives) < 0 ||
             pmu_table_refresh_online(pmus) < 0)
                 return 0;
         cpus_follow(manager, &before, &lives);

@@ -2,6 +2,7 @@
 #include "manager-bus.h"
 
 #include "perf/event/attr.h"
+#include "perf/event/event-parse.h"
 #include "service/counter/open-call.h"
 #include "service/counter/persistent.h"
 #include "service/counter/read-call.h"

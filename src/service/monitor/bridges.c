@@ -169,7 +169,7 @@ int bridges_new(Context *context, Holds *holds, Bridges **ret) {
                 return -ENOMEM;
         all->context = context;
         all->holds = holds;
-        all->host = (BridgeHost){ .roster = &context->yielders,
+        all->host = (BridgeHost){ .yielders = &context->yielders,
                                   .event = context->event,
                                   .holder = bridges_holder,
                                   .say = bridges_say,

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter.h"
 #include "service/monitor/monitor-spec.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/timespan.h"
+#include "perf/event/event-parse.h"
 #include "service/util/log.h"
 
 void monitor_spec_done(MonitorSpec *spec) {

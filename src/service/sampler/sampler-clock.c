@@ -8,13 +8,6 @@
 
 #define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
 
-static uint64_t now_nsec(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_BOOTTIME, &t);
-        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
-}
-
 static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_t instant) {
         struct perfalloc_sample *record = a->send_log.record;
         struct perfalloc_reading *reading = record->readings;
@@ -103,7 +96,7 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
 
         if (!tick_take(&a->tick, nsec / NSEC_PER_USEC, &slot))
                 return;
-        schedule_move(&a->all->schedule, &a->entry, tick_due(&a->tick));
+        prioq_move(&a->all->schedule, &a->entry, tick_due(&a->tick));
         sampler_read(a, slot, nsec, instant);
         if (a->signal)
                 sampler_signal(a);
@@ -114,16 +107,15 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
 /* Whoever is due now, for one slice: they share the instant, so each counter is read once. */
 static int sampler_clock_ticked(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Samplers *all = userdata;
-        uint64_t begin = now_nsec(), end = begin;
-        const ScheduleEntry *first;
+        uint64_t begin = now_nsec(CLOCK_BOOTTIME), end = begin;
+        const PrioqNode *first;
 
         all->armed_usec = TICK_NEVER;
         all->instant++;
-        while ((first = schedule_first(&all->schedule)) &&
-               first->due_usec <= begin / NSEC_PER_USEC &&
+        while ((first = all->schedule.first) && first->key <= begin / NSEC_PER_USEC &&
                end - begin < SAMPLERS_SLICE_USEC * NSEC_PER_USEC) {
                 sampler_tick(container_of(first, Sampler, entry), begin, all->instant);
-                end = now_nsec();
+                end = now_nsec(CLOCK_BOOTTIME);
         }
         all->not_before_usec = (end + (end - begin)) / NSEC_PER_USEC;
         sampler_clock_set(all);
@@ -131,8 +123,8 @@ static int sampler_clock_ticked(sd_event_source *source, int fd, uint32_t revent
 }
 
 void sampler_clock_set(Samplers *all) {
-        const ScheduleEntry *first = schedule_first(&all->schedule);
-        uint64_t usec = first ? first->due_usec : TICK_NEVER;
+        const PrioqNode *first = all->schedule.first;
+        uint64_t usec = first ? first->key : TICK_NEVER;
         struct itimerspec t = {};
 
         if (usec != TICK_NEVER)

@@ -16,7 +16,7 @@
 #include <perfalloc/sample.h>
 #include <sys/queue.h>
 
-#include "core/schedule.h"
+#include "core/prioq.h"
 #include "core/tick.h"
 #include "service/bus/object.h"
 #include "service/sampler/reading-cache.h"
@@ -45,7 +45,7 @@ struct Samplers {
         Counters *counters;
         Objects objects;
         LIST_HEAD(, SamplerClient) clients;
-        Schedule schedule;
+        Prioq schedule;              /* by when they are due */
         void (*hung_up)(Sampler *a); /* nobody reads its stream any more */
         int timer;                   /* timerfd, CLOCK_BOOTTIME */
         sd_event_source *source;
@@ -67,7 +67,7 @@ struct Sampler {
         Tick tick;
         bool signal;
         TickCount streamed, signalled;
-        ScheduleEntry entry;
+        PrioqNode entry;
 
         int stream; /* our end: for sending alone */
         sd_event_source *hangup;

@@ -70,7 +70,7 @@ int samplers_block(Samplers *all, Peer *peer) {
                 samplers_save_blocked(all);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&all->schedule, &a->entry, SCHEDULE_NEVER);
+                prioq_move(&all->schedule, &a->entry, TICK_NEVER);
         sampler_clock_set(all);
         return 0;
 }
@@ -86,7 +86,7 @@ void samplers_unblock(Samplers *all, Peer *peer) {
                 samplers_save_blocked(all);
         }
         LIST_FOREACH (a, &c->samplers, samplers)
-                schedule_move(&all->schedule, &a->entry, tick_due(&a->tick));
+                prioq_move(&all->schedule, &a->entry, tick_due(&a->tick));
         sampler_clock_set(all);
         client_free_unused(all, c);
 }
@@ -187,13 +187,11 @@ int sampler_enter(Sampler *a, uint64_t id) {
 
         if (r < 0)
                 return r;
-        a->entry = (ScheduleEntry){
-                .due_usec = a->client->blocked ? SCHEDULE_NEVER : tick_due(&a->tick),
+        a->entry = (PrioqNode){
+                .key = a->client->blocked ? TICK_NEVER : tick_due(&a->tick),
                 .number = id,
         };
-        r = schedule_add(&all->schedule, &a->entry);
-        if (r < 0)
-                return r;
+        prioq_put(&all->schedule, &a->entry);
         a->entered = true;
         sampler_clock_set(all);
         return 0;
@@ -252,7 +250,7 @@ void sampler_announce(Sampler *a) {
 }
 
 static void sampler_leave(Sampler *a, Samplers *all) {
-        schedule_remove(&all->schedule, &a->entry);
+        prioq_remove(&all->schedule, &a->entry);
         sampler_clock_set(all);
 }
 
@@ -324,6 +322,5 @@ void samplers_done(Samplers *all) {
                         sampler_destroy(LIST_FIRST(&c->samplers));
                 client_remove(c);
         }
-        schedule_done(&all->schedule);
         sampler_clock_done(all);
 }

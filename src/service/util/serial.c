@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "core/clock.h"
 
 #define SERIAL_FILE  "serials"
 #define SERIAL_BLOCK 64u
@@ -61,12 +62,9 @@ static int serial_open_file(Serial *s, const char *directory) {
 /* Without the file nobody knows which numbers were given out since boot: start from the
  * microseconds since then, which no earlier run can have reached. */
 static void serial_start_from_clock(Serial *s) {
-        struct timespec now;
-        uint64_t usec;
+        uint64_t usec = now_usec(CLOCK_BOOTTIME);
 
         s->fd = close_fd(s->fd);
-        (void) clock_gettime(CLOCK_BOOTTIME, &now);
-        usec = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
         for (int kind = 0; kind < _SERIAL_KIND_MAX; kind++)
                 s->next[kind] = MAX(s->next[kind], usec);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/clock.h"
 #include "service/util/serial.h"
 
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define FILE_LENGTH (4 * 21) /* four numbers of 20 digits, a line each */
 
@@ -31,13 +31,6 @@ static void place_down(Place *p, gconstpointer unused) {
         g_free(p->file);
 }
 
-static uint64_t boot_usec(void) {
-        struct timespec now;
-
-        g_assert_cmpint(clock_gettime(CLOCK_BOOTTIME, &now), ==, 0);
-        return (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
-}
-
 /* As by a crash: nothing is given back. */
 static void serial_crash(Serial *s) {
         s->fd = close_fd(s->fd);
@@ -49,14 +42,14 @@ static void write_text(const char *file, const char *text, size_t n) {
 
 /* A file with this text has to be refused, and numbers come from the clock. */
 static void assert_unusable(const Place *p, const char *text, size_t n, int error) {
-        uint64_t before = boot_usec();
+        uint64_t before = now_usec(CLOCK_BOOTTIME);
         Serial s;
 
         write_text(p->file, text, n);
         g_assert_cmpint(serial_open(&s, p->directory), ==, error);
         g_assert_cmpint(s.fd, ==, -1);
         g_assert_cmpuint(serial_next(&s, SERIAL_HOLD), >=, before);
-        g_assert_cmpuint(serial_next(&s, SERIAL_COUNTER), <=, boot_usec());
+        g_assert_cmpuint(serial_next(&s, SERIAL_COUNTER), <=, now_usec(CLOCK_BOOTTIME));
         serial_close(&s);
 }
 
@@ -163,7 +156,7 @@ static void test_number_without_a_successor_is_not_believed(Place *p, gconstpoin
 
 static void test_without_a_directory_numbers_come_from_the_clock(Place *p, gconstpointer unused) {
         g_autofree char *missing = g_build_filename(p->directory, "none", NULL);
-        uint64_t before = boot_usec();
+        uint64_t before = now_usec(CLOCK_BOOTTIME);
         Serial first, second;
 
         g_assert_cmpint(serial_open(&first, NULL), ==, -ENOENT);
@@ -219,7 +212,7 @@ static void test_what_is_no_file_is_not_used(Place *p, gconstpointer unused) {
 /* A full file system, here by a limit that cuts the text: what could not be reserved is not given
  * out. */
 static void test_failed_reservation_repeats_nothing(Place *p, gconstpointer unused) {
-        uint64_t before = boot_usec(), number = 0;
+        uint64_t before = now_usec(CLOCK_BOOTTIME), number = 0;
         struct rlimit limit, none;
         Serial s;
 

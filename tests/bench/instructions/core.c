@@ -10,6 +10,11 @@
 
 #include "core/plan.h"
 #include "core/tick.h"
+#include "perf/event/event-parse.h"
+#include "perf/group/group-cpu.h"
+#include "perf/group/group-open.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
 #include "perf/group/group.h"
 
 #define N_HOLDS    10000u

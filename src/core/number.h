@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Numbers as perf writes them in events: 0x1F or 31. A leading 0 is decimal, as it is for perf.
+ * Numbers as perf takes them in events: 0x1F or 31. A leading 0 means decimal, as in perf.
  */
 
 #include "core/util.h"

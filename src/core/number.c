@@ -10,7 +10,7 @@ int number_parse(const char *text, uint64_t *ret) {
         unsigned long long value;
         char *end;
 
-        /* strtoull() would take blanks and signs. */
+        /* strtoull() would accept blanks and signs. */
         if (!isascii(*digits) || !(hex ? isxdigit(*digits) : isdigit(*digits)))
                 return -EINVAL;
         errno = 0;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "event-save.h"
+
+#include <string.h>
+
+static const PackField event_fields[] = {
+        PACK_FIELD(PACK_STRING, "name", Event, name),
+        PACK_FIELD(PACK_STRING, "unit", Event, unit),
+};
+
+/* Without trailing zeros, which load_attr() restores. */
+static void save_attr(const struct perf_event_attr *attr, Pack *p) {
+        const uint8_t *bytes = (const uint8_t *) attr;
+        size_t n = sizeof(*attr);
+
+        while (n > PERF_ATTR_SIZE_VER0 && bytes[n - 1] == 0)
+                n--;
+        pack_bytes(p, "attr", attr, n);
+}
+
+void event_save(const Event *e, Pack *p) {
+        uint64_t scale;
+
+        memcpy(&scale, &e->scale, sizeof(scale));
+        pack_struct_set(p, event_fields, ELEMENTSOF(event_fields), e);
+        pack_u64(p, "scale", scale);
+        pack_string(p, "pmu", e->pmu->name);
+        save_attr(&e->attr, p);
+}
+
+/* A shorter one may be of a build against older kernel headers: 0 is the default of all later
+ * fields. */
+static int load_attr(const Unpack *u, struct perf_event_attr *ret) {
+        size_t n;
+        const uint8_t *saved = unpack_bytes(u, "attr", &n);
+
+        if (!saved || n < PERF_ATTR_SIZE_VER0)
+                return -EBADMSG;
+        for (size_t i = sizeof(*ret); i < n; i++)
+                if (saved[i] != 0)
+                        return -EBADMSG;
+        memcpy(ret, saved, MIN(n, sizeof(*ret)));
+        ret->size = sizeof(*ret);
+        return 0;
+}
+
+int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
+        _cleanup_(event_done) Event e = EVENT_NULL;
+        const char *pmu = unpack_string(u, "pmu");
+        uint64_t scale = unpack_u64(u, "scale", 0);
+        int r = unpack_struct(u, event_fields, ELEMENTSOF(event_fields), &e);
+
+        if (r == 0)
+                r = load_attr(u, &e.attr);
+        if (r < 0)
+                return r;
+        if (!e.name || !e.unit || !pmu)
+                return -EBADMSG;
+        memcpy(&e.scale, &scale, sizeof(scale));
+        e.pmu = pmu_table_find(pmus, pmu);
+        /* a loadable PMU has another type each time that it is loaded */
+        if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))
+                return -ENODEV;
+        *ret = e;
+        e = EVENT_NULL;
+        return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-cpu.h"
+
+#include "perf/group/group-open.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-yield.h"
+
+int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online) {
+        int r = group_grow(g, cpuset_count(cpus));
+
+        if (r < 0)
+                return r;
+        CPU_FOREACH (cpu, cpus)
+                group_add_part(g, (GroupPart){ .cpu = cpu,
+                                               .tid = -1,
+                                               .ended = !cpuset_has(online, (unsigned) cpu) });
+        return 0;
+}
+
+void group_cpu_leave(Group *g, unsigned cpu) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].cpu == (int) cpu && !g->parts[part].ended) {
+                        group_fold_part(g, part);
+                        g->parts[part].ended = true;
+                }
+}
+
+int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
+        bool joins = false;
+
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].cpu == (int) cpu && g->parts[part].ended) {
+                        g->parts[part].ended = false;
+                        joins = true;
+                }
+        if (!joins || (g->yielded && group_closes_to_yield(g)))
+                return 0;
+        return g->yielded ? group_open(g, why) : group_mend(g, why);
+}
+
+void group_follow_cpus(Group *g, const CpuSet *online) {
+        for (size_t part = 0; part < g->n_parts; part++) {
+                const GroupPart *p = &g->parts[part];
+
+                if (p->cpu < 0)
+                        continue;
+                if (!cpuset_has(online, (unsigned) p->cpu))
+                        group_cpu_leave(g, (unsigned) p->cpu);
+                else if (p->ended)
+                        (void) group_cpu_join(g, (unsigned) p->cpu, NULL);
+        }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Opens the events of a group.
+ */
+
+#include "perf/group/group.h"
+
+/* Opens, disabled, what is not open. On failure all is as before. Refusals are
+ * perf_event_open(2)'s. */
+int group_open(Group *g, Refusal *why);
+
+/* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:
+ * threads are created faster than that. */
+int group_reopen(Group *g, Refusal *why);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Pinned events that find no counter: the kernel drops them for good, and before 6.13 does not even
+ * wake a poller. So they are looked at from time to time, and enabled again.
+ */
+
+#include "perf/group/group.h"
+
+/* Whether the kernel has dropped a pinned event of the group that should count. */
+bool group_is_dropped(const Group *g);
+
+/* The same of one part, by the end of file at its leader (perf_event_open(2)); siblings can still
+ * be read. */
+bool group_part_is_dropped(const Group *g, size_t part);
+
+/* Tries to bring back what was dropped. The time off the PMU is enabled and not running, so what it
+ * counts is scaled from then on. True: something was dropped or came back since the last call. */
+bool group_revive(Group *g);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-start.h"
+
+#include <sys/ioctl.h>
+
+#include "perf/group/group-pinned.h"
+#include "perf/process/tree.h"
+
+#define GATE_ROUNDS 4 /* at least two, see groups_gate_all() */
+
+static void group_gate(const Group *g, unsigned long request) {
+        bool enable = request == PERF_EVENT_IOC_ENABLE;
+
+        if (enable && g->yielded)
+                return;
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (!enable || !group_part_is_pending(g, part))
+                        group_part_ioctl(g, part, request);
+}
+
+/* The event of a new thread is a copy of its parent's, state included, and only afterwards joins
+ * the list of the events that an ioctl reaches (inherit_event() in kernel/events/core.c). An ioctl
+ * in between misses it, so the ioctls are repeated as long as threads are created. */
+static void groups_gate_all(const Group *const *groups, size_t n, unsigned long request) {
+        bool inherited = false;
+
+        for (size_t i = 0; i < n; i++)
+                inherited |= groups[i]->scope == GROUP_PROCESS && !groups[i]->pinned;
+        for (int round = 0; round < GATE_ROUNDS; round++) {
+                pid_t last = inherited ? tree_last_born() : 0;
+
+                for (size_t i = 0; i < n; i++)
+                        group_gate(groups[i], request);
+                if (!inherited || (round > 0 && tree_last_born() == last))
+                        break;
+        }
+}
+
+void group_gate_all(const Group *g, unsigned long request) {
+        groups_gate_all(&g, 1, request);
+}
+
+void groups_start(Group *const *groups, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                groups[i]->wanted = true;
+        groups_gate_all((const Group *const *) groups, n, PERF_EVENT_IOC_ENABLE);
+}
+
+void group_start(Group *g) {
+        groups_start(&g, 1);
+}
+
+void group_stop(Group *g) {
+        g->wanted = false;
+        if (!g->yielded)
+                group_gate_all(g, PERF_EVENT_IOC_DISABLE);
+}
+
+void group_go_on(Group *g) {
+        bool counts = g->wanted && !g->yielded;
+
+        /* enables what was dropped, and accounts for the time */
+        (void) group_revive(g);
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (group_part_is_pending(g, part))
+                        group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
+        group_gate_all(g, counts ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The processes that a group counts.
+ */
+
+#include "perf/group/group.h"
+
+/* Adds a copy of target, with its pidfd duplicated, and a part for each thread: its own, or those
+ * of its descendants too. */
+int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids);
+
+/* A pending target counts like the others from now on. */
+void group_accept(Group *g, size_t target);
+
+/* Closes its events; what they have counted stays in the sum (past). The last target takes its
+ * index. */
+void group_detach(Group *g, size_t target);
+
+/* The index of a process that lives (or is a zombie) among the targets, else n_targets. One that
+ * has ended is not found, as its number may be reused. */
+size_t group_find_target(const Group *g, pid_t pid);
+
+/* Detaches targets that have ended, except those with descendants, which may still live. */
+void group_reap(Group *g);
+
+/* Whether one of the target's threads, or of its descendants', is open. */
+bool group_is_open_at(const Group *g, size_t target);

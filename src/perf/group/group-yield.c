@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "group-yield.h"
+
+#include <sys/ioctl.h>
+
+#include "perf/group/group-open.h"
+#include "perf/group/group-read.h"
+#include "perf/group/group-start.h"
+
+void group_yield(Group *g) {
+        g->error = 0;
+        if (g->yielded)
+                return;
+        if (g->wanted)
+                group_gate_all(g, PERF_EVENT_IOC_DISABLE);
+        if (group_closes_to_yield(g))
+                group_fold(g);
+        g->yielded = true;
+}
+
+int group_resume(Group *g, Refusal *why) {
+        int r = 0;
+
+        if (!g->yielded)
+                return 0;
+        if (group_closes_to_yield(g)) {
+                for (size_t i = 0; i < g->n_targets; i++)
+                        if (g->targets[i].guarded && !g->targets[i].pending)
+                                g->targets[i].pending = g;
+                r = group_reopen(g, why);
+                if (r != 0) {
+                        g->error = r > 0 ? refusal_errno(r) : -r;
+                        return r;
+                }
+        }
+        g->error = 0;
+        g->yielded = false;
+        if (g->wanted)
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+        return 0;
+}
+
+int group_mend(Group *g, Refusal *why) {
+        int r;
+
+        if (g->yielded)
+                return group_resume(g, why);
+        r = group_open(g, why);
+        g->error = r > 0 ? refusal_errno(r) : -r;
+        if (r == 0 && g->wanted)
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+        return r;
+}
