@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "perf/event/event-parse.h"
-#include "perf/pmu/fixture.h"
+#include "perf/pmu/test-fixture.h"
 
 static const char *const trees[] = { "amd-uncore", "arm-big-little", "intel-hybrid", "server-256" };
 static PmuTable tables[ELEMENTSOF(trees) + 1];

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "perf/event/event-parse.h"
-#include "perf/pmu/fixture.h"
+#include "perf/pmu/test-fixture.h"
 #include "service/monitor/monitor-spec.h"
 
 static PmuTable tables[2];

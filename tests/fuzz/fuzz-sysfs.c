@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "perf/event/event-parse.h"
-#include "perf/pmu/fixture.h"
+#include "perf/pmu/test-fixture.h"
 
 static const char *const files[] = {
         "devices/system/cpu/possible",

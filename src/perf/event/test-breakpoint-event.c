@@ -3,7 +3,7 @@
 
 #include <linux/hw_breakpoint.h>
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 
 static void test_breakpoints_are_read_as_perf_has_them(void) {
         static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/event/event.h"
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 
 typedef struct Names {
         const FakeSysfs *sysfs;

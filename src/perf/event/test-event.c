@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/event/event-parse.h"
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 
 static bool libpfm_is_loaded(void) {
         g_autofree char *maps = NULL;

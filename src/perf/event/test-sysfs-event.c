@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/event/sysfs-event.h"
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 
 static void test_terms_go_where_sysfs_says(void) {
         static const struct {

@@ -12,7 +12,7 @@
 #include <glib.h>
 #include <sched.h>
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-open.h"
 #include "perf/group/group-pinned.h"

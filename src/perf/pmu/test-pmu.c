@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 
 static void assert_cpus(const CpuSet *cpus, const char *list) {
         g_autofree char *text = NULL;

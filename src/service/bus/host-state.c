@@ -134,11 +134,20 @@ void host_state_save(Context *context) {
         store_save(&context->host->item, p);
 }
 
-int host_state_peer(Context *context, const char *name, uid_t uid, pid_t pid, Peer **ret) {
+void host_state_pack_peer(Pack *p, const Peer *peer) {
+        pack_string(p, "peer", peer->name);
+        pack_u64(p, "peer-uid", peer->uid);
+        pack_u64(p, "peer-pid", (uint32_t) peer->pid);
+}
+
+int host_state_unpack_peer(Context *context, const Unpack *u, Peer **ret) {
+        const char *name = unpack_string(u, "peer");
+
         *ret = NULL;
         if (!name || !name[0] || !context->host->same_bus)
                 return 0;
-        return peers_recall(context->peers, name, uid, pid, ret);
+        return peers_recall(context->peers, name, (uid_t) unpack_u64(u, "peer-uid", UINT32_MAX),
+                            (pid_t) unpack_u64(u, "peer-pid", 0), ret);
 }
 
 int host_state_new(HostState **ret) {

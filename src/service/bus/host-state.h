@@ -27,10 +27,12 @@ int host_state_pmus(Context *context);
 /* Once the bus is connected. */
 int host_state_bus(Context *context);
 
-/* The client of an earlier run by its unique name, or "" or NULL: a reference, or NULL when there
- * is none or it was on another bus. One that has left meanwhile leaves from the loop, as any other.
- */
-int host_state_peer(Context *context, const char *name, uid_t uid, pid_t pid, Peer **ret);
+/* A client, as it is written to the store. */
+void host_state_pack_peer(Pack *p, const Peer *peer);
+
+/* The client of an earlier run: a reference, or NULL when there is none or it was on another bus. A
+ * client that has left meanwhile leaves from the loop, as any other. */
+int host_state_unpack_peer(Context *context, const Unpack *u, Peer **ret);
 
 /* Which CPUs are online has changed, or how many counters are not kept. */
 void host_state_save(Context *context);

@@ -11,6 +11,7 @@
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-user.h"
 #include "service/counter/persistent.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Counter */
@@ -25,35 +26,30 @@ static bool counter_is_seen(const Counter *c) {
         return redaction_allows(c->set->context, c->set->uid);
 }
 
-static int get_event(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_event) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->name : "");
 }
 
-static int get_type(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_type) {
         return sd_bus_message_append(reply, "u", counter_event(userdata)->attr.type);
 }
 
-static int get_config(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_config) {
         const Counter *c = userdata;
         uint64_t config = counter_is_seen(c) ? counter_event(c)->attr.config : 0;
 
         return sd_bus_message_append(reply, "t", config);
 }
 
-static int get_scope(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_scope) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "s", group_scope_name(c->set->group->scope));
 }
 
-static int get_targets(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_targets) {
         const Counter *c = userdata;
         const Group *g = c->set->group;
         int r = sd_bus_message_open_container(reply, 'a', "u");
@@ -65,56 +61,41 @@ static int get_targets(sd_bus *bus, const char *path, const char *interface, con
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_cpus) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "s", c->set->cpus);
 }
 
-static int get_role(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_role) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "s", c->set->monitor ? "monitor" : "foreground");
 }
 
-static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_name) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "s", counter_is_seen(c) ? c->set->name : "");
 }
 
-static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Counter *c = userdata;
-
-        return sd_bus_message_append(reply, "u", (uint32_t) c->set->uid);
-}
-
-static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_state) {
         return sd_bus_message_append(reply, "s", counter_state(userdata));
 }
 
-static int get_persistent(sd_bus *bus, const char *path, const char *interface,
-                          const char *property, sd_bus_message *reply, void *userdata,
-                          sd_bus_error *error) {
+PROPERTY_GETTER(get_persistent) {
         const Counter *c = userdata;
 
         return sd_bus_message_append(reply, "b", c->set->persistent);
 }
 
-static int get_id(sd_bus *bus, const char *path, const char *interface, const char *property,
-                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_id) {
         char id[PERSISTENT_ID_SIZE];
 
         return sd_bus_message_append(reply, "s", persistent_id(userdata, id));
 }
 
-static int get_quality(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_quality) {
         const Counter *c = userdata;
         Reading reading;
         Quality quality;
@@ -316,7 +297,8 @@ static const sd_bus_vtable counter_vtable[] = {
         SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Role", "s", get_role, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", NULL, offsetof(Counter, object.uid),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Persistent", "b", get_persistent, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Id", "s", get_id, 0, 0),

@@ -1,46 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-restore.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-save.h"
 #include "perf/group/group-start.h"
 #include "perf/group/group-yield.h"
 #include "service/bus/host-state.h"
-#include "service/counter/counter-record.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
 #include "service/counter/counter-user.h"
-#include "service/util/log.h"
 
 static int restore_user(CounterSet *set, const Unpack *u) {
-        _cleanup_(saved_user_done) SavedUser saved = {};
         _cleanup_(peer_unrefp) Peer *peer = NULL;
         CounterUser *user;
-        int r;
+        int r = host_state_unpack_peer(set->context, u, &peer);
 
-        r = unpack_struct(u, user_fields, ELEMENTSOF(user_fields), &saved);
-        if (r >= 0)
-                r = host_state_peer(set->context, saved.name, saved.uid, (pid_t) saved.pid, &peer);
         if (r < 0 || !peer || counter_set_has_user(set, peer))
                 return r;
         user = calloc(1, sizeof(CounterUser));
         if (!user)
                 return -ENOMEM;
-        if (saved.uid != set->uid)
-                r = quota_charge_anyway(&set->context->quota, saved.uid, QUOTA_COUNTERS, 1,
+        if (peer->uid != set->uid)
+                r = quota_charge_anyway(&set->context->quota, peer->uid, QUOTA_COUNTERS, 1,
                                         &user->charge);
         if (r < 0) {
                 free(user);
                 return r;
         }
-        if (saved.opener && !set->peer)
+        if (unpack_u64(u, "opener", 0) && !set->peer)
                 set->peer = peer_ref(peer);
         user->peer = TAKE_PTR(peer);
-        user->other = saved.other;
+        user->other = unpack_u64(u, "other", 0);
         LIST_INSERT_HEAD(&set->users, user, users);
         return 0;
 }
@@ -96,11 +87,6 @@ static int restore_group(Counters *counters, StoreRecord *record, Group **ret) {
         return group_load(&group, &counters->context->pmus, record->fds, record->n_fds, ret);
 }
 
-static bool saved_set_is_sound(const SavedSet *saved) {
-        return saved->name && saved->cpus && saved->yields_to < _PLAN_CLASS_MAX &&
-               (!saved->configured || saved->monitor);
-}
-
 /* The set, without what it has to do with others. */
 static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *saved,
                        CounterSet **ret) {
@@ -130,17 +116,15 @@ static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *
         return 0;
 }
 
-static int counter_set_restore(Counters *counters, StoreRecord *record) {
+static int counter_set_restore(void *userdata, StoreRecord *record) {
         _cleanup_(saved_set_done) SavedSet saved = {};
         _cleanup_(counter_set_discardp) CounterSet *set = NULL;
         CounterSetOptions role;
         int r;
 
-        r = unpack_struct(&record->state, set_fields, ELEMENTSOF(set_fields), &saved);
-        if (r >= 0 && !saved_set_is_sound(&saved))
-                r = -EBADMSG;
+        r = saved_set_read(&saved, &record->state);
         if (r >= 0)
-                r = restore_set(counters, record, &saved, &set);
+                r = restore_set(userdata, record, &saved, &set);
         if (r >= 0)
                 r = restore_counters(set, &record->state);
         if (r >= 0)
@@ -165,19 +149,8 @@ static int counter_set_restore(Counters *counters, StoreRecord *record) {
 }
 
 int counters_restore(Counters *counters) {
-        StoreRecord *record;
-        size_t place = 0;
-
-        while ((record = store_next(counters->context->store, STORE_COUNTERS, &place))) {
-                int r = counter_set_restore(counters, record);
-
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(LOG_ERR, "Counter %" PRIu64 " is lost in the restart: %s",
-                                  record->id, strerror(-r));
-        }
-        return 0;
+        return store_restore_each(counters->context->store, STORE_COUNTERS, "Counter",
+                                  counter_set_restore, counters);
 }
 
 /* ---- going on ---- */

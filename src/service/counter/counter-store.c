@@ -6,9 +6,38 @@
 
 #include "perf/group/group-save.h"
 #include "service/bus/host-state.h"
-#include "service/counter/counter-record.h"
 #include "service/hold/hold-scope.h"
 #include "service/util/log.h"
+
+static const PackField set_fields[] = {
+        PACK_FIELD(PACK_U32, "uid", SavedSet, uid),
+        PACK_FIELD(PACK_BOOL, "persistent", SavedSet, persistent),
+        PACK_FIELD(PACK_BOOL, "handed-out", SavedSet, handed_out),
+        PACK_FIELD(PACK_BOOL, "configured", SavedSet, configured),
+        PACK_FIELD(PACK_BOOL, "monitor", SavedSet, monitor),
+        PACK_FIELD(PACK_BOOL, "by-hold", SavedSet, by_hold),
+        PACK_FIELD(PACK_STRING, "name", SavedSet, name),
+        PACK_FIELD(PACK_STRING, "cpus", SavedSet, cpus),
+        PACK_FIELD(PACK_U32, "priority", SavedSet, priority),
+        PACK_FIELD(PACK_U32, "yields-to", SavedSet, yields_to),
+        PACK_FIELD(PACK_U64, "seq", SavedSet, seq),
+};
+
+void saved_set_done(SavedSet *saved) {
+        free(saved->name);
+        free(saved->cpus);
+}
+
+int saved_set_read(SavedSet *saved, const Unpack *u) {
+        int r = unpack_struct(u, set_fields, ELEMENTSOF(set_fields), saved);
+
+        if (r < 0)
+                return r;
+        return saved->name && saved->cpus && saved->yields_to < _PLAN_CLASS_MAX &&
+                               (!saved->configured || saved->monitor)
+                       ? 0
+                       : -EBADMSG;
+}
 
 /* ---- writing ---- */
 
@@ -16,14 +45,11 @@ static void pack_users(Pack *p, const CounterSet *set) {
         const CounterUser *u;
 
         LIST_FOREACH (u, &set->users, users) {
-                const SavedUser saved = { .name = u->peer->name,
-                                          .uid = u->peer->uid,
-                                          .pid = (uint32_t) u->peer->pid,
-                                          .other = u->other,
-                                          .opener = u->peer == set->peer };
                 size_t begin = pack_begin(p, "user");
 
-                pack_struct_set(p, user_fields, ELEMENTSOF(user_fields), &saved);
+                host_state_pack_peer(p, u->peer);
+                pack_u64(p, "other", u->other);
+                pack_u64(p, "opener", u->peer == set->peer);
                 pack_end(p, begin);
         }
 }

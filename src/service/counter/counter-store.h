@@ -11,6 +11,21 @@
 
 #include "service/counter/counter-object.h"
 
+typedef struct SavedSet SavedSet;
+
+/* A set as it is written to the store. */
+struct SavedSet {
+        uint32_t uid;
+        bool persistent, handed_out, configured, monitor, by_hold;
+        char *name, *cpus;
+        uint32_t priority, yields_to; /* of a monitor */
+        uint64_t seq;                 /* likewise */
+};
+
+/* Reads it back: -EBADMSG, -ENOMEM; saved_set_done() is due in any case. */
+int saved_set_read(SavedSet *saved, const Unpack *u);
+void saved_set_done(SavedSet *saved);
+
 /* From now on this is what is known of it; before anybody is told. Of a set that is still being
  * opened nothing is. */
 void counter_set_save(CounterSet *set);

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 #include "service/auth/action.h"
 #include "service/bus/test-message.h"
 #include "service/counter/open-call.h"

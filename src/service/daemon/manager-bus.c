@@ -10,24 +10,22 @@
 #include "service/pmu/users-call.h"
 #include "service/sampler/sampler-call.h"
 #include "service/util/options.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Manager */
 
-static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_version) {
         return sd_bus_message_append(reply, "s", PERFALLOC_VERSION);
 }
 
-static int get_yielding(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_yielding) {
         const Manager *manager = userdata;
 
         return sd_bus_message_append(reply, "b", !TAILQ_EMPTY(&manager->holds.granted));
 }
 
-static int get_features(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_features) {
         const Manager *manager = userdata;
         int r = sd_bus_message_open_container(reply, 'a', "s");
 
@@ -36,8 +34,7 @@ static int get_features(sd_bus *bus, const char *path, const char *interface, co
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_attr_size(sd_bus *bus, const char *path, const char *interface, const char *property,
-                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_attr_size) {
         return sd_bus_message_append(reply, "u", attr_kernel_size());
 }
 

@@ -124,7 +124,8 @@ bool issued_events_has(const IssuedEvents *h, uid_t uid, uint64_t id) {
 
 /* ---- restarts ---- */
 
-static int user_restore_page(IssuedEvents *h, const StoreRecord *record) {
+static int user_restore_page(void *userdata, StoreRecord *record) {
+        IssuedEvents *h = userdata;
         size_t page = record->id & 0xff, size;
         const void *ids = unpack_bytes(&record->state, "ids", &size);
         uint64_t n_issued = unpack_u64(&record->state, "handed", 0);
@@ -145,19 +146,12 @@ static int user_restore_page(IssuedEvents *h, const StoreRecord *record) {
 }
 
 int issued_events_restore(IssuedEvents *h, Store *store) {
-        const StoreRecord *record;
         IssuedEventsUser *user;
-        size_t place = 0;
+        int r = store_restore_each(store, STORE_ISSUED_EVENTS, "Page of events", user_restore_page,
+                                   h);
 
-        while ((record = store_next(store, STORE_ISSUED_EVENTS, &place))) {
-                int r = user_restore_page(h, record);
-
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(LOG_ERR, "Events of user %" PRIu64 " are forgotten: %s",
-                                  record->id >> 8, strerror(-r));
-        }
+        if (r < 0)
+                return r;
         h->store = store;
         TAILQ_FOREACH (user, &h->users, users)
                 for (size_t page = 0; page < ISSUED_EVENTS_PAGES; page++)

@@ -6,97 +6,41 @@
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-waiter.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Hold */
 
-static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->object.uid);
-}
-
-static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", (uint32_t) ((Hold *) userdata)->pid);
-}
-
-static int get_reason(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_reason) {
         const Hold *h = userdata;
         bool seen = redaction_allows(h->context, h->object.uid);
 
         return sd_bus_message_append(reply, "s", seen ? h->request.reason : "");
 }
 
-static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append_strv(reply, ((Hold *) userdata)->request.what.pmus);
-}
-
-static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.what.cpus);
-}
-
-static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", ((Hold *) userdata)->request.counters);
-}
-
-static int get_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_mode) {
         const Hold *h = userdata;
 
         return sd_bus_message_append(reply, "s", h->request.exclusive ? "exclusive" : "shared");
 }
 
-static int get_unattended(sd_bus *bus, const char *path, const char *interface,
-                          const char *property, sd_bus_message *reply, void *userdata,
-                          sd_bus_error *error) {
+PROPERTY_GETTER(get_unattended) {
         return sd_bus_message_append(reply, "b", (int) ((Hold *) userdata)->request.unattended);
 }
 
-static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_state) {
         return sd_bus_message_append(reply, "s", hold_state_name(((Hold *) userdata)->state));
 }
 
-static int get_confirmed(sd_bus *bus, const char *path, const char *interface, const char *property,
-                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_confirmed) {
         return sd_bus_message_append(reply, "b", (int) ((Hold *) userdata)->confirmed);
 }
 
-static int get_result(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_result) {
         return sd_bus_message_append(reply, "s", hold_result_name(((Hold *) userdata)->result));
 }
 
-static int get_request_timestamp(sd_bus *bus, const char *path, const char *interface,
-                                 const char *property, sd_bus_message *reply, void *userdata,
-                                 sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->requested_usec);
-}
-
-static int get_grant_timestamp(sd_bus *bus, const char *path, const char *interface,
-                               const char *property, sd_bus_message *reply, void *userdata,
-                               sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->granted_usec);
-}
-
-static int get_expire_timestamp(sd_bus *bus, const char *path, const char *interface,
-                                const char *property, sd_bus_message *reply, void *userdata,
-                                sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->expires_usec);
-}
-
-static int get_latency(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Hold *) userdata)->latency_usec);
-}
-
-static int get_queue_position(sd_bus *bus, const char *path, const char *interface,
-                              const char *property, sd_bus_message *reply, void *userdata,
-                              sd_bus_error *error) {
+PROPERTY_GETTER(get_queue_position) {
         return sd_bus_message_append(reply, "u", (uint32_t) hold_queue_position(userdata));
 }
 
@@ -104,8 +48,7 @@ static int append_obstacle(void *userdata, pid_t pid, const char *who) {
         return sd_bus_message_append(userdata, "(us)", (uint32_t) pid, who);
 }
 
-static int get_obstacles(sd_bus *bus, const char *path, const char *interface, const char *property,
-                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_obstacles) {
         int r = sd_bus_message_open_container(reply, 'a', "(us)");
 
         if (r >= 0)
@@ -153,24 +96,27 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 
 static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Pid", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", NULL, offsetof(Hold, object.uid), SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pid", "u", NULL, offsetof(Hold, pid), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Reason", "s", get_reason, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Pmus", "as", get_pmus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Counters", "u", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pmus", "as", NULL, offsetof(Hold, request.what.pmus),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", NULL, offsetof(Hold, request.what.cpus),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Counters", "u", NULL, offsetof(Hold, request.counters),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Mode", "s", get_mode, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Unattended", "b", get_unattended, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Confirmed", "b", get_confirmed, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Result", "s", get_result, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("RequestTimestamp", "t", get_request_timestamp, 0,
+        SD_BUS_PROPERTY("RequestTimestamp", "t", NULL, offsetof(Hold, requested_usec),
                         SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("GrantTimestamp", "t", get_grant_timestamp, 0,
+        SD_BUS_PROPERTY("GrantTimestamp", "t", NULL, offsetof(Hold, granted_usec),
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("ExpireTimestamp", "t", get_expire_timestamp, 0,
+        SD_BUS_PROPERTY("ExpireTimestamp", "t", NULL, offsetof(Hold, expires_usec),
                         SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("LatencyUSec", "t", get_latency, 0, 0),
+        SD_BUS_PROPERTY("LatencyUSec", "t", NULL, offsetof(Hold, latency_usec), 0),
         SD_BUS_PROPERTY("QueuePosition", "u", get_queue_position, 0, 0),
         SD_BUS_PROPERTY("Obstacles", "a(us)", get_obstacles, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_NO_ARGS,

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-restore.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "service/hold/hold-history.h"
 #include "service/hold/hold-probe.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
-#include "service/util/log.h"
 
 static void hold_unpack_extra(Hold *h, const Unpack *u) {
         size_t place = 0;
@@ -93,31 +89,25 @@ static int hold_restore(Holds *holds, StoreRecord *record) {
         return 0;
 }
 
-static int holds_restore_some(Holds *holds, bool queued) {
-        StoreRecord *record;
-        size_t place = 0;
-
-        while ((record = store_next(holds->context->store, STORE_HOLD, &place))) {
-                uint64_t state = unpack_u64(&record->state, "state", _HOLD_STATE_MAX);
-                int r;
-
-                if ((state == HOLD_QUEUED) != queued)
-                        continue;
-                r = hold_restore(holds, record);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(LOG_ERR, "Hold %" PRIu64 " is lost in the restart: %s",
-                                  record->id, strerror(-r));
-        }
-        return 0;
+static bool record_is_queued(const StoreRecord *record) {
+        return unpack_u64(&record->state, "state", _HOLD_STATE_MAX) == HOLD_QUEUED;
 }
 
-int holds_restore(Holds *holds) {
-        /* numbers are the order of arrival, which is the ledger's */
-        int r = holds_restore_some(holds, false);
+static int hold_restore_active(void *userdata, StoreRecord *record) {
+        return record_is_queued(record) ? 0 : hold_restore(userdata, record);
+}
 
-        return r < 0 ? r : holds_restore_some(holds, true);
+static int hold_restore_queued(void *userdata, StoreRecord *record) {
+        return record_is_queued(record) ? hold_restore(userdata, record) : 0;
+}
+
+/* Numbers are the order of arrival, which is the ledger's. */
+int holds_restore(Holds *holds) {
+        Store *store = holds->context->store;
+        int r = store_restore_each(store, STORE_HOLD, "Hold", hold_restore_active, holds);
+
+        return r < 0 ? r
+                     : store_restore_each(store, STORE_HOLD, "Hold", hold_restore_queued, holds);
 }
 
 void holds_go_on(Holds *holds) {

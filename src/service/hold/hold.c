@@ -86,7 +86,7 @@ int hold_enter_ledger_again(Hold *h) {
         if (r < 0)
                 return r;
         if (h->ledger.state == LEDGER_NONE)
-                return -ESTALE;
+                return -EBADMSG;
         if (h->state == HOLD_QUEUED && h->ledger.state == LEDGER_ACTIVE)
                 h->state = HOLD_YIELDING; /* the one before has gone while we were away */
         if (h->state == HOLD_YIELDING)

@@ -40,4 +40,4 @@ void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec);
 
 int hold_watch_lease(Hold *h, int lease); /* takes it over on success */
 int hold_watch_time(Hold *h);
-int hold_enter_ledger_again(Hold *h); /* -ESTALE: it does not fit, which it did before */
+int hold_enter_ledger_again(Hold *h); /* -EBADMSG: it does not fit, which it did before */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/hold/hold-request.h"
 
-#include "perf/event/fake-sysfs.h"
+#include "perf/event/test-fake-sysfs.h"
 #include "service/bus/test-message.h"
 
 typedef struct Stage {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bridges.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,7 +238,8 @@ int bridges_load(Bridges *all) {
 }
 
 /* As the earlier run had it: what the configuration says now comes after that. */
-static int bridge_restore(Bridges *all, StoreRecord *record) {
+static int bridge_restore(void *userdata, StoreRecord *record) {
+        Bridges *all = userdata;
         BridgePast past = { .state = record->state, .fd = -1 };
         const char *path = unpack_string(&record->state, "path");
         char *copy;
@@ -261,21 +261,9 @@ static int bridge_restore(Bridges *all, StoreRecord *record) {
 }
 
 int bridges_restore(Bridges *all) {
-        StoreRecord *record;
-        size_t place = 0;
-        int r = 0;
+        int r = store_restore_each(all->context->store, STORE_BRIDGE, "Bridge", bridge_restore,
+                                   all);
 
-        while (r >= 0 && (record = store_next(all->context->store, STORE_BRIDGE, &place))) {
-                r = bridge_restore(all, record);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(LOG_ERR,
-                                  "The state of a bridge, number %" PRIu64
-                                  ", makes no sense and is dropped: %s",
-                                  record->id, strerror(-r));
-                r = 0;
-        }
         return r < 0 ? r : bridges_load(all);
 }
 

@@ -3,48 +3,29 @@
 
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Monitor */
 
-static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_name) {
         const Monitor *monitor = userdata;
         bool seen = redaction_allows(monitor->context, monitor->object.uid);
 
         return sd_bus_message_append(reply, "s", seen ? monitor->name : "");
 }
 
-static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u",
-                                     (uint32_t) ((const Monitor *) userdata)->object.uid);
-}
-
-static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
-                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_pid) {
         return sd_bus_message_append(reply, "u",
                                      (uint32_t) ((const Monitor *) userdata)->peer->pid);
 }
 
-static int get_pmus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append_strv(reply, ((Monitor *) userdata)->what.pmus);
-}
-
-static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ((const Monitor *) userdata)->what.cpus);
-}
-
-static int get_priority(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_priority) {
         return sd_bus_message_append(reply, "u",
                                      ((const Monitor *) userdata)->yielder.plan.priority);
 }
 
-static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_state) {
         return sd_bus_message_append(reply, "s", monitor_state(userdata));
 }
 
@@ -80,10 +61,13 @@ static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error
 static const sd_bus_vtable monitor_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Uid", "u", get_uid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Uid", "u", NULL, offsetof(Monitor, object.uid),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Pid", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Pmus", "as", get_pmus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Pmus", "as", NULL, offsetof(Monitor, what.pmus),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", NULL, offsetof(Monitor, what.cpus),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Priority", "u", get_priority, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Yielded", SD_BUS_ARGS("o", hold), SD_BUS_NO_RESULT, method_yielded,

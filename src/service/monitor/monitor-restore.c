@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "monitor-restore.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "core/clock.h"
-#include "service/bus/host-state.h"
 #include "service/hold/hold-scope.h"
-#include "service/monitor/monitor-record.h"
 #include "service/monitor/monitor-store.h"
-#include "service/util/log.h"
 
 /* It had not answered when the earlier run ended: what it said since then went to nobody. */
 static int monitor_ask_again(sd_event_source *source, void *userdata) {
@@ -30,28 +24,8 @@ static int monitor_ask_again(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static int monitor_unpack(Monitor *monitor, const Unpack *state) {
-        _cleanup_(registrant_done) Registrant who = {};
-        Monitors *monitors = monitor->monitors;
-        int r;
-
-        r = unpack_struct(state, monitor_fields, ELEMENTSOF(monitor_fields), monitor);
-        if (r >= 0)
-                r = unpack_struct(state, registrant_fields, ELEMENTSOF(registrant_fields), &who);
-        if (r >= 0)
-                r = scope_request_unpack(state, &monitors->context->pmus, &monitor->what);
-        if (r < 0)
-                return r;
-        if (!monitor->name)
-                return -EBADMSG;
-        monitor->yielder.plan.scope = &monitor->what.scope;
-        monitor->yielder.plan.use = 1;
-        r = host_state_peer(monitors->context, who.name, monitor->object.uid, (pid_t) who.pid,
-                            &monitor->peer);
-        return r < 0 ? r : monitor->peer ? 0 : -ESTALE;
-}
-
-static int monitor_restore(Monitors *monitors, StoreRecord *record) {
+static int monitor_restore(void *userdata, StoreRecord *record) {
+        Monitors *monitors = userdata;
         _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(monitors, 0, NULL);
         uint64_t state = unpack_u64(&record->state, "state", YIELDER_COUNTING);
         int r;
@@ -81,18 +55,6 @@ static int monitor_restore(Monitors *monitors, StoreRecord *record) {
 }
 
 int monitors_restore(Monitors *monitors) {
-        StoreRecord *record;
-        size_t place = 0;
-
-        while ((record = store_next(monitors->context->store, STORE_MONITOR, &place))) {
-                int r = monitor_restore(monitors, record);
-
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(r == -ESTALE ? LOG_DEBUG : LOG_ERR,
-                                  "Monitor %" PRIu64 " is lost in the restart: %s", record->id,
-                                  r == -ESTALE ? "its client is not on this bus" : strerror(-r));
-        }
-        return 0;
+        return store_restore_each(monitors->context->store, STORE_MONITOR, "Monitor",
+                                  monitor_restore, monitors);
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "monitor-store.h"
 
-#include "service/monitor/monitor-record.h"
+#include "service/bus/host-state.h"
+
+static const PackField monitor_fields[] = {
+        PACK_FIELD(PACK_STRING, "name", Monitor, name),
+        PACK_FIELD(PACK_U32, "uid", Monitor, object.uid),
+        PACK_FIELD(PACK_U32, "priority", Monitor, yielder.plan.priority),
+        PACK_FIELD(PACK_U64, "seq", Monitor, yielder.plan.seq),
+        PACK_FIELD(PACK_U64, "asked_for", Monitor, asked_for),
+};
 
 void monitor_save(Monitor *monitor, YielderState state) {
-        const Registrant who = { monitor->peer->name, (uint32_t) monitor->peer->pid };
         Pack *p;
 
         if (!monitor->item.store)
@@ -13,7 +20,7 @@ void monitor_save(Monitor *monitor, YielderState state) {
                 store_keep(&monitor->item, &monitor->lease, 1, STORE_SOON);
         p = store_pack(monitor->context->store);
         pack_struct(p, monitor_fields, ELEMENTSOF(monitor_fields), monitor);
-        pack_struct(p, registrant_fields, ELEMENTSOF(registrant_fields), &who);
+        host_state_pack_peer(p, monitor->peer);
         pack_u64(p, "state", state);
         scope_request_pack(p, &monitor->what, &monitor->context->pmus);
         store_save(&monitor->item, p);
@@ -27,4 +34,20 @@ void monitor_keep(Monitor *monitor, YielderState state) {
 
 void monitor_enter_store(Monitor *monitor) {
         monitor_keep(monitor, YIELDER_COUNTING);
+}
+
+int monitor_unpack(Monitor *monitor, const Unpack *state) {
+        Context *context = monitor->context;
+        int r = unpack_struct(state, monitor_fields, ELEMENTSOF(monitor_fields), monitor);
+
+        if (r >= 0)
+                r = scope_request_unpack(state, &context->pmus, &monitor->what);
+        if (r < 0)
+                return r;
+        if (!monitor->name)
+                return -EBADMSG;
+        monitor->yielder.plan.scope = &monitor->what.scope;
+        monitor->yielder.plan.use = 1;
+        r = host_state_unpack_peer(context, state, &monitor->peer);
+        return r < 0 ? r : monitor->peer ? 0 : -ESTALE;
 }

@@ -7,27 +7,16 @@
 #include "service/pmu/capacity.h"
 #include "service/pmu/probe-call.h"
 #include "service/util/options.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 #define PMU_PATH PERFALLOC_OBJECT_PATH "/pmu"
 
-static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->name);
-}
-
-static int get_type(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "u", ((const Pmu *) userdata)->type);
-}
-
-static int get_kind(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_kind) {
         return sd_bus_message_append(reply, "s", pmu_kind_name(((const Pmu *) userdata)->kind));
 }
 
-static int get_cpus(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_cpus) {
         const Pmu *pmu = userdata;
         _cleanup_free_ char *cpus = NULL;
         int r = cpuset_format(&pmu->cpus, &cpus);
@@ -35,13 +24,11 @@ static int get_cpus(sd_bus *bus, const char *path, const char *interface, const 
         return r < 0 ? r : sd_bus_message_append(reply, "s", cpus);
 }
 
-static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_counters) {
         return sd_bus_message_append(reply, "u", (uint32_t) ((const Pmu *) userdata)->counters);
 }
 
-static int get_probed(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_probed) {
         return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->probed ?: "");
 }
 
@@ -59,8 +46,8 @@ static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) 
  * be at the next. */
 static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Type", "u", get_type, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Name", "s", NULL, offsetof(Pmu, name), SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Type", "u", NULL, offsetof(Pmu, type), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Kind", "s", get_kind, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),

@@ -5,22 +5,12 @@
 #include <stdio.h>
 
 #include "service/auth/auth.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
 /* org.perfalloc1.Sampler */
 
-static int get_interval(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->tick.interval_usec);
-}
-
-static int get_start(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->tick.start_usec);
-}
-
-static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_counters) {
         const Sampler *a = userdata;
         int r = sd_bus_message_open_container(reply, 'a', "o");
 
@@ -34,18 +24,11 @@ static int get_counters(sd_bus *bus, const char *path, const char *interface, co
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_ticks(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->streamed.told);
-}
-
-static int get_missed(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_missed) {
         return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->streamed.missed);
 }
 
-static int get_blocked(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+PROPERTY_GETTER(get_blocked) {
         return sd_bus_message_append(reply, "b", (int) ((Sampler *) userdata)->client->blocked);
 }
 
@@ -64,10 +47,12 @@ static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
 static const sd_bus_vtable sampler_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("IntervalUSec", "t", get_interval, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("StartUSec", "t", get_start, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("IntervalUSec", "t", NULL, offsetof(Sampler, tick.interval_usec),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("StartUSec", "t", NULL, offsetof(Sampler, tick.start_usec),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "ao", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Ticks", "t", get_ticks, 0, 0),
+        SD_BUS_PROPERTY("Ticks", "t", NULL, offsetof(Sampler, streamed.told), 0),
         SD_BUS_PROPERTY("Missed", "t", get_missed, 0, 0),
         SD_BUS_PROPERTY("Blocked", "b", get_blocked, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,

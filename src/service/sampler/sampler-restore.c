@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sampler-restore.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "service/bus/host-state.h"
-#include "service/sampler/sampler-record.h"
 #include "service/sampler/sampler-store.h"
 #include "service/util/log.h"
 
 /* -ESTALE: it is not on this bus. */
 static int unpack_client(Samplers *all, const Unpack *u, SamplerClient **ret) {
-        _cleanup_(client_name_done) ClientName who = {};
         _cleanup_(peer_unrefp) Peer *peer = NULL;
-        int r = unpack_struct(u, client_fields, ELEMENTSOF(client_fields), &who);
+        int r = host_state_unpack_peer(all->context, u, &peer);
 
-        if (r >= 0)
-                r = host_state_peer(all->context, who.name, who.uid, (pid_t) who.pid, &peer);
-        if (r >= 0)
-                r = peer ? sampler_client_get(all, peer, ret) : -ESTALE;
-        return r;
+        return r < 0 ? r : peer ? sampler_client_get(all, peer, ret) : -ESTALE;
 }
 
 /* One that has gone, before the service was restarted or with that, keeps its last reading. */
@@ -72,7 +65,8 @@ static int sampler_restore_ticks(Sampler *a) {
         return 0;
 }
 
-static int sampler_restore(Samplers *all, StoreRecord *record) {
+static int sampler_restore(void *userdata, StoreRecord *record) {
+        Samplers *all = userdata;
         _cleanup_(sampler_discardp) Sampler *a = sampler_allocate(all);
         SamplerClient *client;
         int r;
@@ -81,7 +75,7 @@ static int sampler_restore(Samplers *all, StoreRecord *record) {
                 return -ENOMEM;
         if (record->n_fds != _SAMPLER_FD_MAX)
                 return -EBADMSG;
-        r = unpack_struct(&record->state, sampler_fields, ELEMENTSOF(sampler_fields), a);
+        r = sampler_unpack(a, &record->state);
         if (r >= 0)
                 r = sampler_restore_counters(a, record);
         if (r >= 0)
@@ -132,19 +126,9 @@ static int samplers_restore_blocked(Samplers *all) {
 }
 
 int samplers_restore(Samplers *all) {
-        StoreRecord *record;
-        size_t place = 0;
         int r = samplers_restore_blocked(all);
 
-        while (r >= 0 && (record = store_next(all->context->store, STORE_SAMPLER, &place))) {
-                r = sampler_restore(all, record);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        log_plain(r == -ESTALE ? LOG_DEBUG : LOG_ERR,
-                                  "Sampler %" PRIu64 " is lost in the restart: %s", record->id,
-                                  r == -ESTALE ? "its client is not on this bus" : strerror(-r));
-                r = 0;
-        }
-        return r;
+        return r < 0 ? r
+                     : store_restore_each(all->context->store, STORE_SAMPLER, "Sampler",
+                                          sampler_restore, all);
 }

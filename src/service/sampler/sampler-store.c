@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sampler-store.h"
 
-#include "service/sampler/sampler-record.h"
+#include "service/bus/host-state.h"
 
-static void pack_client(Pack *p, const Peer *peer) {
-        const ClientName who = { peer->name, peer->uid, (uint32_t) peer->pid };
-
-        pack_struct(p, client_fields, ELEMENTSOF(client_fields), &who);
-}
-
-/* ---- a sampler ---- */
+static const PackField sampler_fields[] = {
+        PACK_FIELD(PACK_U64, "start_usec", Sampler, tick.start_usec),
+        PACK_FIELD(PACK_U64, "interval_usec", Sampler, tick.interval_usec),
+        PACK_FIELD(PACK_BOOL, "signal", Sampler, signal),
+};
 
 static void pack_counters(Pack *p, const Sampler *a) {
         uint64_t ids[PERFALLOC_READINGS_MAX];
@@ -29,7 +27,7 @@ void sampler_enter_store(Sampler *a, int send_log) {
         store_enter(all->context->store, &a->item, STORE_SAMPLER, a->object.id);
         store_keep(&a->item, fds, _SAMPLER_FD_MAX, STORE_SOON);
         p = store_pack(all->context->store);
-        pack_client(p, a->client->peer);
+        host_state_pack_peer(p, a->client->peer);
         pack_struct(p, sampler_fields, ELEMENTSOF(sampler_fields), a);
         pack_counters(p, a);
         store_save(&a->item, p);
@@ -48,7 +46,7 @@ void samplers_save_blocked(Samplers *all) {
                         continue;
                 any = true;
                 begin = pack_begin(p, "client");
-                pack_client(p, c->peer);
+                host_state_pack_peer(p, c->peer);
                 pack_end(p, begin);
         }
         if (!any) {
@@ -58,4 +56,8 @@ void samplers_save_blocked(Samplers *all) {
         if (!all->blocked.store)
                 store_enter(store, &all->blocked, STORE_BLOCKED, 1);
         store_save(&all->blocked, p);
+}
+
+int sampler_unpack(Sampler *a, const Unpack *u) {
+        return unpack_struct(u, sampler_fields, ELEMENTSOF(sampler_fields), a);
 }

@@ -5,17 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "perf/process/seize.h"
 #include "service/sibling/reader-job.h"
-
-static uint64_t monotonic_usec(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
-}
 
 /* Writes the processes and threads of the tree to a file, and maps it. */
 static int tree_share(const Seize *s, int *ret_fd, ReaderShared **ret) {
@@ -50,7 +43,7 @@ static void stand_until(int release, ReaderShared *shared, uint64_t deadline_use
         uint32_t stands = READER_TREE_STANDS;
         struct pollfd p = { .fd = release };
 
-        for (uint64_t now; (now = monotonic_usec()) < deadline_usec;)
+        for (uint64_t now; (now = now_usec(CLOCK_MONOTONIC)) < deadline_usec;)
                 if (poll(&p, 1, (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1) > 0)
                         break;
         /* The service reads the state once it has opened everything (reader_release()). */
@@ -65,7 +58,7 @@ void reader_seize_run(int socket, const ReaderRequest *q, int pidfd, int release
                 .n_gids = q->n_gids,
                 .family = getppid(),
         };
-        uint64_t deadline = monotonic_usec() + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
+        uint64_t deadline = now_usec(CLOCK_MONOTONIC) + MIN(q->bound_usec, READER_SEIZE_MAX_USEC);
         ReaderShared *shared = NULL;
         _cleanup_close_ int fd = -1;
         ReaderReply a;

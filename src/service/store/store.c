@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -263,6 +264,24 @@ size_t store_n_descriptors(const Store *s) {
 
 StoreRecord *store_next(Store *s, StoreKind kind, size_t *place) {
         return s->restore ? restore_next(s->restore, kind, place) : NULL;
+}
+
+int store_restore_each(Store *s, StoreKind kind, const char *what,
+                       int (*restore)(void *userdata, StoreRecord *record), void *userdata) {
+        StoreRecord *record;
+        size_t place = 0;
+
+        while ((record = store_next(s, kind, &place))) {
+                int r = restore(userdata, record);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        log_plain(r == -ESTALE ? LOG_DEBUG : LOG_ERR,
+                                  "%s %" PRIu64 " is lost in the restart: %s", what, record->id,
+                                  r == -ESTALE ? "its client is not on this bus" : strerror(-r));
+        }
+        return 0;
 }
 
 static int store_begin(Store *s) {

@@ -63,6 +63,11 @@ DEFINE_CLEANUP(Store *, store_free)
 /* The records of an earlier run, of one kind in the order of their ids: *place is 0 at first. */
 StoreRecord *store_next(Store *s, StoreKind kind, size_t *place);
 
+/* Calls restore for each of them. What it fails with is said in the journal: "WHAT N is lost in the
+ * restart"; -ENOMEM ends it and is returned. -ESTALE means that a client is not on this bus. */
+int store_restore_each(Store *s, StoreKind kind, const char *what,
+                       int (*restore)(void *userdata, StoreRecord *record), void *userdata);
+
 /* Every object that goes on has been kept and saved anew: drops what the earlier run has left. */
 void store_commit(Store *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "fixture.h"
+#include "test-fixture.h"
 
 #include <ftw.h>
 #include <glib.h>

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "perf/event/event-parse.h"
-#include "perf/pmu/fixture.h"
+#include "perf/pmu/test-fixture.h"
 
 typedef struct FakeSysfs {
         char *tree; /* NULL: /sys */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Getters of D-Bus properties. A property that is a field of the object as it stands needs none:
+ * without a getter sd-bus appends the field at the offset (sd_bus_add_object_vtable(3)).
+ */
+
+#include <systemd/sd-bus.h>
+
+#define PROPERTY_GETTER(name)                                                                      \
+        static int name(sd_bus *bus, const char *path, const char *interface,                      \
+                        const char *property, sd_bus_message *reply, void *userdata,               \
+                        sd_bus_error *error)
