@@ -48,7 +48,8 @@ struct ObjectRegistry {
 /* Puts the objects, of which there are none yet, on the bus and into the registry. */
 int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRegistry *registry);
 
-/* Gives the object its number and path; all is registered. -EEXIST: the number is another one's. -ENOMEM. */
+/* Gives the object its number and path; all is registered. -EEXIST: the number is another one's.
+ * -ENOMEM. */
 int object_enter(Object *o, Objects *all, uint64_t id);
 
 /* It cannot be found any more, and its path is freed. Fine for one that was never entered. */
