@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "service/hold/hold.h"
-
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-open.h"
 #include "perf/group/group-pinned.h"
@@ -16,6 +14,7 @@
 #include "perf/group/group-yield.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-store.h"
+#include "service/hold/hold.h"
 #include "service/pmu/capacity.h"
 #include "service/sampler/reading-cache.h"
 
