@@ -26,8 +26,7 @@ static int cpuset_reserve(CpuSet *s, unsigned cpu) {
         return 0;
 }
 
-/* first <= last < CPUSET_CPUS_MAX. By words: a list of 64 KiB may name all CPUs thousands of times.
- */
+/* first <= last < CPUSET_CPUS_MAX. By words: a list may name all CPUs thousands of times. */
 static int cpuset_add_range(CpuSet *s, unsigned first, unsigned last) {
         size_t from = first / WORD_BITS, to = last / WORD_BITS;
         int r = cpuset_reserve(s, last);

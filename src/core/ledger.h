@@ -58,8 +58,7 @@ void ledger_remove(Ledger *l, LedgerHold *h);
 /* Makes the first ready hold active. NULL: there is none. */
 LedgerHold *ledger_next(Ledger *l);
 
-/* The hold's position in the longest queue before it among its slots, from 1; 0: it does not wait.
- */
+/* Its position, from 1, in that queue of its slots where it is last; 0: it does not wait. */
 size_t ledger_position(const LedgerHold *h);
 
 /* Whether no other active hold overlaps. */

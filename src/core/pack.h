@@ -62,8 +62,7 @@ void pack_end(Pack *p, size_t begin);
 void pack_clear(Pack *p); /* makes it empty, keeps the memory */
 void pack_done(Pack *p);
 
-/* Whether it is a sequence of whole fields. Called before anything else on data of another process.
- */
+/* Whether it is a sequence of whole fields. To be asked first of all of data of another process. */
 bool unpack_is_valid(const Unpack *u);
 
 /* -EBADMSG: a field has another type or does not fit; -ENOMEM. Strings of the object that are

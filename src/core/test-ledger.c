@@ -326,8 +326,7 @@ static void test_built_up_again_says_the_same(Desk *d, gconstpointer unused) {
         assert_nobody_next(d);
 }
 
-/* Fails each allocation in turn until the hold is admitted, and checks the state after each
- * failure. */
+/* Fails each allocation in turn until the hold is admitted, and checks the state each time. */
 static void assert_survives(Desk *d, LedgerHold *h, int outcome) {
         size_t n_active = d->ledger.n_active, n_waiting = d->ledger.n_waiting;
         int r = -ENOMEM, n = 0;

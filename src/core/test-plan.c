@@ -217,8 +217,7 @@ static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         return demand;
 }
 
-/* Counters used on a slot by monitors that stay: by those that always do, and by others before m.
- */
+/* Counters used on a slot by monitors that stay: those that always do, and others before m. */
 static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
         uint64_t kept = 0;
 

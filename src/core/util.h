@@ -50,8 +50,7 @@
                 _fd;                                                                               \
         })
 
-/* Declares foo_freep() for a foo_free() that takes and returns a pointer (NULL is fine for both).
- */
+/* Defines foo_freep() for a foo_free() that takes a pointer or NULL, and returns NULL. */
 #define DEFINE_CLEANUP(type, func)                                                                 \
         static inline void func##p(type *p) {                                                      \
                 if (*p)                                                                            \

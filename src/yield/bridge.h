@@ -107,8 +107,7 @@ int bridge_fd(const Bridge *b);
 /* What was requested (BRIDGE_ASKED) is done. */
 void bridge_answered(Bridge *b);
 
-/* The software may have appeared: takes its part now if there are holds, which do not wait for it.
- */
+/* The software may have appeared: takes its part now if there are holds; they do not wait. */
 void bridge_try(Bridge *b);
 
 /* The oldest hold is another user's now. */

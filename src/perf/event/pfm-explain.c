@@ -117,8 +117,7 @@ static int explain_name(const Pfm *pfm, const Parts *p, Refusal *why) {
                       p->string, p->pmu, suggest_text(&similar, text));
 }
 
-/* Offers what may follow an event's name as suggestions; lists the unit masks, unless list is NULL.
- */
+/* Offers what may follow an event's name as suggestions; lists unit masks, unless list is NULL. */
 static void offer_parts(const Pfm *pfm, const Parts *p, Suggestions *similar, char *list,
                         size_t size) {
         char base[EVENT_NAME_MAX + 1];

@@ -32,8 +32,7 @@ _unused_ static void fake_sysfs_done(FakeSysfs *m) {
                 fixture_done(m->tree);
 }
 
-/* Changes to another tree, unless it is the same; the rows of a test's table are grouped by tree.
- */
+/* Changes to another tree, unless it is the same: the rows of a table are grouped by tree. */
 _unused_ static void fake_sysfs_change(FakeSysfs *m, const char *name) {
         if (m->name && strcmp(m->name, name) == 0)
                 return;
@@ -55,7 +54,7 @@ _unused_ static Event parse(const FakeSysfs *m, const char *string) {
         return e;
 }
 
-/* The message must have each word; '|' separates them. */
+/* Each of the words, separated by '|', must be in the message. */
 _unused_ static void assert_refused(const FakeSysfs *m, const char *string, int code,
                                     const char *words) {
         g_auto(GStrv) all = g_strsplit(words, "|", -1);

@@ -159,8 +159,7 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(((const Pmu *) a)->name, ((const Pmu *) b)->name);
 }
 
-/* Reads one of the lists in devices/system/cpu; other stands in for one that is missing or empty.
- */
+/* Reads a list in devices/system/cpu; other stands in for one that is missing or empty. */
 static int pmu_table_read_cpus(const PmuTable *t, const char *list, const CpuSet *other,
                                CpuSet *ret) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;

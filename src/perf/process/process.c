@@ -118,8 +118,7 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
                    *tracer = procfs_field(status, "TracerPid");
-        /* A thread without memory is about to be a zombie, and no longer owns its files in /proc.
-         */
+        /* A thread without memory is about to be a zombie; root owns its files in /proc. */
         bool lives = state && *state != 'Z' && *state != 'X' &&
                      (f->kernel_thread || procfs_field(status, "VmSize"));
         unsigned uid[3], gid[3];

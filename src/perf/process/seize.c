@@ -180,8 +180,7 @@ static bool task_in_vfork(const Seize *s, const Task *t) {
                task_each_child(t, child_holds, &v) == 1;
 }
 
-/* Collects the stops and ends of threads. Threads that are not known yet are found stopped later.
- */
+/* Collects the stops and ends of threads; those not known yet are found stopped later. */
 static void stops_collect(Seize *s) {
         pid_t tid;
         int status;

@@ -19,8 +19,7 @@ typedef struct Seize Seize;
 typedef struct SeizeRule SeizeRule;
 typedef struct SeizedThread SeizedThread;
 
-/* For which client: every process passes its trace rule before it is stopped and again afterwards.
- */
+/* The client, whose trace rule every process passes before it is stopped and again afterwards. */
 struct SeizeRule {
         bool any;  /* no rule: the client may count processes that it may not trace */
         uid_t uid; /* the client's, with any as well */

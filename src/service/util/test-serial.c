@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/clock.h"
 #include "service/util/serial.h"
 
 #include <fcntl.h>
@@ -10,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+#include "core/clock.h"
 
 #define FILE_LENGTH (4 * 21) /* four numbers of 20 digits, a line each */
 
