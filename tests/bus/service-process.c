@@ -2,6 +2,7 @@
 #include "service-process.h"
 
 #include "bus-util.h"
+#include "clock/clock.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -18,6 +19,12 @@ pid_t service_pid(void) {
                 g_error("the service does not run: %s", error.message);
         g_assert_cmpint(sd_bus_message_read_basic(reply, 'u', &pid), >, 0);
         return (pid_t) pid;
+}
+
+void service_clock_forward(uint64_t usec) {
+        const union sigval msec = { .sival_int = (int) (usec / USEC_PER_MSEC) };
+
+        g_assert_cmpint(sigqueue(service_pid(), CLOCK_SIGNAL, msec), ==, 0);
 }
 
 pid_t service_helper(void) {
