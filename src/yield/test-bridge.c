@@ -20,7 +20,7 @@
 
 typedef struct Stage {
         Ledger ledger;
-        Yielders roster;
+        Yielders yielders;
         sd_event *event;
         BridgeHost host;
         uid_t holder;
@@ -45,9 +45,9 @@ static void say(void *userdata, int priority, const char *text) {
 
 static void stage_up(Stage *s, gconstpointer unused) {
         ledger_init(&s->ledger);
-        yielders_init(&s->roster, &s->ledger, acknowledged, s);
+        yielders_init(&s->yielders, &s->ledger, acknowledged, s);
         g_assert_cmpint(sd_event_new(&s->event), >=, 0);
-        s->host = (BridgeHost){ &s->roster, s->event, holder, say, s };
+        s->host = (BridgeHost){ &s->yielders, s->event, holder, say, s };
         s->holder = HOLDER;
         s->said = g_ptr_array_new_with_free_func(g_free);
         s->directory = g_dir_make_tmp("perfalloc-bridge-XXXXXX", NULL);
@@ -57,7 +57,7 @@ static void stage_up(Stage *s, gconstpointer unused) {
 
 static void stage_down(Stage *s, gconstpointer unused) {
         bridge_free(s->bridge);
-        yielders_done(&s->roster);
+        yielders_done(&s->yielders);
         ledger_remove(&s->ledger, &s->hold);
         ledger_done(&s->ledger);
         sd_event_unref(s->event);
@@ -86,12 +86,12 @@ static void stage_likwid(Stage *s) {
 /* A hold of nothing: bridges give way to every one. */
 static void stage_hold(Stage *s) {
         g_assert_cmpint(ledger_admit(&s->ledger, &s->hold, false), ==, 0);
-        g_assert_cmpint(yielders_apply(&s->roster, 1, 0, NULL), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 1, 0, NULL), ==, 0);
 }
 
 static void stage_end(Stage *s) {
         ledger_remove(&s->ledger, &s->hold);
-        g_assert_cmpint(yielders_apply(&s->roster, 0, 0, NULL), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 0, 0, NULL), ==, 0);
 }
 
 static void stage_run_until_yielded(Stage *s) {
@@ -185,9 +185,9 @@ static void test_it_counts_as_yielded_after_the_grace_and_not_before(Stage *s,
 
 static void test_deadline_is_behind_the_grace_of_who_is_there(Stage *s, gconstpointer unused) {
         stage_pcp(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), ==, 0);
+        g_assert_cmpuint(yielders_grace(&s->yielders), ==, 0);
         stage_file(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), >, GRACE);
+        g_assert_cmpuint(yielders_grace(&s->yielders), >, GRACE);
 }
 
 static void test_nobody_waits_where_there_is_no_pcp(Stage *s, gconstpointer unused) {
@@ -427,7 +427,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
 
 static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer unused) {
         stage_likwid(s);
-        g_assert_cmpuint(yielders_grace(&s->roster), ==, 0);
+        g_assert_cmpuint(yielders_grace(&s->yielders), ==, 0);
         stage_hold(s);
         g_assert_cmpint(s->bridge->yielder.state, ==, YIELDER_YIELDED);
         g_assert_cmpuint(s->said->len, ==, 0);
@@ -566,7 +566,7 @@ static void test_file_is_given_back_when_the_hold_ended_meanwhile(Stage *s, gcon
         g_assert_false(g_file_test(s->saved, G_FILE_TEST_EXISTS));
 }
 
-/* Killed between writing down to whom it goes and giving it to him. */
+/* Killed between writing down the new owner and changing it. */
 static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) {
         g_auto(Kept) k = {};
 

@@ -10,7 +10,7 @@
 
 typedef struct Stage {
         Ledger ledger;
-        Yielders roster;
+        Yielders yielders;
         Scope scope; /* CPU 0 of breakpoint */
         LedgerHold hold;
         CounterYielder *monitor;
@@ -29,7 +29,7 @@ static void on_changed(void *userdata) {
 
 static void stage_enroll(Stage *s, Group *g) {
         g_assert_cmpint(
-                counter_yielder_new(&s->roster, g, &s->scope, 0, PLAN_ALWAYS, 0, &s->monitor), ==,
+                counter_yielder_new(&s->yielders, g, &s->scope, 0, PLAN_ALWAYS, 0, &s->monitor), ==,
                 0);
         s->monitor->changed = on_changed;
         s->monitor->userdata = s;
@@ -47,7 +47,7 @@ static bool stage_up(Stage *s, bool enrolled) {
         if (!g)
                 return false;
         ledger_init(&s->ledger);
-        yielders_init(&s->roster, &s->ledger, on_acknowledged, s);
+        yielders_init(&s->yielders, &s->ledger, on_acknowledged, s);
         g_assert_cmpint(scope_add(&s->scope, g->events[0].pmu->index, &cpus), ==, 0);
         g_assert_cmpint(scope_copy(&s->hold.scope, &s->scope), ==, 0);
         if (enrolled)
@@ -59,7 +59,7 @@ static bool stage_up(Stage *s, bool enrolled) {
 
 static void stage_down(Stage *s) {
         counter_yielder_free(s->monitor);
-        yielders_done(&s->roster);
+        yielders_done(&s->yielders);
         ledger_done(&s->ledger);
         scope_done(&s->scope);
         scope_done(&s->hold.scope);
@@ -69,12 +69,12 @@ static void stage_hold(Stage *s) {
         size_t n_told;
 
         g_assert_cmpint(ledger_admit(&s->ledger, &s->hold, false), ==, 0);
-        g_assert_cmpint(yielders_apply(&s->roster, 1, 0, &n_told), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 1, 0, &n_told), ==, 0);
 }
 
 static void stage_release(Stage *s) {
         ledger_remove(&s->ledger, &s->hold);
-        g_assert_cmpint(yielders_apply(&s->roster, 0, 0, NULL), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 0, 0, NULL), ==, 0);
 }
 
 static void test_monitor_frees_its_counters_for_a_hold(void) {
@@ -160,7 +160,7 @@ static void test_freed_monitor_is_told_no_more(void) {
         if (!stage_up(&s, true))
                 return;
         s.monitor = counter_yielder_free(s.monitor);
-        g_assert_cmpuint(s.roster.n_yielders, ==, 0);
+        g_assert_cmpuint(s.yielders.n_yielders, ==, 0);
         g_assert_cmpuint(slots_free(0), ==, SLOTS);
         stage_hold(&s);
         stage_release(&s);

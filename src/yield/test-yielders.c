@@ -23,7 +23,7 @@ struct Fake {
 
 struct Stage {
         Ledger ledger;
-        Yielders roster;
+        Yielders yielders;
         LedgerHold holds[N_HOLDS];
         size_t n_holds;
         Fake fakes[N_FAKES];
@@ -72,11 +72,11 @@ static void stage_up(Stage *s, gconstpointer unused) {
         *s = (Stage){ .log = g_string_new("") };
         ledger_init(&s->ledger);
         g_assert_cmpint(ledger_set_capacity(&s->ledger, 0, CAPACITY), ==, 0);
-        yielders_init(&s->roster, &s->ledger, on_acknowledged, s);
+        yielders_init(&s->yielders, &s->ledger, on_acknowledged, s);
 }
 
 static void stage_down(Stage *s, gconstpointer unused) {
-        yielders_done(&s->roster);
+        yielders_done(&s->yielders);
         ledger_done(&s->ledger);
         for (size_t i = 0; i < s->n_holds; i++)
                 scope_done(&s->holds[i].scope);
@@ -105,7 +105,7 @@ static LedgerHold *stage_hold(Stage *s, const char *cpus, unsigned counters) {
 static void stage_enroll(Stage *s, Fake *f, bool yielded) {
         bool starts_yielded = !yielded;
 
-        g_assert_cmpint(yielders_enroll(&s->roster, &f->yielder, &starts_yielded), ==, 0);
+        g_assert_cmpint(yielders_enroll(&s->yielders, &f->yielder, &starts_yielded), ==, 0);
         g_assert_cmpint(starts_yielded, ==, yielded);
         g_assert_cmpint(f->yielder.state, ==, yielded ? YIELDER_YIELDED : YIELDER_COUNTING);
 }
@@ -140,7 +140,7 @@ static Fake *stage_slow(Stage *s, const char *cpus) {
 static size_t stage_apply(Stage *s) {
         size_t n_told = 99;
 
-        g_assert_cmpint(yielders_apply(&s->roster, 7, 1234, &n_told), ==, 0);
+        g_assert_cmpint(yielders_apply(&s->yielders, 7, 1234, &n_told), ==, 0);
         return n_told;
 }
 
@@ -148,7 +148,7 @@ static int asked_in(const Stage *s, const char *cpus) {
         _cleanup_(scope_done) Scope scope = SCOPE_NULL;
 
         scope_of(&scope, cpus);
-        return yielders_asked(&s->roster, &scope, NULL, NULL);
+        return yielders_asked(&s->yielders, &scope, NULL, NULL);
 }
 
 /* ---- who is told what ---- */
@@ -232,7 +232,7 @@ static void test_who_leaves_is_told_no_more(Stage *s, gconstpointer unused) {
         LedgerHold *h = stage_hold(s, "0", 0);
 
         (void) stage_apply(s);
-        yielders_dismiss(&s->roster, &m->yielder);
+        yielders_dismiss(&s->yielders, &m->yielder);
         g_assert_null(m->yielder.roster);
         g_assert_cmpuint(s->n_acknowledged, ==, 0);
         ledger_remove(&s->ledger, h);
@@ -241,12 +241,12 @@ static void test_who_leaves_is_told_no_more(Stage *s, gconstpointer unused) {
         g_assert_cmpuint(stays->n_resumes, ==, 1);
 }
 
-static void test_roster_that_goes_leaves_its_yielders_alone(Stage *s, gconstpointer unused) {
+static void test_list_that_goes_leaves_its_yielders_alone(Stage *s, gconstpointer unused) {
         Fake *m = stage_slow(s, "0");
 
         (void) stage_hold(s, "0", 0);
         (void) stage_apply(s);
-        yielders_done(&s->roster);
+        yielders_done(&s->yielders);
         g_assert_null(m->yielder.roster);
         yielder_acknowledge(&m->yielder);
         g_assert_cmpuint(s->n_acknowledged, ==, 0);
@@ -299,7 +299,7 @@ static void test_answer_that_nobody_awaits_changes_nothing(Stage *s, gconstpoint
         g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
         g_assert_cmpuint(s->n_acknowledged, ==, 1);
 
-        yielders_dismiss(&s->roster, &m->yielder);
+        yielders_dismiss(&s->yielders, &m->yielder);
         yielder_acknowledge(&m->yielder);
         g_assert_cmpuint(s->n_acknowledged, ==, 1);
 }
@@ -323,7 +323,7 @@ static void test_who_leaves_while_asked_has_answered(Stage *s, gconstpointer unu
 
         (void) stage_hold(s, "0", 0);
         (void) stage_apply(s);
-        yielders_dismiss(&s->roster, &m->yielder);
+        yielders_dismiss(&s->yielders, &m->yielder);
         g_assert_cmpuint(s->n_acknowledged, ==, 1);
         g_assert_cmpint(asked_in(s, "0"), ==, 0);
 }
@@ -350,7 +350,7 @@ static void test_asked_are_those_of_the_scope(Stage *s, gconstpointer unused) {
         g_assert_cmpint(asked_in(s, "5"), ==, 1);
 
         scope_of(&scope, "0-1");
-        g_assert_cmpint(yielders_asked(&s->roster, &scope, stop_at_second, &n), ==, -ECANCELED);
+        g_assert_cmpint(yielders_asked(&s->yielders, &scope, stop_at_second, &n), ==, -ECANCELED);
         g_assert_cmpuint(n, ==, 2);
         scope_done(&scope);
 }
@@ -385,7 +385,7 @@ static void test_newcomer_of_higher_priority_displaces_another(Stage *s, gconstp
         stage_enroll(s, high, false);
         g_assert_cmpuint(stage_apply(s), ==, 1);
         g_assert_cmpint(low->yielder.state, ==, YIELDER_YIELDED);
-        yielders_dismiss(&s->roster, &high->yielder);
+        yielders_dismiss(&s->yielders, &high->yielder);
         g_assert_cmpuint(stage_apply(s), ==, 0);
         g_assert_cmpint(low->yielder.state, ==, YIELDER_COUNTING);
 }
@@ -413,7 +413,7 @@ static void test_order_lasts_however_many_come_and_go(Stage *s, gconstpointer un
                 Fake *f = &many[g_test_rand_int_range(0, MANY)];
 
                 if (f->yielder.roster) {
-                        yielders_dismiss(&s->roster, &f->yielder);
+                        yielders_dismiss(&s->yielders, &f->yielder);
                         n_in--;
                 } else {
                         *f = (Fake){ .stage = s };
@@ -424,12 +424,12 @@ static void test_order_lasts_however_many_come_and_go(Stage *s, gconstpointer un
                         stage_enroll(s, f, false);
                         n_in++;
                 }
-                g_assert_cmpuint(s->roster.n_yielders, ==, n_in);
+                g_assert_cmpuint(s->yielders.n_yielders, ==, n_in);
                 if (round % 50 == 0)
-                        assert_sorted(&s->roster);
+                        assert_sorted(&s->yielders);
         }
-        assert_sorted(&s->roster);
-        yielders_done(&s->roster);
+        assert_sorted(&s->yielders);
+        yielders_done(&s->yielders);
 }
 
 int main(int argc, char **argv) {
@@ -445,8 +445,8 @@ int main(int argc, char **argv) {
                 { "who-comes-into-a-hold-starts-yielded-and-is-not-told",
                   test_who_comes_into_a_hold_starts_yielded_and_is_not_told },
                 { "who-leaves-is-told-no-more", test_who_leaves_is_told_no_more },
-                { "roster-that-goes-leaves-its-yielders-alone",
-                  test_roster_that_goes_leaves_its_yielders_alone },
+                { "list-that-goes-leaves-its-yielders-alone",
+                  test_list_that_goes_leaves_its_yielders_alone },
                 { "all-are-asked-at-once", test_all_are_asked_at_once },
                 { "answer-may-come-while-being-asked", test_answer_may_come_while_being_asked },
                 { "answer-that-nobody-awaits-changes-nothing",
@@ -465,7 +465,7 @@ int main(int argc, char **argv) {
 
         g_test_init(&argc, &argv, NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
-                g_autofree char *path = g_strconcat("/roster/", tests[i].name, NULL);
+                g_autofree char *path = g_strconcat("/yielders/", tests[i].name, NULL);
 
                 g_test_add(path, Stage, NULL, stage_up, tests[i].test, stage_down);
         }

@@ -27,13 +27,13 @@ void service_clock_forward(uint64_t usec) {
         g_assert_cmpint(sigqueue(service_pid(), CLOCK_SIGNAL, msec), ==, 0);
 }
 
-pid_t service_helper(void) {
+pid_t service_reader(void) {
         int pid = (int) service_pid();
         g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid);
         g_autofree char *text = NULL;
 
         if (!g_file_get_contents(path, &text, NULL, NULL) || atoi(text) <= 0)
-                g_error("the service has no helper");
+                g_error("the service has no reader");
         return atoi(text);
 }
 

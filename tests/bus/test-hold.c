@@ -292,16 +292,16 @@ static char *managed_reason(Client *c, const char *wanted) {
 
 static void test_secrecy_of_all(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
-        g_autofree char *path = NULL, *hers = NULL, *his = NULL, *listed = NULL, *unlisted = NULL;
+        g_autofree char *path = NULL, *own = NULL, *others = NULL, *listed = NULL, *unlisted = NULL;
         _cleanup_close_ int lease = -1;
 
         path = hold_take(alice, &lease, "a{sv}", 0);
-        hers = get_all_reason(alice, path);
-        his = get_all_reason(bob, path);
+        own = get_all_reason(alice, path);
+        others = get_all_reason(bob, path);
         listed = managed_reason(alice, path);
         unlisted = managed_reason(bob, path);
-        g_assert_cmpstr(hers, ==, "a test");
-        g_assert_cmpstr(his, ==, "");
+        g_assert_cmpstr(own, ==, "a test");
+        g_assert_cmpstr(others, ==, "");
         g_assert_cmpstr(listed, ==, "a test");
         g_assert_cmpstr(unlisted, ==, "");
 }

@@ -607,7 +607,7 @@ static void test_nothing_piles_up(const char *restart) {
         }
         rig(restart, NULL);
         await(service_descriptors() <= descriptors);
-        g_assert_cmpuint(stored(), <=, kept + 1); /* a shelf that is being filled */
+        g_assert_cmpuint(stored(), <=, kept + 1); /* a queue that is being filled */
         for (size_t i = 0; i < G_N_ELEMENTS(counters); i++) {
                 counter_do(alice, counters[i], "Close");
                 g_free(counters[i]);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define STORED_MAX 64 /* shelves and logs, for the few objects that are here */
+#define STORED_MAX 64 /* queues and logs, for the few objects that are here */
 #define SAMPLE_MAX PERFALLOC_SAMPLE_SIZE(4)
 
 static bool has_failed(int lease) {

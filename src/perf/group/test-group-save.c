@@ -129,7 +129,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
         _cleanup_(target_done) Target second = target_new();
         _cleanup_(group_freep) Group *g = group_on(&first, 1);
 
-        add_subject(g, &second);
+        add_target(g, &second);
         assert_opens(g);
         group_start(g);
         target_write(&first, 0, 10, 0);

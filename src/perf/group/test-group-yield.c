@@ -261,8 +261,8 @@ static void test_several_targets_add_up(void) {
         _cleanup_(target_done) Target b = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        add_subject(g, &a);
-        add_subject(g, &b);
+        add_target(g, &a);
+        add_target(g, &b);
         assert_opens(g);
         group_start(g);
         target_write(&a, 0, 1, 0);

@@ -12,7 +12,7 @@ static void test_counts_between_start_and_stop(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
-        add_subject(g, &s);
+        add_target(g, &s);
         assert_opens(g);
         target_write(&s, 0, 10, 0);
         assert_reads(g, 0, 0, QUALITY_UNMEASURED);
@@ -31,7 +31,7 @@ static void test_siblings_are_gated_by_their_leader(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
 
-        add_subject(g, &s);
+        add_target(g, &s);
         assert_opens(g);
         for (unsigned word = 0; word < 3; word++)
                 target_write(&s, 0, 7, word);
@@ -257,7 +257,7 @@ static void test_many_start_at_once(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
                 groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
-                add_subject(groups[i], &s);
+                add_target(groups[i], &s);
                 assert_opens(groups[i]);
         }
         groups_start(groups, G_N_ELEMENTS(groups));

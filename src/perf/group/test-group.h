@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * For tests: groups of breakpoints over subjects and CPUs. A breakpoint counts exactly, so values
+ * For tests: groups of breakpoints over targets and CPUs. A breakpoint counts exactly, so values
  * are compared, not estimated.
  */
 
@@ -44,7 +44,7 @@ _unused_ static Group *group_of(GroupScope scope, unsigned n_words, const char *
         return g;
 }
 
-_unused_ static void add_subject(Group *g, const Target *s) {
+_unused_ static void add_target(Group *g, const Target *s) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
@@ -61,7 +61,7 @@ _unused_ static void assert_opens(Group *g) {
 
 /* On its threads of now. */
 _unused_ static void group_start_on(Group *g, const Target *s) {
-        add_subject(g, s);
+        add_target(g, s);
         assert_opens(g);
         group_start(g);
 }

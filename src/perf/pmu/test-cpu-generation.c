@@ -127,14 +127,17 @@ int main(int argc, char *argv[]) {
         int r;
 
         g_test_init(&argc, &argv, NULL);
-        tree = g_dir_make_tmp("test-lives-XXXXXX", NULL);
+        tree = g_dir_make_tmp("test-cpu-generation-XXXXXX", NULL);
         g_assert_nonnull(tree);
-        g_test_add_func("/lives/cpu-that-stays-is-the-same", test_cpu_that_stays_is_the_same);
-        g_test_add_func("/lives/cpu-that-was-away-is-another", test_cpu_that_was_away_is_another);
-        g_test_add_func("/lives/nothing-is-said-of-what-is-not-known",
+        g_test_add_func("/cpu-generation/cpu-that-stays-is-the-same",
+                        test_cpu_that_stays_is_the_same);
+        g_test_add_func("/cpu-generation/cpu-that-was-away-is-another",
+                        test_cpu_that_was_away_is_another);
+        g_test_add_func("/cpu-generation/nothing-is-said-of-what-is-not-known",
                         test_nothing_is_said_of_what_is_not_known);
-        g_test_add_func("/lives/numbers-can-be-written-down", test_numbers_can_be_written_down);
-        g_test_add_func("/lives/this-machine-has-them", test_this_machine_has_them);
+        g_test_add_func("/cpu-generation/numbers-can-be-written-down",
+                        test_numbers_can_be_written_down);
+        g_test_add_func("/cpu-generation/this-machine-has-them", test_this_machine_has_them);
         r = g_test_run();
         tree_remove(tree);
         g_free(tree);

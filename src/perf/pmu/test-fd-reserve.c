@@ -55,7 +55,7 @@ static void test_many(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/spare/an-eighth-of-few-descriptors-is-not-for-events", test_few);
-        g_test_add_func("/spare/some-of-many-are-not", test_many);
+        g_test_add_func("/fd-reserve/an-eighth-of-few-descriptors-is-not-for-events", test_few);
+        g_test_add_func("/fd-reserve/some-of-many-are-not", test_many);
         return g_test_run();
 }

@@ -54,9 +54,9 @@ static void test_users_who_had_any_last_are_known(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/handed/events-are-one-users", test_events_are_one_users);
-        g_test_add_func("/handed/the-latest-are-known", test_latest_are_known);
-        g_test_add_func("/handed/users-who-had-any-last-are-known",
+        g_test_add_func("/issued-events/events-are-one-users", test_events_are_one_users);
+        g_test_add_func("/issued-events/the-latest-are-known", test_latest_are_known);
+        g_test_add_func("/issued-events/users-who-had-any-last-are-known",
                         test_users_who_had_any_last_are_known);
         return g_test_run();
 }

@@ -13,18 +13,18 @@
 #define N_READINGS 3
 
 typedef struct Stage {
-        SendLog tally;
-        int fd;      /* of the tally */
+        SendLog log;
+        int fd;      /* of the log */
         int ends[2]; /* of the stream: the sender's, the reader's */
 } Stage;
 
 static void stage_up(Stage *s, gconstpointer unused) {
-        g_assert_cmpint(send_log_new(N_READINGS, &s->tally, &s->fd), ==, 0);
+        g_assert_cmpint(send_log_new(N_READINGS, &s->log, &s->fd), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->ends), ==, 0);
 }
 
 static void stage_down(Stage *s, gconstpointer unused) {
-        send_log_done(&s->tally);
+        send_log_done(&s->log);
         close_fd(s->fd);
         close_fd(s->ends[0]);
         close_fd(s->ends[1]);
@@ -35,10 +35,10 @@ static int send_slot(Stage *s, TickCount *count, uint64_t slot) {
         TickCount after = *count;
         int r;
 
-        s->tally.record->tick = slot;
-        s->tally.record->missed = tick_count_missed(count, slot);
+        s->log.record->tick = slot;
+        s->log.record->missed = tick_count_missed(count, slot);
         tick_count_tell(&after, slot);
-        r = send_log_send(&s->tally, s->ends[0], &after);
+        r = send_log_send(&s->log, s->ends[0], &after);
         if (r >= 0)
                 *count = after;
         return r;
@@ -70,13 +70,13 @@ static void test_counts_what_was_sent(Stage *s, gconstpointer unused) {
         TickCount count = {}, read = {};
         struct perfalloc_sample last;
 
-        assert_counts(&s->tally, &count);
+        assert_counts(&s->log, &count);
         for (uint64_t slot = 0; slot < 30; slot += 3) {
                 g_assert_cmpint(send_slot(s, &count, slot), ==, 0);
-                assert_counts(&s->tally, &count);
+                assert_counts(&s->log, &count);
         }
         g_assert_true(read_all(s, &last, &read));
-        assert_counts(&s->tally, &read);
+        assert_counts(&s->log, &read);
         g_assert_cmpuint(last.n_readings, ==, N_READINGS);
 }
 
@@ -90,20 +90,20 @@ static void test_does_not_count_what_was_not_sent(Stage *s, gconstpointer unused
         for (unsigned i = 0; i < 3; i++)
                 g_assert_cmpint(send_slot(s, &count, ++slot), ==, -EAGAIN);
         g_assert_true(read_all(s, &last, &read));
-        assert_counts(&s->tally, &read);
+        assert_counts(&s->log, &read);
         g_assert_cmpint(send_slot(s, &count, ++slot), ==, 0);
         g_assert_true(read_all(s, &last, &read));
         g_assert_cmpuint(last.missed, ==, 4);
-        assert_counts(&s->tally, &read);
+        assert_counts(&s->log, &read);
         close_fd(s->ends[1]);
         s->ends[1] = -1;
         g_assert_cmpint(send_slot(s, &count, ++slot), ==, -EPIPE);
-        assert_counts(&s->tally, &read);
+        assert_counts(&s->log, &read);
 }
 
 /* Sends for ever what nobody may lose or count twice. */
 static void play_sender(Stage *s) {
-        TickCount count = send_log_count(&s->tally);
+        TickCount count = send_log_count(&s->log);
 
         for (uint64_t slot = count.next;; slot++)
                 (void) send_slot(s, &count, slot);
@@ -138,15 +138,15 @@ static void test_is_right_whenever_it_is_killed(Stage *s, gconstpointer unused) 
 static void test_keeps_the_last_readings(Stage *s, gconstpointer unused) {
         SendLog again;
 
-        s->tally.record->readings[N_READINGS - 1].value = 4711;
-        send_log_set_signalled(&s->tally, 12);
+        s->log.record->readings[N_READINGS - 1].value = 4711;
+        send_log_set_signalled(&s->log, 12);
         g_assert_cmpint(send_log_open(s->fd, N_READINGS, &again), ==, 0);
         g_assert_cmpuint(again.record->readings[N_READINGS - 1].value, ==, 4711);
         g_assert_cmpuint(send_log_signalled(&again), ==, 12);
         send_log_done(&again);
 }
 
-static void test_what_is_no_tally_is_refused(Stage *s, gconstpointer unused) {
+static void test_what_is_no_log_is_refused(Stage *s, gconstpointer unused) {
         SendLog again = {};
         int fd = s->fd;
 
@@ -164,12 +164,12 @@ int main(int argc, char *argv[]) {
                 const char *path;
                 void (*test)(Stage *s, gconstpointer unused);
         } tests[] = {
-                { "/tally/counts-what-was-sent", test_counts_what_was_sent },
-                { "/tally/does-not-count-what-was-not-sent",
+                { "/send-log/counts-what-was-sent", test_counts_what_was_sent },
+                { "/send-log/does-not-count-what-was-not-sent",
                   test_does_not_count_what_was_not_sent },
-                { "/tally/is-right-whenever-it-is-killed", test_is_right_whenever_it_is_killed },
-                { "/tally/keeps-the-last-readings", test_keeps_the_last_readings },
-                { "/tally/what-is-no-tally-is-refused", test_what_is_no_tally_is_refused },
+                { "/send-log/is-right-whenever-it-is-killed", test_is_right_whenever_it_is_killed },
+                { "/send-log/keeps-the-last-readings", test_keeps_the_last_readings },
+                { "/send-log/what-is-no-log-is-refused", test_what_is_no_log_is_refused },
         };
 
         g_test_init(&argc, &argv, NULL);

@@ -128,7 +128,7 @@ static void assert_has(const Outcome *o, uint64_t caps) {
         g_assert_cmphex(o->ambient, ==, 0);
 }
 
-static void test_service_keeps_what_it_and_its_helper_need(void) {
+static void test_service_keeps_what_it_and_its_reader_need(void) {
         Outcome o;
 
         if (!need_root())
@@ -147,7 +147,7 @@ static void test_root_by_hand_is_trimmed_too(void) {
         assert_has(&o, wanted(UNIT_CAPS | BIT(CAP_CHOWN)));
 }
 
-static void test_reading_others_is_left_to_the_helper(void) {
+static void test_reading_others_is_left_to_the_reader(void) {
         Outcome o;
 
         if (!need_root())
@@ -196,11 +196,11 @@ static void test_bounding_set_is_left_alone(void) {
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/privilege/service-keeps-what-it-and-its-helper-need",
-                        test_service_keeps_what_it_and_its_helper_need);
+        g_test_add_func("/privilege/service-keeps-what-it-and-its-reader-need",
+                        test_service_keeps_what_it_and_its_reader_need);
         g_test_add_func("/privilege/root-by-hand-is-trimmed-too", test_root_by_hand_is_trimmed_too);
-        g_test_add_func("/privilege/reading-others-is-left-to-the-helper",
-                        test_reading_others_is_left_to_the_helper);
+        g_test_add_func("/privilege/reading-others-is-left-to-the-reader",
+                        test_reading_others_is_left_to_the_reader);
         g_test_add_func("/privilege/bridge-to-likwid-keeps-its-capability",
                         test_bridge_to_likwid_keeps_its_capability);
         g_test_add_func("/privilege/events-can-be-opened-afterwards",

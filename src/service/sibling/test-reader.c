@@ -30,7 +30,7 @@ typedef struct Answer {
 
 typedef struct Fixture {
         sd_event *event;
-        Reader *helper;
+        Reader *reader;
         unsigned n_died;
 } Fixture;
 
@@ -41,13 +41,13 @@ static void on_died(void *userdata) {
 }
 
 static void fixture_set_up(Fixture *f, const void *userdata) {
-        g_assert_cmpint(reader_fork(&f->helper), ==, 0);
+        g_assert_cmpint(reader_fork(&f->reader), ==, 0);
         g_assert_cmpint(sd_event_new(&f->event), >=, 0);
-        g_assert_cmpint(reader_attach_event(f->helper, f->event, on_died, f), ==, 0);
+        g_assert_cmpint(reader_attach_event(f->reader, f->event, on_died, f), ==, 0);
 }
 
 static void fixture_tear_down(Fixture *f, const void *userdata) {
-        reader_free(f->helper);
+        reader_free(f->reader);
         sd_event_unref(f->event);
         g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1); /* nobody is left */
 }
@@ -112,7 +112,7 @@ static void test_inspects_a_process(Fixture *f, const void *userdata) {
         Answer a = {};
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
         g_assert_cmpuint(a.n_calls, ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
@@ -128,9 +128,9 @@ static void test_refuses_what_is_no_process(Fixture *f, const void *userdata) {
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         child_end(pid);
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &ended, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, 0, on_inspected, &no_pidfd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, 9999, on_inspected, &bad, NULL), ==, -EBADF);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &ended, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, 0, on_inspected, &no_pidfd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, 9999, on_inspected, &bad, NULL), ==, -EBADF);
         run_until(f, &no_pidfd.n_calls, 1);
         g_assert_cmpint(ended.r, ==, REFUSAL_NO_SUCH_PROCESS);
         g_assert_cmpint(no_pidfd.r, ==, REFUSAL_BAD_DESCRIPTOR);
@@ -157,7 +157,7 @@ static void test_inspects_a_process_of_many_threads(Fixture *f, const void *user
         Answer a = {};
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
         g_assert_cmpint(a.facts.pid, ==, pid);
@@ -173,7 +173,7 @@ static void test_answers_every_one_of_many(Fixture *f, const void *userdata) {
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         for (int i = 0; i < N; i++) {
-                int r = reader_inspect(f->helper, fd, on_inspected, &a[i], NULL);
+                int r = reader_inspect(f->reader, fd, on_inspected, &a[i], NULL);
 
                 /* descriptors run out long before memory; that is said at once */
                 g_assert_true(r == 0 || r == -EMFILE);
@@ -195,12 +195,12 @@ static void test_a_cancelled_job_says_nothing(Fixture *f, const void *userdata) 
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
-                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[i], &jobs[i]), ==,
+                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[i], &jobs[i]), ==,
                                 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
                 g_assert_null(reader_job_cancel(jobs[i]));
         g_assert_null(reader_job_cancel(NULL));
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &last, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &last, NULL), ==, 0);
         run_until(f, &last.n_calls, 1);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
                 g_assert_cmpuint(a[i].n_calls, ==, 0);
@@ -211,7 +211,7 @@ static void test_scans_who_has_events(Fixture *f, const void *userdata) {
         Answer a = {};
 
         open_event(NULL); /* the service's own do not count */
-        g_assert_cmpint(reader_scan(f->helper, on_scanned, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_scan(f->reader, on_scanned, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
         g_assert_true(a.complete);
@@ -233,12 +233,12 @@ static void test_many_share_a_scan(Fixture *f, const void *userdata) {
         pid_t pid;
 
         begun = g_get_monotonic_time();
-        g_assert_cmpint(reader_scan(f->helper, on_scanned, &a[0], NULL), ==, 0);
+        g_assert_cmpint(reader_scan(f->reader, on_scanned, &a[0], NULL), ==, 0);
         /* after the first has begun: whom it may have missed the others must find */
         pid = child_start(open_event, NULL);
         for (int i = 1; i < N; i++)
                 g_assert_cmpint(
-                        reader_scan(f->helper, on_scanned, &a[i], i == N / 2 ? &cancelled : NULL),
+                        reader_scan(f->reader, on_scanned, &a[i], i == N / 2 ? &cancelled : NULL),
                         ==, 0);
         reader_job_cancel(cancelled);
         run_until(f, &a[N - 1].n_calls, 1);
@@ -263,26 +263,26 @@ static pid_t reader_pid(void) {
         return (pid_t) strtol(text, NULL, 10);
 }
 
-static void test_the_death_of_the_helper_is_told(Fixture *f, const void *userdata) {
+static void test_the_death_of_the_reader_is_told(Fixture *f, const void *userdata) {
         _cleanup_close_ int fd = -1;
         Answer a[50] = {};
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         g_assert_cmpint(kill(reader_pid(), SIGSTOP), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
-                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[i], NULL), ==, 0);
+                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[i], NULL), ==, 0);
         g_assert_cmpint(kill(reader_pid(), SIGKILL), ==, 0);
         run_until(f, &f->n_died, 1);
         for (size_t i = 0; i < ELEMENTSOF(a); i++) {
                 g_assert_cmpuint(a[i].n_calls, ==, 1);
                 g_assert_cmpint(a[i].r, ==, -EPIPE);
         }
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a[0], NULL), ==, -EPIPE);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[0], NULL), ==, -EPIPE);
         g_assert_cmpint(sd_event_run(f->event, 0), ==, 0);
         g_assert_cmpuint(f->n_died, ==, 1);
 }
 
-static void test_the_helper_survives_a_terminating_service_manager(Fixture *f,
+static void test_the_reader_survives_a_terminating_service_manager(Fixture *f,
                                                                    const void *userdata) {
         _cleanup_close_ int fd = -1;
         Answer a = {};
@@ -290,13 +290,13 @@ static void test_the_helper_survives_a_terminating_service_manager(Fixture *f,
         g_assert_cmpint(kill(reader_pid(), SIGTERM), ==, 0);
         g_assert_cmpint(kill(reader_pid(), SIGINT), ==, 0);
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
 }
 
-static void test_the_helper_goes_with_the_service(void) {
-        pid_t service, helper;
+static void test_the_reader_goes_with_the_service(void) {
+        pid_t service, reader;
         int pipe_fds[2];
 
         g_assert_cmpint(pipe(pipe_fds), ==, 0);
@@ -306,18 +306,18 @@ static void test_the_helper_goes_with_the_service(void) {
 
                 if (reader_fork(&h) < 0)
                         _exit(1);
-                helper = reader_pid();
-                if (write(pipe_fds[1], &helper, sizeof(helper)) != sizeof(helper))
+                reader = reader_pid();
+                if (write(pipe_fds[1], &reader, sizeof(reader)) != sizeof(reader))
                         _exit(1);
                 for (;;)
                         pause();
         }
-        g_assert_cmpint(read(pipe_fds[0], &helper, sizeof(helper)), ==, sizeof(helper));
+        g_assert_cmpint(read(pipe_fds[0], &reader, sizeof(reader)), ==, sizeof(reader));
         {
                 _cleanup_close_ int fd = -1;
                 struct pollfd p = { .events = POLLIN };
 
-                g_assert_cmpint(process_open(helper, &fd, NULL), ==, 0);
+                g_assert_cmpint(process_open(reader, &fd, NULL), ==, 0);
                 child_end(service);
                 p.fd = fd;
                 g_assert_cmpint(poll(&p, 1, 10000), ==, 1);
@@ -340,7 +340,7 @@ static unsigned count_descriptors(pid_t pid) {
         return n;
 }
 
-static void test_the_helper_has_nothing_it_does_not_need(Fixture *f, const void *userdata) {
+static void test_the_reader_has_nothing_it_does_not_need(Fixture *f, const void *userdata) {
         _cleanup_free_ char *status = NULL;
         const uint64_t allowed = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH;
         const uint64_t kept = allowed | UINT64_C(1) << CAP_PERFMON | UINT64_C(1) << CAP_SYS_ADMIN;
@@ -350,7 +350,7 @@ static void test_the_helper_has_nothing_it_does_not_need(Fixture *f, const void 
 
         /* an answer: it is ready */
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
 
         g_assert_cmpint(procfs_read(reader_pid(), "status", &status, NULL), ==, 0);
@@ -365,8 +365,8 @@ static void test_the_helper_has_nothing_it_does_not_need(Fixture *f, const void 
                 g_assert_cmpint(g_get_monotonic_time(), <, end);
 }
 
-/* The helper's side by itself, on a socket of ours. */
-static void test_the_helper_survives_garbage(void) {
+/* The reader's side by itself, on a socket of ours. */
+static void test_the_reader_survives_garbage(void) {
         ReaderRequestBuffer valid = { .q = { .id = 7, .op = READER_INSPECT } };
         char bytes[8192];
         ReaderReply reply;
@@ -456,7 +456,7 @@ static void test_a_tree_stands_until_it_is_released(Fixture *f, const void *user
         Seizing s = { .f = f, .keep_usec = 20000 };
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==,
+        g_assert_cmpint(reader_seize(f->reader, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==,
                         0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.a.r, ==, 0);
@@ -476,7 +476,7 @@ static void test_who_wants_the_same_tree_waits_for_his_turn(Fixture *f, const vo
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(s); i++) {
                 s[i] = (Seizing){ .f = f, .keep_usec = 1000 };
-                g_assert_cmpint(reader_seize(f->helper, fd, &any, USEC_PER_SEC, on_seized, &s[i],
+                g_assert_cmpint(reader_seize(f->reader, fd, &any, USEC_PER_SEC, on_seized, &s[i],
                                              &s[i].job),
                                 ==, 0);
         }
@@ -495,7 +495,7 @@ static void test_a_tree_that_is_kept_too_long_is_let_go(Fixture *f, const void *
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         g_assert_cmpint(
-                reader_seize(f->helper, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job), ==,
+                reader_seize(f->reader, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job), ==,
                 0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.a.r, ==, 0);
@@ -525,7 +525,7 @@ static void test_the_death_of_the_tracer_is_noticed(Fixture *f, const void *user
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         g_assert_cmpint(
-                reader_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job), ==,
+                reader_seize(f->reader, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job), ==,
                 0);
         run_until(f, &s.a.n_calls, 1);
         g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
@@ -539,18 +539,18 @@ static void test_a_cancelled_seizure_lets_go(Fixture *f, const void *userdata) {
         Answer a = {};
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        /* more than the helper does at a time, so that leaving one behind would be noticed */
+        /* more than the reader does at a time, so that leaving one behind would be noticed */
         for (int i = 0; i < 20; i++) {
                 Seizing s = { .f = f };
 
                 g_assert_cmpint(
-                        reader_seize(f->helper, fd, &any, 2 * USEC_PER_SEC, on_seized, &s, &s.job),
+                        reader_seize(f->reader, fd, &any, 2 * USEC_PER_SEC, on_seized, &s, &s.job),
                         ==, 0);
                 reader_job_cancel(s.job);
         }
         do {
                 a.n_calls = 0;
-                g_assert_cmpint(reader_inspect(f->helper, fd, on_inspected, &a, NULL), ==, 0);
+                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
                 run_until(f, &a.n_calls, 1);
         } while (a.facts.tracer != 0 || state_of(pid) != 'S');
         child_end(pid);
@@ -566,9 +566,9 @@ static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
         g_assert_cmpint(
-                reader_seize(f->helper, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job), ==,
+                reader_seize(f->reader, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job), ==,
                 0);
-        g_assert_cmpint(reader_seize(f->helper, fd, &nobody, USEC_PER_SEC, on_seized, &foreign,
+        g_assert_cmpint(reader_seize(f->reader, fd, &nobody, USEC_PER_SEC, on_seized, &foreign,
                                      &foreign.job),
                         ==, 0);
         run_until(f, &ours.a.n_calls, 1);
@@ -581,7 +581,7 @@ static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 #define TEST(name)                                                                                 \
-        g_test_add("/helper/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)
+        g_test_add("/reader/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)
         TEST(inspects_a_process);
         TEST(refuses_what_is_no_process);
         TEST(inspects_a_process_of_many_threads);
@@ -589,17 +589,17 @@ int main(int argc, char *argv[]) {
         TEST(a_cancelled_job_says_nothing);
         TEST(scans_who_has_events);
         TEST(many_share_a_scan);
-        TEST(the_death_of_the_helper_is_told);
-        TEST(the_helper_survives_a_terminating_service_manager);
-        TEST(the_helper_has_nothing_it_does_not_need);
+        TEST(the_death_of_the_reader_is_told);
+        TEST(the_reader_survives_a_terminating_service_manager);
+        TEST(the_reader_has_nothing_it_does_not_need);
         TEST(a_tree_stands_until_it_is_released);
         TEST(who_wants_the_same_tree_waits_for_his_turn);
         TEST(a_tree_that_is_kept_too_long_is_let_go);
         TEST(the_death_of_the_tracer_is_noticed);
         TEST(a_cancelled_seizure_lets_go);
         TEST(a_refused_seizure_says_why);
-        g_test_add_func("/helper/the_helper_goes_with_the_service",
-                        test_the_helper_goes_with_the_service);
-        g_test_add_func("/helper/the_helper_survives_garbage", test_the_helper_survives_garbage);
+        g_test_add_func("/reader/the_reader_goes_with_the_service",
+                        test_the_reader_goes_with_the_service);
+        g_test_add_func("/reader/the_reader_survives_garbage", test_the_reader_survives_garbage);
         return g_test_run();
 }

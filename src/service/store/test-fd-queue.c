@@ -35,7 +35,7 @@ static FdPart *put(FdQueue *s, uint64_t id, uint32_t version, const int *fds, un
         return part;
 }
 
-/* A pipe whose read end is on the shelf alone. */
+/* A pipe whose read end is in the queue alone. */
 static Pipe put_pipe(FdQueue *s, uint64_t id, FdPart **ret) {
         Pipe p = pipe_new();
 
@@ -236,7 +236,7 @@ static int find_pipe(void *userdata, const FdLabel *label, int *fds) {
         return 0;
 }
 
-/* Where a sweep looks is at the beginning again, which whoever reads another's shelf has no use
+/* Where a sweep looks is at the beginning again, which whoever reads another's queue has no use
  * for.
  */
 static void look_through(FdQueue *s, FdQueueReader f, void *userdata) {
@@ -315,18 +315,18 @@ static void what_makes_no_sense_is_passed_over(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/shelf/what-is-put-lives", what_is_put_lives);
-        g_test_add_func("/shelf/sweep-drops-the-dead-alone", sweep_drops_the_dead_alone);
-        g_test_add_func("/shelf/all-the-descriptors-of-a-message-stay-together",
+        g_test_add_func("/fd-queue/what-is-put-lives", what_is_put_lives);
+        g_test_add_func("/fd-queue/sweep-drops-the-dead-alone", sweep_drops_the_dead_alone);
+        g_test_add_func("/fd-queue/all-the-descriptors-of-a-message-stay-together",
                         all_the_descriptors_of_a_message_stay_together);
-        g_test_add_func("/shelf/reading-takes-nothing-away", reading_takes_nothing_away);
-        g_test_add_func("/shelf/dropped-twice-is-dropped-once", dropped_twice_is_dropped_once);
-        g_test_add_func("/shelf/many-share-a-message", many_share_a_message);
-        g_test_add_func("/shelf/who-leaves-a-shared-message-leaves-alone",
+        g_test_add_func("/fd-queue/reading-takes-nothing-away", reading_takes_nothing_away);
+        g_test_add_func("/fd-queue/dropped-twice-is-dropped-once", dropped_twice_is_dropped_once);
+        g_test_add_func("/fd-queue/many-share-a-message", many_share_a_message);
+        g_test_add_func("/fd-queue/who-leaves-a-shared-message-leaves-alone",
                         who_leaves_a_shared_message_leaves_alone);
-        g_test_add_func("/shelf/killed-in-a-sweep-nothing-is-missing",
+        g_test_add_func("/fd-queue/killed-in-a-sweep-nothing-is-missing",
                         killed_in_a_sweep_nothing_is_missing);
-        g_test_add_func("/shelf/what-makes-no-sense-is-passed-over",
+        g_test_add_func("/fd-queue/what-makes-no-sense-is-passed-over",
                         what_makes_no_sense_is_passed_over);
         return g_test_run();
 }
