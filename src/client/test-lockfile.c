@@ -20,7 +20,7 @@ static struct flock look(const char *path) {
         return lock;
 }
 
-/* Runs f in a process of its own, for nobody conflicts with himself. */
+/* Runs f in a process of its own, because locks of one process do not conflict. */
 static void in_child(void (*f)(void)) {
         int status;
         pid_t pid = fork();

@@ -208,7 +208,7 @@ int main(int argc, char **argv) {
                         test_ended_holds_are_limited_for_root_too);
         g_test_add_func("/quota/refusal-names-good-limit-and-setting",
                         test_refusal_names_good_limit_and_setting);
-        g_test_add_func("/quota/user-is-forgotten-with-his-last-charge",
+        g_test_add_func("/quota/user-is-forgotten-with-their-last-charge",
                         test_user_is_forgotten_with_his_last_charge);
         g_test_add_func("/quota/charge-is-given-back-once", test_charge_is_given_back_once);
         g_test_add_func("/quota/lowered-limit-is-for-what-comes-after",

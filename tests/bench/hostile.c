@@ -2,15 +2,15 @@
 
 /*
  * What one hostile user costs the others: how long a hold of carol's takes, from the call to the
- * answer of Wait, while alice does nothing, then each of her worst things, then all that has
+ * answer of Wait, while alice does nothing, then each of alice's worst things, then all that has
  * limits at once, then all. Run in tests/rig/fast:
  *
  *         tests/rig/fast --build build build/tests/bench/bench-hostile [ROUNDS [LOAD...]]
  *
- * $HOSTILE_SEC is for how long she goes on before carol is measured.
+ * $HOSTILE_SEC is for how long alice goes on before carol is measured.
  *
  * Prints, and never fails because something is slow. alice is at her limits in what has one: holds
- * queued, calls that wait, counters, samplers; the rest she does as fast as she can.
+ * queued, calls that wait, counters, samplers; the rest alice does as fast as possible.
  */
 
 #include <grp.h>
@@ -125,7 +125,7 @@ static void flood_send(Flood *f) {
         f->in_flight++;
 }
 
-/* Until one of them has something to do: what she costs is to be her calls, not a CPU of hers. */
+/* Until one of them has something to do: what alice costs is to be calls, not a CPU. */
 static void floods_wait(Flood *floods, unsigned n) {
         struct pollfd fds[CONNECTIONS_MAX];
 
@@ -540,7 +540,7 @@ static const struct {
         { "signals", play_signals, ALONE },
 };
 
-/* Until what she had is gone. */
+/* Until what alice had is gone. */
 static void settle(void) {
         sd_bus *bus = bus_open();
 

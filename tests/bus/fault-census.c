@@ -35,7 +35,7 @@ static unsigned objects_alive(void) {
 
 Census census(void) {
         g_autofree char *service_fds = g_strdup_printf("/proc/%d/fd", (int) service);
-        g_autofree char *reader_fds = g_strdup_printf("/proc/%d/fd", (int) service_helper());
+        g_autofree char *reader_fds = g_strdup_printf("/proc/%d/fd", (int) service_reader());
 
         return (Census){ .objects = objects_alive(),
                          .yielding = client_get_number(root, MANAGER, "Yielding", 'b') != 0,
@@ -59,7 +59,7 @@ void census_settle(const Census *a, const char *when) {
         b = census();
         if (!census_is(a))
                 complain(
-                        "%s: objects %u, %u before; descriptors %u, %u before; the helper's %u, %u "
+                        "%s: objects %u, %u before; descriptors %u, %u before; the reader's %u, %u "
                         "before; yielding %d, %d before",
                         when, b.objects, a->objects, b.descriptors, a->descriptors,
                         b.reader_descriptors, a->reader_descriptors, b.yielding, a->yielding);

@@ -2,6 +2,7 @@
 #include "service-process.h"
 
 #include "bus-util.h"
+#include "clock/clock.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -20,13 +21,19 @@ pid_t service_pid(void) {
         return (pid_t) pid;
 }
 
-pid_t service_helper(void) {
+void service_clock_forward(uint64_t usec) {
+        const union sigval msec = { .sival_int = (int) (usec / USEC_PER_MSEC) };
+
+        g_assert_cmpint(sigqueue(service_pid(), CLOCK_SIGNAL, msec), ==, 0);
+}
+
+pid_t service_reader(void) {
         int pid = (int) service_pid();
         g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid);
         g_autofree char *text = NULL;
 
         if (!g_file_get_contents(path, &text, NULL, NULL) || atoi(text) <= 0)
-                g_error("the service has no helper");
+                g_error("the service has no reader");
         return atoi(text);
 }
 

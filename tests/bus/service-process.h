@@ -9,9 +9,12 @@
 #include <sys/types.h>
 
 pid_t service_pid(void);
-pid_t service_helper(void);         /* its first child */
+pid_t service_reader(void);         /* its first child */
 unsigned service_descriptors(void); /* that it has open */
 unsigned service_events(void);      /* those of them that are perf events */
+
+/* Puts the monotonic clock of perfallocd-clock forward, before it reads the next message. */
+void service_clock_forward(uint64_t usec);
 
 /* Bytes that are its own; 0 where a sanitizer keeps what was freed. */
 uint64_t service_memory(void);

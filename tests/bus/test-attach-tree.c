@@ -79,7 +79,7 @@ static pid_t storm_child(Storm *storm, bool stays) {
         if (pid != 0)
                 return pid;
         storm->n_born++;
-        while (stays && !storm->go) { /* of their children nobody can be attached himself */
+        while (stays && !storm->go) { /* nobody can be attached to their children */
                 waitpid(storm_child(storm, false), NULL, 0);
                 g_usleep(500);
         }
@@ -173,7 +173,7 @@ static void storm_count(const char *user, int (*play)(int fd, const void *data),
 }
 
 static void test_a_storm_of_forks_is_counted_once(void) {
-        /* by somebody who may count his own alone, so that everybody in it is looked at */
+        /* by a user who may count own processes only, so that every process in it is checked */
         storm_count("bob", play_storm, 5 * STORM_FORKERS * STORM_STAYING, true, STORM_FORKERS * 4);
 }
 

@@ -55,6 +55,7 @@ static void test_idle_exit(void) {
         rig_configure("[Limits]\nIdleExitSec=500ms\n");
         counter = counter_number();
         pid = service_pid();
+        service_clock_forward(500 * USEC_PER_MSEC);
         await(is_gone(pid));
         g_assert_cmpuint(counter_number(), >, counter);
         g_assert_cmpint(service_pid(), !=, pid);
@@ -71,6 +72,7 @@ static void test_stays_while_open(void) {
         pid = service_pid();
         /* a hold that expires long after the service could have left */
         other = hold_take_unattended(root, USEC_PER_SEC, "a{sv}", 0);
+        service_clock_forward(USEC_PER_SEC);
         await(hold_is(root, other, "ended"));
         g_assert_cmpint(service_pid(), ==, pid);
         g_assert_true(counter_is(root, path, "counting"));

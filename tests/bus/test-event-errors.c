@@ -112,7 +112,7 @@ static void test_no_counter_left(void) {
 
 /* ---- in the middle ---- */
 
-/* The call of that client has been looked at, and waits for polkit: the helper looks at one after
+/* The call of that client has been looked at, and waits for polkit: the reader looks at one after
  * another, and of a zombie there is nothing to ask. */
 static void await_inspection(Client *c) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);

@@ -109,14 +109,14 @@ static void test_records_arrive(void) {
         buffer_free(&b);
 }
 
-/* While the helper has not looked, the event may be open, but says nothing. */
+/* While the reader has not looked, the event may be open, but says nothing. */
 static void test_nothing_arrives_before_the_look(void) {
         g_autoptr(Client) bob = client_new("bob");
         g_autoptr(Actor) target = actor_new("bob", play_exec, IN_NAMESPACE);
         g_autoptr(sd_bus_message) reply = NULL;
         Buffer b = buffer_new(bob);
         unsigned n_events = service_events();
-        pid_t helper = service_helper();
+        pid_t reader = service_reader();
         uint64_t cookie;
 
         if (actor_hear(target) == 'x') {
@@ -124,12 +124,12 @@ static void test_nothing_arrives_before_the_look(void) {
                 buffer_free(&b);
                 return;
         }
-        g_assert_cmpint(kill(helper, SIGSTOP), ==, 0);
+        g_assert_cmpint(kill(reader, SIGSTOP), ==, 0);
         cookie = send_follower(bob, &b, target->pid);
         await(service_events() > n_events);
         become_another(target);
         g_assert_cmpuint(buffer_bytes(&b), ==, 0);
-        g_assert_cmpint(kill(helper, SIGCONT), ==, 0);
+        g_assert_cmpint(kill(reader, SIGCONT), ==, 0);
         reply = client_receive(bob, cookie);
         g_assert_true(sd_bus_message_is_method_error(
                 reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED));

@@ -33,9 +33,9 @@ static const struct {
         { "bus", FAULT_BUS, FAULT_SERVICE, ENOMEM },
         { "descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_SERVICE, EMFILE },
         { "kernel-memory", FAULT_PERF | FAULT_SYSTEM, FAULT_SERVICE, ENOMEM },
-        { "passing", FAULT_PASSING, FAULT_SERVICE | FAULT_HELPER, 0 },
-        { "helper-memory", FAULT_MEMORY, FAULT_HELPER, ENOMEM },
-        { "helper-descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_HELPER, EMFILE },
+        { "passing", FAULT_PASSING, FAULT_SERVICE | FAULT_READER, 0 },
+        { "reader-memory", FAULT_MEMORY, FAULT_READER, ENOMEM },
+        { "reader-descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_READER, EMFILE },
 };
 
 static void scene_up(Scene *s, const Operation *o) {

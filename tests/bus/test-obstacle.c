@@ -20,8 +20,7 @@ static void test_obstructed(void) {
         client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
 }
 
-/* He is not left out of what the service finds there is, though it was never measured without him.
- */
+/* The obstacle counts for what the service finds, though nothing was ever measured without it. */
 static void test_before_the_service(void) {
         g_autofree char *path = NULL;
         g_autoptr(Actor) foreigner = NULL;

@@ -323,13 +323,13 @@ static void test_all_are_listed(void) {
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED),
                         *other = counter_open(alice, "page-faults:u", STOPPED);
         g_autofree char *id = persist(alice, counter), *again = persist(alice, counter);
-        g_autofree char *mine = NULL, *his = NULL, *all = NULL;
+        g_autofree char *mine = NULL, *bobs = NULL, *all = NULL;
 
         g_assert_cmpstr(again, ==, id);
         mine = listed_event(alice, id, counter);
         g_assert_cmpstr(mine, ==, "page-faults:u");
-        his = listed_event(bob, id, counter);
-        g_assert_cmpstr(his, ==, ""); /* tells about alice's program */
+        bobs = listed_event(bob, id, counter);
+        g_assert_cmpstr(bobs, ==, ""); /* tells about alice's program */
         all = listed_event(root, id, counter);
         g_assert_cmpstr(all, ==, "page-faults:u");
         counter_do(alice, counter, "Close");

@@ -252,15 +252,15 @@ static void test_dies(void) {
         hold_try(alice);
 }
 
-/* Alice asks, and is gone before polkit has answered. Carol, who asks after her, is answered after
- * her. */
+/* alice asks, and is gone before polkit has answered. carol asks later, and is answered later. */
 static void leave(Client *alice, uint64_t cookie) {
         g_autoptr(Client) carol = client_new("carol"), root = client_new("root");
         g_autofree char *path = NULL;
         unsigned holds = client_count(root, "hold");
         int lease;
 
-        /* her call has arrived when a later one is answered; root reads without asking polkit */
+        /* the call of alice has arrived when a later one is answered; root reads without asking
+         * polkit */
         g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
         g_assert_false(client_has_answer(alice, cookie));
         client_free(alice);

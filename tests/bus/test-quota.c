@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What one user may have: whoever is at a limit is told which one it is, others notice nothing, and
- * what he lets go of he can have again.
+ * What one user may have: users at a limit are told which one it is, others notice nothing, and
+ * what a user releases can be had again.
  */
 
 #include "bus-util.h"

@@ -155,18 +155,18 @@ static void test_targets(void) {
         g_autoptr(Client) dave = client_new("dave"), alice = client_new("alice");
         g_autoptr(Actor) target = target_new("dave", play_target);
         g_autofree char *path = open_on(dave, target, false);
-        g_autoptr(sd_bus_message) his = NULL, hers = NULL;
+        g_autoptr(sd_bus_message) daves = NULL, alices = NULL;
         uint32_t pid;
 
-        his = client_call(dave, path, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER,
-                          "Targets");
-        g_assert_cmpint(sd_bus_message_read(his, "v", "au", 1, &pid), >, 0);
+        daves = client_call(dave, path, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER,
+                            "Targets");
+        g_assert_cmpint(sd_bus_message_read(daves, "v", "au", 1, &pid), >, 0);
         g_assert_cmpuint(pid, ==, target->pid);
-        hers = client_call(alice, path, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER,
-                           "Targets");
-        g_assert_cmpint(sd_bus_message_enter_container(hers, 'v', "au"), >, 0);
-        g_assert_cmpint(sd_bus_message_enter_container(hers, 'a', "u"), >, 0);
-        g_assert_cmpint(sd_bus_message_at_end(hers, false), >, 0);
+        alices = client_call(alice, path, "org.freedesktop.DBus.Properties", "Get", "ss", COUNTER,
+                             "Targets");
+        g_assert_cmpint(sd_bus_message_enter_container(alices, 'v', "au"), >, 0);
+        g_assert_cmpint(sd_bus_message_enter_container(alices, 'a', "u"), >, 0);
+        g_assert_cmpint(sd_bus_message_at_end(alices, false), >, 0);
 }
 
 static void test_pidfd(void) {
@@ -248,15 +248,15 @@ static void test_other_user(void) {
         g_autoptr(Client) dave = client_new("dave"), alice = client_new("alice"),
                           root = client_new("root");
         g_autoptr(Actor) target = target_new("bob", play_target);
-        g_autofree char *hers = NULL, *roots = NULL;
+        g_autofree char *alices = NULL, *roots = NULL;
 
         refused_on(dave, target, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED);
         g_assert_nonnull(strstr(dave->refusal, "org.perfalloc1.count-other"));
         /* she has count-other */
-        hers = open_on(alice, target, false);
+        alices = open_on(alice, target, false);
         roots = open_on(root, target, false);
         target_do(target, 'w');
-        g_assert_cmpuint(counter_value(alice, hers), ==, WRITES);
+        g_assert_cmpuint(counter_value(alice, alices), ==, WRITES);
         g_assert_cmpuint(counter_value(root, roots), ==, WRITES);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The trace rule: whom a caller may count without asking. bob may count his own processes and
+/* The trace rule: whom a caller may count without asking. bob may count own processes and
  * nothing more; alice has count-other. fs.suid_dumpable is the machine's and is left alone here:
  * see src/service/auth/test-trace-rule.c. */
 

@@ -57,7 +57,7 @@ typedef enum Outcome {
 } Outcome;
 
 World world_new(void);
-void world_end(World *w); /* everybody gives back all that he has, and leaves; others come */
+void world_end(World *w); /* all clients give back all that they have, and leave; others come */
 void world_done(World *w);
 
 void world_join(World *w, size_t i); /* client i comes, again */

@@ -31,7 +31,7 @@ typedef enum FaultKind {
 
 typedef enum FaultWhere {
         FAULT_SERVICE = 1 << 0, /* the process on the bus */
-        FAULT_HELPER = 1 << 1,  /* the helper and its children */
+        FAULT_READER = 1 << 1,  /* the reader and its children */
 } FaultWhere;
 
 struct Fault {

@@ -189,7 +189,7 @@ check 'a unit that cannot be started is an obstacle, with words' masked_is_an_ob
 check_not 'nobody else may start it' as carol systemctl --no-ask-password start $unit
 check_not 'and the service nothing else' as perfalloc systemctl --no-ask-password stop dbus.service
 check 'with its drop-in the bridge to LIKWID is active' likwid_drop_in
-check 'the lock file is the holder'"'"'s while he holds' likwid_is_the_holders
+check 'the lock file is the holder'"'"'s while they hold' likwid_is_the_holders
 check 'and passes to the next holder' likwid_passes_on
 check 'it stays so over a crash, and goes back to whom it belonged' likwid_stays_the_holders_over_a_crash
 check 'when the service was stopped, at its next start' likwid_comes_back_after_a_stop

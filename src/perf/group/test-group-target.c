@@ -212,15 +212,15 @@ static void test_descriptors_of_an_event(void) {
         int fds[8];
 
         g_assert_cmpuint(group_descriptors(g, 0, fds, 8), ==, 0);
-        for (unsigned i = 1; i < SUBJECT_THREADS; i++)
+        for (unsigned i = 1; i < TARGET_THREADS; i++)
                 target_add_thread(&s, 0, i);
         (void) attach(g, &s, (GroupTarget){});
-        g_assert_cmpuint(group_descriptors(g, 1, fds, 8), ==, SUBJECT_THREADS);
-        for (unsigned i = 0; i < SUBJECT_THREADS; i++)
+        g_assert_cmpuint(group_descriptors(g, 1, fds, 8), ==, TARGET_THREADS);
+        for (unsigned i = 0; i < TARGET_THREADS; i++)
                 g_assert_cmpint(fds[i], ==, g->slots[i * 2 + 1].fd);
         /* at most as many as fit; the result is the number of all */
         fds[2] = -7;
-        g_assert_cmpuint(group_descriptors(g, 0, fds, 2), ==, SUBJECT_THREADS);
+        g_assert_cmpuint(group_descriptors(g, 0, fds, 2), ==, TARGET_THREADS);
         g_assert_cmpint(fds[2], ==, -7);
 }
 

@@ -21,14 +21,14 @@
 typedef struct Target Target;
 typedef struct TargetOrder TargetOrder;
 
-#define SUBJECT_THREADS 4
+#define TARGET_THREADS 4
 
 struct TargetOrder {
         enum {
-                SUBJECT_WRITE,  /* n times to word */
-                SUBJECT_THREAD, /* starts thread n */
-                SUBJECT_FORK,   /* a child writes n times to word, and ends */
-                SUBJECT_EXIT,   /* the thread ends */
+                TARGET_WRITE,  /* n times to word */
+                TARGET_THREAD, /* starts thread n */
+                TARGET_FORK,   /* a child writes n times to word, and ends */
+                TARGET_EXIT,   /* the thread ends */
         } what;
         unsigned n, word;
 };
@@ -36,8 +36,8 @@ struct TargetOrder {
 struct Target {
         pid_t pid;
         int pidfd;
-        pid_t tids[SUBJECT_THREADS];
-        int orders[SUBJECT_THREADS][2];
+        pid_t tids[TARGET_THREADS];
+        int orders[TARGET_THREADS][2];
         int answers[2];
 };
 
@@ -61,14 +61,14 @@ static inline void target_obey(const TargetOrder *order) {
         pid_t child;
 
         switch (order->what) {
-        case SUBJECT_WRITE:
+        case TARGET_WRITE:
                 target_write_words(order->n, order->word);
                 break;
-        case SUBJECT_THREAD:
+        case TARGET_THREAD:
                 if (pthread_create(&thread, NULL, target_serve, GUINT_TO_POINTER(order->n)) != 0)
                         _exit(1);
                 return; /* it answers itself */
-        case SUBJECT_FORK:
+        case TARGET_FORK:
                 child = fork();
                 if (child == 0) {
                         target_write_words(order->n, order->word);
@@ -77,7 +77,7 @@ static inline void target_obey(const TargetOrder *order) {
                 if (waitpid(child, NULL, 0) != child)
                         _exit(1);
                 break;
-        case SUBJECT_EXIT:
+        case TARGET_EXIT:
                 target_answer(0);
                 (void) syscall(SYS_exit, 0);
         }
@@ -102,7 +102,7 @@ static inline int32_t target_wait(Target *s) {
 }
 
 static inline void target_close(Target *s) {
-        for (unsigned i = 0; i < SUBJECT_THREADS; i++) {
+        for (unsigned i = 0; i < TARGET_THREADS; i++) {
                 close_fd(s->orders[i][0]);
                 close_fd(s->orders[i][1]);
         }
@@ -121,7 +121,7 @@ static inline bool target_start_as(Target *s, pid_t pid) {
         unsigned tries = 0;
 
         *s = (Target){ .pidfd = -1 };
-        for (unsigned i = 0; i < SUBJECT_THREADS; i++)
+        for (unsigned i = 0; i < TARGET_THREADS; i++)
                 g_assert_cmpint(pipe(s->orders[i]), ==, 0);
         g_assert_cmpint(pipe(s->answers), ==, 0);
         do /* a number is free only a moment after its process has left /proc */
@@ -159,18 +159,18 @@ static inline void target_order(Target *s, unsigned thread, TargetOrder order) {
 }
 
 static inline void target_write(Target *s, unsigned thread, unsigned n, unsigned word) {
-        target_order(s, thread, (TargetOrder){ SUBJECT_WRITE, n, word });
+        target_order(s, thread, (TargetOrder){ TARGET_WRITE, n, word });
         target_wait(s);
 }
 
 static inline void target_fork(Target *s, unsigned n, unsigned word) {
-        target_order(s, 0, (TargetOrder){ SUBJECT_FORK, n, word });
+        target_order(s, 0, (TargetOrder){ TARGET_FORK, n, word });
         target_wait(s);
 }
 
 /* The thread "by" starts another. */
 static inline void target_add_thread(Target *s, unsigned by, unsigned thread) {
-        target_order(s, by, (TargetOrder){ SUBJECT_THREAD, thread, 0 });
+        target_order(s, by, (TargetOrder){ TARGET_THREAD, thread, 0 });
         s->tids[thread] = target_wait(s);
 }
 
@@ -185,7 +185,7 @@ static inline bool target_thread_is_gone(const Target *s, unsigned thread) {
 }
 
 static inline void target_end_thread(Target *s, unsigned thread) {
-        target_order(s, thread, (TargetOrder){ SUBJECT_EXIT, 0, 0 });
+        target_order(s, thread, (TargetOrder){ TARGET_EXIT, 0, 0 });
         target_wait(s);
         while (!target_thread_is_gone(s, thread))
                 g_usleep(1000);

@@ -8,8 +8,9 @@
 #include <poll.h>
 
 #include "service/auth/auth-cache.h"
-#include "service/auth/polkit.h"
+#include "service/auth/polkit-check.h"
 #include "service/auth/test-polkitd.h"
+#include "service/bus/test-clock.h"
 
 #include <libglib-testing/dbus-queue.h>
 
@@ -101,6 +102,14 @@ static Asked next_check(Fixture *f) {
         name = g_variant_lookup_value(subject, "name", G_VARIANT_TYPE_STRING);
         a.subject_name = g_variant_dup_string(name, NULL);
         return a;
+}
+
+/* A user has one check at polkit, and more only beside those that take long: these do. */
+static void next_checks(Fixture *f, Asked *ret, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                ret[i] = next_check(f);
+                test_clock_forward(CHECK_SLOW_USEC);
+        }
 }
 
 static void asked_clear(Asked *a) {
@@ -336,8 +345,7 @@ static void test_polkit_dies_midway(Fixture *f, gconstpointer userdata) {
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", i > 0, &calls[i]);
-        for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                asked[i] = next_check(f);
+        next_checks(f, asked, ELEMENTSOF(asked));
         g_assert_true(g_dbus_connection_close_sync(
                 g_dbus_method_invocation_get_connection(asked[0].invocation), NULL, NULL));
         for (size_t i = 0; i < ELEMENTSOF(calls); i++) {
@@ -354,8 +362,7 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &calls[i]);
-        for (size_t i = 0; i < ELEMENTSOF(asked); i++)
-                asked[i] = next_check(f);
+        next_checks(f, asked, ELEMENTSOF(asked));
         /* the loop turns, and what needs no permission is done */
         for (int i = 0; i < 10; i++)
                 desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
@@ -411,7 +418,7 @@ static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gcons
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
-                asked[i] = next_check(f);
+                next_checks(f, &asked[i], 1);
                 test_call_clear(&call);
                 sd_bus_flush_close_unref(f->client);
                 cancel = next_call(f, "CancelCheckAuthorization");
@@ -424,6 +431,7 @@ static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gcons
         desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
         gt_dbus_queue_assert_no_messages(f->queue);
 
+        test_clock_forward(2 * USEC_PER_SEC);
         next = next_check(f);
         invocation_reply(next.invocation, true, false, NULL);
         asked_clear(&next);
@@ -445,7 +453,7 @@ static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpoint
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
                 desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &first[i]);
-                asked[i] = next_check(f);
+                next_checks(f, &asked[i], 1);
         }
         desk_call(&f->d, other, "Hold", ACTION_HOLD, &waiting);
         WAIT_UNTIL(f->d.event, desk_n_authorizing(&f->d) == 9);
@@ -469,7 +477,7 @@ static void test_full_line_is_refused_with_its_limit(Fixture *f, gconstpointer u
         auth_set_waiting_max(f->d.auth, 4);
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
-                asked[i] = next_check(f);
+                next_checks(f, &asked[i], 1);
         }
         for (size_t i = ELEMENTSOF(asked); i < 12; i++)
                 desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
@@ -603,37 +611,28 @@ static void test_changed_forgets_what_was_kept(Fixture *f, gconstpointer userdat
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 }
 
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
-        *(bool *) userdata = true;
-        return 0;
-}
-
 static void test_kept_for_ten_seconds(Fixture *f, gconstpointer userdata) {
-        _cleanup_(sd_event_source_unrefp) sd_event_source *timer = NULL;
-        bool over = false;
-
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
-        g_assert_cmpint(sd_event_add_time_relative(f->d.event, &timer, CLOCK_MONOTONIC,
-                                                   AUTH_CACHE_USEC + USEC_PER_SEC, 1, on_time,
-                                                   &over),
-                        >=, 0);
+        test_clock_forward(5 * USEC_PER_SEC);
         g_assert_false(is_asked(f, ACTION_COUNT_OWN, "", NULL));
-        WAIT_UNTIL(f->d.event, over);
+        test_clock_forward(5 * USEC_PER_SEC);
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 }
 
 /* The longest of all: a polkitd that never answers, and nobody who could be asked. */
 static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer userdata) {
-        gint64 start = g_get_monotonic_time();
         TestCall plain, prompt;
         Asked a, b;
 
         desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &plain);
-        a = next_check(f);
+        next_checks(f, &a, 1);
         desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &prompt);
-        b = next_check(f);
+        next_checks(f, &b, 1);
+        test_clock_forward(23 * USEC_PER_SEC);
+        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
+        g_assert_false(plain.done);
+        test_clock_forward(2 * USEC_PER_SEC);
         expect(f, &plain, DENIED, "polkit does not answer");
-        g_assert_cmpint(g_get_monotonic_time() - start, >=, 24 * G_USEC_PER_SEC);
 
         /* a person may take longer */
         g_assert_false(prompt.done);
@@ -643,7 +642,7 @@ static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer user
         asked_clear(&a);
         asked_clear(&b);
         desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
-        g_assert_cmpuint(f->d.n_done, ==, 2);
+        g_assert_cmpuint(f->d.n_done, ==, 3);
 }
 
 #define TEST(name, function)                                                                       \

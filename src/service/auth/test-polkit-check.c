@@ -100,7 +100,7 @@ static sd_bus *client_new(Crowd *c, uid_t uid) {
         return test_connect(c->bus.address, c->d.event, uid);
 }
 
-/* The n-th user of this machine that is not root: the bus wants to know him. */
+/* The n-th user of this machine that is not root: the bus has to know them. */
 static uid_t user(size_t n) {
         static uid_t uids[32];
         static size_t n_uids;
@@ -149,7 +149,7 @@ static void test_prompts_of_one_user_delay_no_other(Crowd *c, gconstpointer user
         test_sync(c->d.event, c->d.bus);
         test_sync(c->d.event, c->polkit);
         g_assert_cmpuint(c->pending->len, >=, CHECKS_QUICK_MAX);
-        /* a person takes so long that polkit is asked for others beside him */
+        /* a person takes so long that polkit is asked for others beside them */
         WAIT_UNTIL(c->d.event, c->pending->len == CHECKS_USER_MAX);
         test_sync(c->d.event, c->d.bus);
         test_sync(c->d.event, c->polkit);

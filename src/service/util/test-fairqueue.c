@@ -83,7 +83,7 @@ static void test_limits_hold(void) {
         g_assert_null(q.users);
 }
 
-/* Only who takes his time has others beside him. */
+/* Only beside a slow item of a user others of that user run. */
 static void test_quick_ones_come_one_by_one(void) {
         FairQueue q;
         Guest a[6], b;

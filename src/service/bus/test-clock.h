@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * For tests: monotonic time that the test puts forward, so that a time-out of 25 s is tested as
+ * such and nobody waits for it. Included by one file of a program: it defines clock_gettime() and
+ * timerfd_settime() for the whole program, the libraries that it is linked with included.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/util.h"
+
+static int64_t test_clock_ahead_nsec; /* of the kernel's clocks; GLib's threads read it too */
+
+static inline bool test_clock_is_ours(clockid_t clock) {
+        return clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
+}
+
+static inline void test_clock_add(struct timespec *t, int64_t nsec) {
+        int64_t sum = (int64_t) t->tv_sec * 1000000000 + t->tv_nsec + nsec;
+
+        if (sum < 1)
+                sum = 1; /* 0 would disarm a timer */
+        t->tv_sec = (time_t) (sum / 1000000000);
+        t->tv_nsec = (long) (sum % 1000000000);
+}
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *ret) {
+        int r = (int) syscall(SYS_clock_gettime, clock, ret);
+
+        if (r == 0 && test_clock_is_ours(clock))
+                test_clock_add(ret, __atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
+        return r;
+}
+
+/* The event loop's timers, which are absolute. */
+__attribute__((visibility("default"))) int timerfd_settime(int fd, int flags,
+                                                           const struct itimerspec *value,
+                                                           struct itimerspec *ret_old) {
+        struct itimerspec ours = *value;
+
+        if ((flags & TFD_TIMER_ABSTIME) && (ours.it_value.tv_sec || ours.it_value.tv_nsec))
+                test_clock_add(&ours.it_value,
+                               -__atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
+        return (int) syscall(SYS_timerfd_settime, fd, flags, &ours, ret_old);
+}
+
+/* What is due by then runs when the loop next wakes up. */
+static inline void test_clock_forward(uint64_t usec) {
+        __atomic_add_fetch(&test_clock_ahead_nsec, (int64_t) (usec * 1000), __ATOMIC_SEQ_CST);
+}
