@@ -21,7 +21,7 @@ static bool stat_equal(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the whole of an open file; -EAGAIN when it changed meanwhile. */
+/* Reads the whole of an open file. -EAGAIN: it changed meanwhile. */
 static int text_read(int fd, char **ret) {
         _cleanup_free_ char *text = NULL;
         struct stat before, after;
@@ -43,7 +43,7 @@ static int text_read(int fd, char **ret) {
                 return -EAGAIN;
         text[n] = '\0';
         if (strlen(text) != (size_t) n)
-                return -EINVAL; /* no text file */
+                return -EINVAL; /* not a text file */
         *ret = TAKE_PTR(text);
         return 0;
 }
@@ -52,7 +52,7 @@ static int file_read(const char *path, char **ret) {
         int r = -EAGAIN;
 
         for (int round = 0; round < READ_ROUNDS && r == -EAGAIN; round++) {
-                /* opened anew: editors put a new file in the place of the old one */
+                /* reopened each time: editors replace the file */
                 _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
                 r = fd < 0 ? -errno : text_read(fd, ret);
@@ -84,7 +84,7 @@ int config_file_read(const char *path, ConfigFile *ret) {
 typedef struct Parsing {
         const ConfigFile *file;
         const char *rest;
-        int line; /* the library does not tell */
+        int line; /* counted here: inih does not pass it on */
         ConfigSetting f;
         void *userdata;
         int n_wrong;
@@ -101,7 +101,7 @@ static bool line_is_comment(const char *line) {
         return *line == '#' || *line == ';';
 }
 
-/* The library tells of the first line only that it cannot read. */
+/* inih reports only the first line that it cannot parse. */
 static bool line_is_readable(const char *line) {
         line += strspn(line, " \t\r\n");
         return *line == '\0' || line_is_comment(line) || strpbrk(line, *line == '[' ? "]" : "=:");

@@ -14,7 +14,7 @@ typedef struct BridgesConfig BridgesConfig;
 #define BRIDGE_PATH_MAX 1024u
 
 typedef enum BridgeMode {
-        BRIDGE_AUTO, /* where the other software usually has it */
+        BRIDGE_AUTO, /* the usual path of the other software */
         BRIDGE_NO,
         BRIDGE_PATH,
 } BridgeMode;
@@ -32,18 +32,18 @@ struct BridgesConfig {
 };
 
 struct Config {
-        uint64_t hold_max_usec; /* how long a hold lasts at most, without manage */
-        uint64_t wait_max_usec; /* how long it stands in the queue at most, without manage */
+        uint64_t hold_max_usec; /* the longest time of a hold without manage */
+        uint64_t wait_max_usec; /* the longest wait in the queue without manage */
         uint64_t idle_exit_usec;
         uint64_t sampler_interval_min_usec;
-        uint64_t sampler_signal_min_usec; /* the same for samplers that signal each tick */
+        uint64_t sampler_signal_min_usec; /* as above, for samplers with a signal at each tick */
         uint64_t limits[_QUOTA_GOOD_MAX];
-        uint64_t kept_descriptors; /* of foreground counters, of all users, over a restart */
+        uint64_t kept_descriptors; /* of foreground counters of all users, kept over a restart */
         BridgesConfig bridges;
 };
 
 void config_default(Config *c);
 
-/* Reads the file over c. A line that is wrong is said in the journal, by file and line, and has no
- * effect; the others have. A file that does not exist is fine. */
+/* Reads the file over c. An invalid line is logged with file and line, and has no effect. A missing
+ * file is not an error. */
 void config_load(Config *c, const char *path);

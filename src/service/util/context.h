@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * What every part of the service uses. It is made once, by daemon/service.c, and outlives all of
- * them.
+ * State that every part of the service uses. daemon/service.c makes it once; it outlives all parts.
  */
 
 #include <systemd/sd-bus.h>
@@ -38,7 +37,7 @@ struct Context {
         Serial serial;
 
         Reader *reader;
-        Store *store; /* what outlives this process */
+        Store *store; /* records and descriptors that outlive this process */
         HostState *host;
         Peers *peers;
         Requests *requests;
@@ -49,7 +48,7 @@ struct Context {
 
         uint64_t called_usec; /* CLOCK_MONOTONIC: when the last call was handled */
 
-        /* Something was made or has gone: the idle exit looks anew. */
+        /* Something was created or removed: idle exit is evaluated again. */
         void (*touched)(void *userdata);
         void *userdata;
 };

@@ -30,7 +30,7 @@ static FairUser *user_get(FairQueue *q, uid_t uid) {
         if (!user)
                 return NULL;
         user->uid = uid;
-        TAILQ_INIT(&user->line);
+        TAILQ_INIT(&user->queue);
         if (!tsearch(user, &q->users, user_compare)) {
                 free(user);
                 return NULL;
@@ -45,17 +45,17 @@ static void user_forget(FairQueue *q, FairUser *user) {
         free(user);
 }
 
-static void user_line_up(FairQueue *q, FairUser *user, FairItem *item, bool first) {
+static void user_enqueue(FairQueue *q, FairUser *user, FairItem *item, bool first) {
         if (user->n_waiting++ == 0)
                 TAILQ_INSERT_TAIL(&q->turns, user, turn);
         if (first)
-                TAILQ_INSERT_HEAD(&user->line, item, entry);
+                TAILQ_INSERT_HEAD(&user->queue, item, entry);
         else
-                TAILQ_INSERT_TAIL(&user->line, item, entry);
+                TAILQ_INSERT_TAIL(&user->queue, item, entry);
 }
 
-static void user_step_out(FairQueue *q, FairUser *user, FairItem *item) {
-        TAILQ_REMOVE(&user->line, item, entry);
+static void user_dequeue(FairQueue *q, FairUser *user, FairItem *item) {
+        TAILQ_REMOVE(&user->queue, item, entry);
         if (--user->n_waiting == 0)
                 TAILQ_REMOVE(&q->turns, user, turn);
 }
@@ -72,7 +72,7 @@ static int queue_admit(FairQueue *q, FairItem *item, uid_t uid, bool first) {
         }
 
         *item = (FairItem){ .user = user };
-        user_line_up(q, user, item, first);
+        user_enqueue(q, user, item, first);
         return 0;
 }
 
@@ -97,9 +97,9 @@ FairItem *fairqueue_next(FairQueue *q) {
         if (!user)
                 return NULL;
 
-        item = TAILQ_FIRST(&user->line);
-        user_step_out(q, user, item);
-        if (user->n_waiting > 0) { /* the others first */
+        item = TAILQ_FIRST(&user->queue);
+        user_dequeue(q, user, item);
+        if (user->n_waiting > 0) { /* the turns of other users come first */
                 TAILQ_REMOVE(&q->turns, user, turn);
                 TAILQ_INSERT_TAIL(&q->turns, user, turn);
         }
@@ -126,7 +126,7 @@ void fairqueue_slow(FairItem *item) {
 
 void fairqueue_return(FairQueue *q, FairItem *item) {
         item_stop(q, item);
-        user_line_up(q, item->user, item, true);
+        user_enqueue(q, item->user, item, true);
 }
 
 void fairqueue_remove(FairQueue *q, FairItem *item) {
@@ -137,7 +137,7 @@ void fairqueue_remove(FairQueue *q, FairItem *item) {
         if (item->running)
                 item_stop(q, item);
         else
-                user_step_out(q, user, item);
+                user_dequeue(q, user, item);
         item->user = NULL;
         user_forget(q, user);
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Whose turn it is: a line in front of something scarce that is fair between users.
+ * A queue for a scarce resource that is fair between users.
  *
- * Each user has a line of his own, first come, first served; the users take turns. At most user_max
- * items of one user and total_max of all are under way at once. Items live in their owner's
- * structures.
+ * Each user has a first-in, first-out queue. The users take turns; each turn starts one item. At
+ * most user_max items of one user, and total_max of all users, run at once. Items are members of
+ * their owner's structs.
  */
 
 #include <sys/queue.h>
@@ -19,28 +19,28 @@ typedef struct FairUser FairUser;
 typedef struct FairQueue FairQueue;
 
 enum {
-        FAIRQUEUE_FULL = 1, /* the user has waiting_max items in his line already */
+        FAIRQUEUE_FULL = 1, /* the user has waiting_max items in the queue */
 };
 
 struct FairItem {
-        FairUser *user; /* NULL: in no line */
+        FairUser *user; /* NULL: neither queued nor running */
         bool running, slow;
         TAILQ_ENTRY(FairItem) entry;
 };
 
-/* Known while he has an item here. */
+/* Exists while the user has an item here. */
 struct FairUser {
         uid_t uid;
         unsigned n_waiting;
         unsigned n_running; /* n_slow of them are slow */
         unsigned n_slow;
-        TAILQ_HEAD(, FairItem) line;
-        TAILQ_ENTRY(FairUser) turn; /* while somebody is in his line */
+        TAILQ_HEAD(, FairItem) queue;
+        TAILQ_ENTRY(FairUser) turn; /* while items of the user wait */
 };
 
 struct FairQueue {
         unsigned user_max;
-        unsigned quick_max; /* of those, so many that are not slow; user_max at first */
+        unsigned quick_max; /* of those, at most this many that are not slow; at first user_max */
         unsigned total_max;
         unsigned waiting_max;
         unsigned n_running;
@@ -50,19 +50,19 @@ struct FairQueue {
 
 void fairqueue_init(FairQueue *q, unsigned user_max, unsigned total_max, unsigned waiting_max);
 
-/* Puts a new item at the end of its user's line. FAIRQUEUE_FULL, -ENOMEM. Or at its head, for who
- * has stood in line before; there is always room for that. */
+/* Adds a new item at the end of its user's queue: FAIRQUEUE_FULL, -ENOMEM. fairqueue_add_first()
+ * adds the item of a caller that has waited before at the head, regardless of waiting_max. */
 int fairqueue_add(FairQueue *q, FairItem *item, uid_t uid);
 int fairqueue_add_first(FairQueue *q, FairItem *item, uid_t uid);
 
-/* The next that may start, now under way; NULL when nobody may. */
+/* Starts the next item. NULL: none may start. */
 FairItem *fairqueue_next(FairQueue *q);
 
-/* An item that is under way takes its time: its user may have another one beside it. */
+/* A running item takes long: another one of its user may run beside it. */
 void fairqueue_slow(FairItem *item);
 
-/* An item that is under way goes back to the head of its user's line. */
+/* A running item returns to the head of its user's queue. */
 void fairqueue_return(FairQueue *q, FairItem *item);
 
-/* Done or given up, whether it waited or was under way; fine for an item that is in no line. */
+/* The item is done or cancelled, whether queued or running. Fine for an item that is neither. */
 void fairqueue_remove(FairQueue *q, FairItem *item);

@@ -5,7 +5,7 @@
 
 int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
                 sd_event_io_handler_t closed, void *userdata) {
-        /* no event is asked for: EPOLLHUP comes in any case, and is all that is wanted */
+        /* only EPOLLHUP is of interest, and it is always reported (epoll_ctl(2)) */
         return sd_event_add_io(event, ret_source, ours, 0, closed, userdata);
 }
 

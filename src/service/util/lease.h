@@ -13,11 +13,12 @@
 
 #include "core/util.h"
 
-/* Makes one. *ret_ours is to be closed, after *ret_source was freed; *ret_theirs goes to the
- * client. closed is called when its last copy is gone; nobody reads what a client may write. */
+/* Makes a lease. The caller closes *ret_ours after freeing *ret_source, and sends *ret_theirs to
+ * the client. closed is called when the last copy of *ret_theirs is gone. What the client writes is
+ * never read. */
 int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
               sd_event_io_handler_t closed, void *userdata, int *ret_theirs);
 
-/* Watches one that was made by an earlier run of the service: ours stays the caller's. */
+/* Watches a lease of an earlier run of the service. ours stays the caller's. */
 int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
                 sd_event_io_handler_t closed, void *userdata);

@@ -11,7 +11,7 @@ uint64_t rate_use_now(RateUse *use, uint64_t now_usec, uint64_t per_sec) {
         return use->used;
 }
 
-/* The key's, or in place of the least recent one. */
+/* The bucket of the key, or in its place the least recently used one. */
 static RateUse *rate_limit_get(RateLimit *l, uint64_t key) {
         RateUse *oldest = &l->uses[0];
 

@@ -9,7 +9,7 @@ static void fill_error(int r, const Refusal *why, sd_bus_error *error) {
         else if (r == -ENOMEM)
                 (void) sd_bus_error_set(error, SD_BUS_ERROR_NO_MEMORY,
                                         "the service is out of memory; nothing was done");
-        else if (r == -EMFILE || r == -ENFILE || r == -ETOOMANYREFS) /* the last: in messages */
+        else if (r == -EMFILE || r == -ENFILE || r == -ETOOMANYREFS)
                 (void) sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                         "the service has no descriptor left (LimitNOFILE= in "
                                         "perfallocd.service); nothing was done");

@@ -11,9 +11,9 @@
 #define SERIAL_FILE  "serials"
 #define SERIAL_BLOCK 64u
 
-/* One line per kind, fixed width, so that the file is written by one pwrite() of one length. */
+/* One line of fixed width per kind: one pwrite() of constant length writes the file. */
 #define SERIAL_LINE 21
-#define SERIAL_MAX  ((uint64_t) INT64_MAX) /* nobody counts that far */
+#define SERIAL_MAX  ((uint64_t) INT64_MAX) /* larger values are errors */
 
 static int serial_store(const Serial *s, const uint64_t *values) {
         char text[_SERIAL_KIND_MAX * SERIAL_LINE + 1];
@@ -59,8 +59,8 @@ static int serial_open_file(Serial *s, const char *directory) {
         return s->fd < 0 ? -errno : serial_load(s);
 }
 
-/* Without the file nobody knows which numbers were given out since boot: start from the
- * microseconds since then, which no earlier run can have reached. */
+/* Without the file, the numbers used since boot are unknown. Start from the microseconds since
+ * boot, which no earlier run can have reached. */
 static void serial_start_from_clock(Serial *s) {
         uint64_t usec = now_usec(CLOCK_BOOTTIME);
 
@@ -92,7 +92,7 @@ void serial_close(Serial *s) {
 uint64_t serial_next(Serial *s, SerialKind kind) {
         if (s->fd >= 0 && s->next[kind] >= s->reserved[kind]) {
                 s->reserved[kind] = s->next[kind] + SERIAL_BLOCK;
-                /* The next run must not give out what this one does without having reserved it. */
+                /* The next run must not use numbers that are not reserved in the file. */
                 if (serial_store(s, s->reserved) < 0)
                         serial_start_from_clock(s);
         }
