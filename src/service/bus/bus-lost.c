@@ -8,7 +8,7 @@
 
 #include "service/util/log.h"
 
-/* libsystemd does not pass on why it has closed a connection. The socket is still there: */
+/* libsystemd does not report why it closed a connection. The socket is still open, and tells. */
 static void disconnect_reason(sd_bus *bus, char *buffer, size_t size) {
         char byte;
         ssize_t n = recv(sd_bus_get_fd(bus), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -28,7 +28,7 @@ static int disconnect_filter(sd_bus_message *m, void *userdata, sd_bus_error *er
         uint64_t n_read = 0, n_write = 0;
         char reason[128], text[320];
 
-        /* the library's own; the bus lets nobody send from this path */
+        /* from libsystemd itself: the bus lets nobody send from this path */
         if (!sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected"))
                 return 0;
         disconnect_reason(bus, reason, sizeof(reason));

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The end of the connection to the bus is the service's end as well
- * (sd_bus_set_exit_on_disconnect()); the journal is told who hung up.
+ * Logs why the connection to the bus was lost. The service ends with its connection
+ * (sd_bus_set_exit_on_disconnect()).
  */
 
 #include <systemd/sd-bus.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the bus says of a connection: the answer of org.freedesktop.DBus.GetConnectionCredentials
- * (D-Bus specification).
+ * The credentials of a connection as the bus knows them: the reply of
+ * org.freedesktop.DBus.GetConnectionCredentials (D-Bus specification).
  */
 
 #include <sys/types.h>
@@ -16,13 +16,13 @@ typedef struct Credentials Credentials;
 
 struct Credentials {
         uid_t uid;
-        pid_t pid;   /* 0: the bus cannot tell */
-        gid_t *gids; /* primary and supplementary; none where the bus does not tell */
+        pid_t pid;   /* 0: the bus does not know */
+        gid_t *gids; /* primary and supplementary; none if the bus does not know */
         size_t n_gids;
 };
 
-/* Fills in c, which is all zero. Without a uid there is nobody to deal with: -ENODATA. -EBADMSG and
- * the like for what is no such answer, -ENOMEM. */
+/* Fills in c, which is all zero. -ENODATA: the reply has no uid. -EBADMSG and others: it is not
+ * such a reply. -ENOMEM. */
 int credentials_read(Credentials *c, sd_bus_message *m);
 
 void credentials_done(Credentials *c);

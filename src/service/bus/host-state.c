@@ -6,7 +6,7 @@
 
 #include "service/util/log.h"
 
-#define HOST_STATE_ID 1u /* there is one record */
+#define HOST_STATE_ID 1u /* of the only record */
 
 static const PackField pmu_fields[] = {
         PACK_FIELD(PACK_U32, "counters", Pmu, counters),
@@ -32,7 +32,7 @@ int host_state_pmus(Context *context) {
                 Pmu *pmu = name ? pmu_table_find(&context->pmus, name) : NULL;
                 int r;
 
-                /* it may be another one that was loaded since */
+                /* another PMU may have got this name since */
                 if (!pmu || unpack_u64(&element, "type", UINT64_MAX) != pmu->type)
                         continue;
                 r = unpack_struct(&element, pmu_fields, ELEMENTSOF(pmu_fields), pmu);
@@ -50,8 +50,7 @@ static void host_state_load_bus(Context *context, const StoreRecord *record, con
                 log_plain(LOG_NOTICE, "The bus is another one than before: its clients have gone.");
 }
 
-/* Their clients find them gone. */
-static void host_state_tell_unkept(const StoreRecord *record) {
+static void host_state_log_unkept(const StoreRecord *record) {
         uint64_t n = record ? unpack_u64(&record->state, "unkept", 0) : 0;
 
         if (n > 0)
@@ -61,25 +60,25 @@ static void host_state_tell_unkept(const StoreRecord *record) {
                           n);
 }
 
-/* Not to know means that none was away. */
+/* Without a record, no CPU counts as having been offline. */
 static int host_state_load_cpus(Context *context, const StoreRecord *record) {
         const char *list = record ? unpack_string(&record->state, "online") : NULL;
         _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
-        _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
+        _cleanup_(cpu_generations_done) CpuGenerations generations = CPU_GENERATIONS_NULL;
         size_t size = 0;
         const void *ids = record ? unpack_bytes(&record->state, "lives", &size) : NULL;
         int r;
 
         if (!list || cpuset_parse(&online, list, NULL) != 0)
                 return 0;
-        r = cpu_generations_load(ids, ids ? size / sizeof(uint64_t) : 0, &lives);
+        r = cpu_generations_load(ids, ids ? size / sizeof(uint64_t) : 0, &generations);
         if (r < 0)
                 return r;
         CPU_FOREACH (cpu, &context->pmus.online) {
                 if (cpuset_has(&online, (unsigned) cpu) &&
-                    !cpu_generations_differ(&lives, &context->pmus.generations, (unsigned) cpu))
+                    !cpu_generations_differ(&generations, &context->pmus.generations, (unsigned) cpu))
                         continue;
-                r = cpuset_add(&context->host->away, (unsigned) cpu);
+                r = cpuset_add(&context->host->was_offline, (unsigned) cpu);
                 if (r < 0)
                         return r;
         }
@@ -99,7 +98,7 @@ int host_state_bus(Context *context) {
         int r;
 
         host_state_load_bus(context, record, host_state_bus_name(context, text));
-        host_state_tell_unkept(record);
+        host_state_log_unkept(record);
         r = host_state_load_cpus(context, record);
         if (r < 0)
                 return r;
@@ -157,7 +156,7 @@ int host_state_new(HostState **ret) {
 
 HostState *host_state_free(HostState *s) {
         if (s)
-                cpuset_done(&s->away);
+                cpuset_done(&s->was_offline);
         free(s);
         return NULL;
 }

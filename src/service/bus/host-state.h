@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What an earlier run of the service knew of the world around it: the bus, the CPUs, the PMUs.
+ * What an earlier run of the service knew of the host: the bus, the CPUs, the PMUs.
  *
- * Names of clients mean the same only on the same bus. What a PMU has can be measured only when
- * nobody counts, so what was measured first goes on to be true.
+ * Unique names are valid on one bus only. A PMU's capacity can be measured only while nobody
+ * counts, so the first measurement stays valid.
  */
 
 #include "core/cpuset.h"
@@ -16,25 +16,25 @@
 struct HostState {
         StoreItem item;
         bool same_bus;
-        CpuSet away; /* CPUs that are online and were not all the time since the earlier run */
-        uint64_t n_unkept; /* counters that end with this process */
+        CpuSet was_offline; /* online now, and offline at some time since the earlier run */
+        uint64_t n_unkept;  /* counters that end with this process */
 };
 
-/* The capacities that are known already; the others are to be measured. 1 when there was an earlier
- * run, 0, or -ENOMEM. */
+/* Restores known capacities; the others are to be measured. 1: there was an earlier run, 0: there
+ * was none, -ENOMEM. */
 int host_state_pmus(Context *context);
 
-/* Once the bus is connected. */
+/* Compares the bus and the CPUs with those of the earlier run. The bus must be connected. */
 int host_state_bus(Context *context);
 
-/* A client, as it is written to the store. */
+/* Writes a client to the store. */
 void host_state_pack_peer(Pack *p, const Peer *peer);
 
-/* The client of an earlier run: a reference, or NULL when there is none or it was on another bus. A
- * client that has left meanwhile leaves from the loop, as any other. */
+/* A reference to a client of an earlier run. *ret is NULL if there is none, or it was on another bus.
+ * The departure of a client meanwhile is noticed from the loop. */
 int host_state_unpack_peer(Context *context, const Unpack *u, Peer **ret);
 
-/* Which CPUs are online has changed, or how many counters are not kept. */
+/* The set of online CPUs, or n_unkept, has changed. */
 void host_state_save(Context *context);
 
 int host_state_new(HostState **ret); /* -ENOMEM */

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define DESCRIPTOR_WEIGHT 1024u /* a file that is open costs the kernel about that much */
-#define DEPTH_MAX         64u   /* the bus lets nobody nest deeper */
+#define DESCRIPTOR_WEIGHT 1024u /* an open file costs the kernel about as much */
+#define DEPTH_MAX         64u   /* the bus rejects deeper nesting */
 
-/* Arrays of these come as one piece. */
+/* Arrays of these types are read in one piece. */
 static const char trivial[] = "ynqiuxtd";
 static const char texts[] = "sog";
 
@@ -33,7 +33,7 @@ static int weigh_array(sd_bus_message *m, char type, uint64_t *weight) {
         return r;
 }
 
-/* Of a thousand paths or names, one after the other is as fast as libsystemd lets us. */
+/* One string after another: libsystemd has no faster way. */
 static int weigh_texts(sd_bus_message *m, char type, const char *contents, uint64_t max,
                        uint64_t *weight) {
         const char *text;
@@ -41,7 +41,7 @@ static int weigh_texts(sd_bus_message *m, char type, const char *contents, uint6
 
         while (r >= 0 && *weight <= max && (r = sd_bus_message_read_basic(m, *contents, &text)) > 0)
                 *weight += strlen(text) + sizeof(uint64_t);
-        if (r < 0 || *weight > max) /* nobody reads on */
+        if (r < 0 || *weight > max) /* reading ends here */
                 return r;
         return sd_bus_message_exit_container(m);
 }
@@ -57,7 +57,7 @@ static int weigh_container(sd_bus_message *m, char type, const char *contents, u
         r = sd_bus_message_enter_container(m, type, contents);
         if (r > 0)
                 r = weigh(m, max, depth + 1, weight);
-        if (r < 0 || *weight > max) /* nobody reads on */
+        if (r < 0 || *weight > max) /* reading ends here */
                 return r;
         return sd_bus_message_exit_container(m);
 }

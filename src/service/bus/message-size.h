@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * How much memory a message takes: libsystemd does not tell.
+ * The memory that a message takes, which libsystemd does not report.
  */
 
 #include <systemd/sd-bus.h>
 
 #include "core/util.h"
 
-/* About the number of bytes of the arguments and the path, with something for each descriptor, for
- * it may be in the way of others as well. Looks no further than max: more than that is returned as
- * max + 1. Leaves the message at its beginning. -EBADMSG. */
+/* The approximate size of the path and the arguments in bytes. Each descriptor adds a fixed size.
+ * Returns max + 1 for a larger message, without reading on. Rewinds the message. -EBADMSG. */
 int message_size(sd_bus_message *m, uint64_t max, uint64_t *ret);

@@ -11,7 +11,7 @@
         "type='signal',sender='" DBUS_NAME "',path='/org/freedesktop/DBus',interface='" DBUS_NAME  \
         "',member='NameOwnerChanged',arg2=''"
 
-/* The name that m says has left the bus, NULL if it does not.
+/* The name that left the bus according to m, else NULL.
  *
  * Anybody can send us a signal of this name, and libsystemd cannot tell whether its sender owns the
  * well-known name of the match. The bus itself has no unique name. */

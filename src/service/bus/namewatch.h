@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Who leaves the bus: unique names that are watched until they go.
+ * Watches unique names until they leave the bus.
  *
- * Each has a match of its own, so that the service is not woken by every other connection's end.
- * The bus allows few matches a connection (dbus-daemon 512, others less), so beyond
- * NAMEWATCH_MATCHES_MAX one match for all takes over. A bus that refuses even these is no bus to
- * live on: libsystemd then ends the connection.
+ * Each name has a match of its own, so that other connections' ends do not wake up the service. The
+ * bus limits the matches of a connection (dbus-daemon: 512, others less), so beyond
+ * NAMEWATCH_MATCHES_MAX one match covers all names. If the bus refuses even these, libsystemd
+ * closes the connection.
  */
 
 #include <systemd/sd-bus.h>
@@ -21,14 +21,14 @@ typedef struct NameWatches NameWatches;
 
 struct NameWatch {
         NameWatches *watches;
-        const char *name;   /* its owner's */
-        sd_bus_slot *match; /* its own, or: */
-        bool covered;       /* by the one for all */
+        const char *name;   /* of the owner of the watch */
+        sd_bus_slot *match; /* NULL: see covered */
+        bool covered;       /* by match_all */
 };
 
 struct NameWatches {
         sd_bus *bus;
-        /* The name has left; it may be any that is not watched, too. */
+        /* A name has left. It may be one that is not watched. */
         void (*left)(void *userdata, const char *name);
         void *userdata;
         sd_bus_slot *match_all;
@@ -36,8 +36,9 @@ struct NameWatches {
         size_t n_covered;
 };
 
-/* What the bus is asked after this, it answers when it watches already. */
+/* Starts a watch. The bus handles messages in order, so its answers to later calls come with the
+ * match in effect. */
 int namewatch_start(NameWatches *w, const char *name, NameWatch *watch);
 
-/* Fine for one that was never started or is stopped already. */
+/* Fine for a watch that was not started, or was stopped. */
 void namewatch_stop(NameWatch *watch);

@@ -4,8 +4,8 @@
 /*
  * The numbered objects on the bus: /org/perfalloc1/KIND/N.
  *
- * An Object is a member of the struct that the bus sees. Each kind has one Objects, where its
- * objects are found by number, by path and by whoever enumerates them.
+ * An Object is a member of a struct of its kind. Each kind has one Objects, which finds its objects
+ * by number and by path, and enumerates them.
  */
 
 #include <perfalloc/dbus.h>
@@ -23,13 +23,13 @@ typedef struct Objects Objects;
 struct ObjectKind {
         const char *name;
         const char *interface;
-        const sd_bus_vtable *vtable; /* its userdata is what the Object is a member of */
-        size_t offset;               /* of the Object in there */
-        bool secret;                 /* it has properties that are for its owner alone */
+        const sd_bus_vtable *vtable; /* its userdata is the struct with the Object */
+        size_t offset;               /* of the Object in that struct */
+        bool secret;                 /* it has properties for its owner only */
 };
 
 struct Object {
-        uint64_t id; /* 0: it has none yet */
+        uint64_t id; /* 0: none yet */
         char *path;  /* NULL: it is in no Objects */
         uid_t uid;   /* of its owner */
 };
@@ -45,14 +45,14 @@ struct ObjectRegistry {
         LIST_HEAD(, Objects) kinds;
 };
 
-/* Puts the objects, of which there are none yet, on the bus and into the registry. */
+/* Puts a kind, which has no objects yet, on the bus and into the registry. */
 int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRegistry *registry);
 
-/* Gives the object its number and path; all is registered. -EEXIST: the number is another one's.
+/* Gives the object its number and path. all must be registered. -EEXIST: the number is in use.
  * -ENOMEM. */
 int object_enter(Object *o, Objects *all, uint64_t id);
 
-/* It cannot be found any more, and its path is freed. Fine for one that was never entered. */
+/* The object can no longer be found, and its path is freed. Fine for one that was not entered. */
 void object_leave(Object *o, Objects *all);
 
 Object *objects_find(const Objects *all, uint64_t id); /* NULL: there is none */
@@ -62,15 +62,16 @@ Object *objects_find_path(const Objects *all, const char *path);
 /* Calls f for each object, in the order of numbers; f must not change the set. */
 void objects_walk(const Objects *all, void (*f)(void *userdata, Object *o), void *userdata);
 
-/* The paths of all, as a node enumerator of sd-bus returns them: NULL-terminated, the caller's. */
+/* The paths of all objects, for a node enumerator of sd-bus: NULL-terminated, freed by the
+ * caller. */
 int objects_enumerate(const Objects *all, char ***ret_nodes);
 
-/* The number of an object path of that kind; false when the path is none, or spells a number
- * in another way than the service does ("01"). */
+/* The number in an object path of that kind. False: the path has none, or spells it in another way
+ * than the service does ("01"). */
 bool object_path_number(const char *path, const char *kind, uint64_t *ret);
 
-/* Whether the object at path has secrets of another user than uid. */
+/* Whether the object at path has secret properties, and another owner than uid. */
 bool object_is_foreign(const ObjectRegistry *registry, const char *path, uid_t uid);
 
-/* Whether any object has. */
+/* Whether any object is such. */
 bool objects_have_foreign(const ObjectRegistry *registry, uid_t uid);

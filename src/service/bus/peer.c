@@ -16,7 +16,7 @@ struct Peers {
         sd_bus *bus;
         PeersHooks hooks;
         void *userdata;
-        void *by_name;        /* tree of Peer, those on the bus */
+        void *by_name;        /* tree of Peer, those that have not left */
         struct PeerList idle; /* longest idle first */
         size_t n_idle;
         NameWatches watches;
@@ -30,7 +30,7 @@ static int peer_compare(const void *a, const void *b) {
 static Peer *peers_find(Peers *p, const char *name) {
         Peer **found;
 
-        /* only ever compared, never written */
+        /* compared only, never written */
         found = tfind(&(Peer){ .name = (char *) (uintptr_t) name }, &p->by_name, peer_compare);
         return found ? *found : NULL;
 }
@@ -42,7 +42,7 @@ static Peer *peer_free(Peer *peer) {
         return NULL;
 }
 
-/* Takes it out of everything here; what others hold references to stays as it is. */
+/* Removes the peer from here. Other references to it stay valid. */
 static void peer_forget(Peer *peer) {
         Peers *p = peer->peers;
 
@@ -51,7 +51,7 @@ static void peer_forget(Peer *peer) {
                 p->n_idle--;
                 peer->idle = false;
         }
-        peer->question = sd_bus_slot_unref(peer->question);
+        peer->credentials_slot = sd_bus_slot_unref(peer->credentials_slot);
         namewatch_stop(&peer->watch);
         (void) tdelete(peer, &p->by_name, peer_compare);
         peer->peers = NULL;
@@ -76,7 +76,7 @@ static void on_left(void *userdata, const char *name) {
                 peer_leave(peer);
 }
 
-static void peer_rest(Peer *peer) {
+static void peer_set_idle(Peer *peer) {
         Peers *p = peer->peers;
 
         if (peer->n_ref > 0 || peer->idle)
@@ -93,15 +93,15 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         _cleanup_(credentials_done) Credentials credentials = {};
         int r;
 
-        peer->question = sd_bus_slot_unref(peer->question);
+        peer->credentials_slot = sd_bus_slot_unref(peer->credentials_slot);
 
         if (sd_bus_message_is_method_error(m, SD_BUS_ERROR_NAME_HAS_NO_OWNER)) {
-                peer_leave(peer); /* nobody left to be answered */
+                peer_leave(peer); /* nobody is left to be answered */
                 return 1;
         }
         r = sd_bus_message_is_method_error(m, NULL) ? -ENODATA : credentials_read(&credentials, m);
         if (r >= 0 && peer->known && peer->uid != credentials.uid)
-                r = -ENODATA; /* recalled from another bus' time */
+                r = -ENODATA; /* recalled, and another user has the name now */
         if (r < 0) {
                 p->hooks.known(p->userdata, peer, r == -ENOMEM ? r : -ENODATA);
                 peer_leave(peer);
@@ -120,9 +120,9 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
 }
 
 static int peer_ask(Peer *peer) {
-        return sd_bus_call_method_async(peer->peers->bus, &peer->question, DBUS_NAME, DBUS_PATH,
-                                        DBUS_NAME, "GetConnectionCredentials", on_credentials, peer,
-                                        "s", peer->name);
+        return sd_bus_call_method_async(peer->peers->bus, &peer->credentials_slot, DBUS_NAME,
+                                        DBUS_PATH, DBUS_NAME, "GetConnectionCredentials",
+                                        on_credentials, peer, "s", peer->name);
 }
 
 static int peer_new(Peers *p, const char *name, Peer **ret) {
@@ -187,7 +187,7 @@ Peers *peers_free(Peers *p) {
 
         if (p->current)
                 peer_unref(p->current);
-        while (p->by_name) /* the root of the tree, whichever that is; it goes with peer_forget() */
+        while (p->by_name) /* the root of the tree; each peer_forget() changes it */
                 peer_forget(*(Peer **) p->by_name);
         sd_bus_unref(p->bus);
         free(p);
@@ -229,7 +229,7 @@ Peer *peer_unref(Peer *peer) {
         if (!peer || --peer->n_ref > 0)
                 return NULL;
         if (peer->peers)
-                peer_rest(peer);
+                peer_set_idle(peer);
         else
                 peer_free(peer);
         return NULL;

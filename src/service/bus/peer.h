@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * Who is on the other end: one Peer per bus connection that has called us.
+ * Peers: one for each bus connection that has called the service.
  *
  * Credentials come from the bus (GetConnectionCredentials), once per connection and without
- * blocking, never from /proc: a unique name is never used twice, a pid is. Its messages wait until
- * then (scheduler.h), so every handler finds its Peer at once.
+ * blocking, never from /proc: unique names are never reused, pids are. The peer's messages wait for
+ * them (scheduler.h), so every handler finds its Peer at once.
  *
- * The bus is asked to tell of the peer's leaving before it is asked who that is, so no leaving is
- * missed. Some peers that own nothing are remembered a little (PEERS_IDLE_MAX), for they may call
- * again.
+ * The peer's name is watched before the bus is asked for its credentials, so its leaving is never
+ * missed. Up to PEERS_IDLE_MAX peers that nothing refers to are kept, because they may call again.
  */
 
 #include <sys/queue.h>
@@ -32,49 +31,48 @@ struct Peer {
         unsigned n_ref;
         char *name; /* unique name, ":1.23" */
         uid_t uid;
-        pid_t pid;   /* 0 where the bus cannot tell: another pid namespace */
-        gid_t *gids; /* primary and supplementary, as of when the connection was made */
+        pid_t pid;   /* 0: the bus does not know; it is in another pid namespace */
+        gid_t *gids; /* primary and supplementary, as when the connection was made */
         size_t n_gids;
-        bool known;                     /* the credentials above are the bus's answer */
+        bool known;                     /* the credentials above are valid */
         bool gone;                      /* it has left the bus */
-        TAILQ_HEAD(, Request) requests; /* under way, in the order of arrival */
+        TAILQ_HEAD(, Request) requests; /* under way, in order of arrival */
 
-        /* peer.c's own */
+        /* private to peer.c */
         bool idle;
         NameWatch watch;
-        sd_bus_slot *question;
+        sd_bus_slot *credentials_slot;
         TAILQ_ENTRY(Peer) idle_entry;
 };
 
 struct PeersHooks {
-        /* The credentials are known now. error is 0, -ENODATA (the bus does not tell who it is) or
-         * -ENOMEM; after an error the peer leaves. */
+        /* The credentials have arrived. error is 0, -ENODATA (the bus does not know them) or
+         * -ENOMEM. After an error the peer leaves. */
         void (*known)(void *userdata, Peer *peer, int error);
-        /* Called once when a peer leaves, before the last reference may go. */
+        /* Called once when a peer leaves, before its last reference may be dropped. */
         void (*gone)(void *userdata, Peer *peer);
 };
 
 int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret);
 Peers *peers_free(Peers *p);
 
-/* The peer of that unique name, which is asked for when it is a new one. Borrowed. */
+/* The peer with that unique name. The bus is asked for the credentials of a new one. Borrowed. */
 int peers_get(Peers *p, const char *name, Peer **ret);
 
-/* The message that is handled next is the peer's: it stays until another one is, whatever else lets
- * go of it meanwhile. */
+/* The message that is handled next is the peer's. The peer is kept until the next such call, even
+ * if all references to it are dropped. */
 void peers_set_current(Peers *p, Peer *peer);
 
-/* The sender of a method call that is being handled; never NULL there. Borrowed. */
+/* The sender of the method call that is being handled; never NULL there. Borrowed. */
 Peer *peers_sender(Peers *p, sd_bus_message *m);
 
-/* A peer that an earlier run of the service knew, with what it knew of it; a reference for the
- * caller. The bus is asked whether it is still there: if not, or if the uid is another, it leaves,
- * from the loop. */
+/* A reference to a peer of an earlier run, with the credentials that it had. The bus is asked
+ * whether it is still there. If not, or if its uid differs, it leaves from the loop. */
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret);
 
 Peer *peer_ref(Peer *p);
 
-/* Returns NULL. A peer that owns nothing and awaits nothing is forgotten, sooner or later. */
+/* Returns NULL. A peer that nothing refers to is freed sooner or later. */
 Peer *peer_unref(Peer *p);
 
 static inline void peer_unrefp(Peer **p) {

@@ -6,14 +6,14 @@
 #include "core/clock.h"
 #include "service/util/reply.h"
 
-#define AGAIN_USEC (10 * USEC_PER_MSEC) /* the queue of the bus may have room then */
+#define AGAIN_USEC (10 * USEC_PER_MSEC) /* until the bus's queue may have room */
 
 struct Requests {
         Context *context;
         void *by_message; /* tree of Request */
         struct RequestList lists[_REQUEST_STATE_MAX];
         size_t n[_REQUEST_STATE_MAX];
-        sd_event_source *again; /* those that are stuck are tried again */
+        sd_event_source *again; /* retries those that are stuck */
 };
 
 static int request_compare(const void *a, const void *b) {
@@ -28,7 +28,7 @@ Request *request_find(const Requests *all, const sd_bus_message *m) {
 
         if (!all->by_message)
                 return NULL;
-        key.m = (sd_bus_message *) (uintptr_t) m; /* only ever compared */
+        key.m = (sd_bus_message *) (uintptr_t) m; /* compared only, never written */
         found = tfind(&key, &all->by_message, request_compare);
         return found ? *found : NULL;
 }
@@ -125,8 +125,7 @@ void requests_settle(Requests *all) {
 
 /* ---- back to the handler ---- */
 
-/* The handler may have begun something that only it can end: so the call is not answered from here
- * when the queue has no room for it. */
+/* A full queue must not end the call here: only its handler can end what it has begun. */
 void request_resume(Request *r) {
         Requests *all = r->context->requests;
 
@@ -158,7 +157,7 @@ int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
         if (error == 0)
                 error = quota_charge(&context->quota, peer->uid, QUOTA_CALLS, 1, &r->charge, why);
         if (error != 0)
-                return error; /* a new one is freed when the handler has returned */
+                return error; /* a new one is freed after its handler has returned */
         r->work = work;
         r->end = end;
         *ret = r;
@@ -183,7 +182,7 @@ Request *request_done(Request *r) {
         r->work = NULL;
         r->end = NULL;
         quota_release(&r->charge);
-        if (r->state != REQUEST_RUNNING) /* else when the handler has returned */
+        if (r->state != REQUEST_RUNNING) /* else it is freed after its handler has returned */
                 request_free(r);
         return NULL;
 }
@@ -210,7 +209,7 @@ static void request_end(Request *r) {
                 request_free(r);
 }
 
-/* The end of one may be the end of another: of two trees the second gets its turn, and fails. */
+/* Ending one request may end others: the reader starts its next job, which may fail. */
 void requests_forget_peer(Peer *peer) {
         while (!TAILQ_EMPTY(&peer->requests))
                 request_end(TAILQ_FIRST(&peer->requests));

@@ -2,16 +2,15 @@
 #pragma once
 
 /*
- * A method call that is not answered when its handler returns for the first time: its sender is
- * still to be identified, it stands in a queue, polkit is asked, or a sibling process or the loop
- * works for it.
+ * A method call that is not answered when its handler first returns: its sender is not identified
+ * yet, it is queued, polkit is asked, or a sibling process or the loop works for it.
  *
  * A message has one Request, and one way back into its handler: request_resume(). The handler then
- * runs again from its start, finds what it began the first time (request_work()) and what polkit
- * has answered (auth.h). A Request ends when its handler returns and nothing is left to wait for,
- * and without an answer when its sender leaves.
+ * runs again from its start. It finds the work that it has begun (request_work()) and polkit's
+ * answers (auth.h). A Request ends when its handler returns with nothing left to wait for, or,
+ * without an answer, when its sender leaves.
  *
- * Calls that are answered at once have none.
+ * Calls that are answered at once have no Request.
  */
 
 #include "service/bus/peer.h"
@@ -22,12 +21,12 @@ typedef struct Request Request;
 typedef struct SchedulerUser SchedulerUser;
 
 typedef enum RequestState {
-        REQUEST_IDENTIFYING, /* the bus is asked who the sender is */
+        REQUEST_IDENTIFYING, /* the bus is asked for the sender's credentials */
         REQUEST_QUEUED,      /* in its user's queue (scheduler.h) */
         REQUEST_AUTHORIZING, /* polkit is asked */
         REQUEST_WORKING,     /* its work goes on without its handler */
-        REQUEST_RESUMED,     /* on its way back to its handler, in the queue of the bus */
-        REQUEST_STUCK,       /* likewise, but the queue had no room: tried again */
+        REQUEST_RESUMED,     /* on its way back to its handler, in the bus's queue */
+        REQUEST_STUCK,       /* as resumed, but the bus's queue was full: retried */
         REQUEST_RUNNING,     /* its handler runs, or has just returned */
         _REQUEST_STATE_MAX,
 } RequestState;
@@ -39,20 +38,20 @@ struct Request {
         sd_bus_message *m;
         Peer *peer;
         RequestState state;
-        uint64_t since_usec; /* CLOCK_MONOTONIC: when the call came */
-        bool scheduled;      /* it has had its turn */
+        uint64_t since_usec; /* CLOCK_MONOTONIC: when the call arrived */
+        bool scheduled;      /* the scheduler has let it pass */
 
-        /* the scheduler's, while it is queued */
+        /* the scheduler's, while the request is queued */
         SchedulerUser *user;
         QuotaCharge queued, queued_bytes;
         TAILQ_ENTRY(Request) queue;
         void (*unqueue)(Request *r);
 
-        /* auth's, freed with the request or when its handler has returned */
+        /* auth's; freed with the request, or after its handler has returned */
         AuthRequest *auth;
         void (*auth_free)(AuthRequest *auth);
 
-        /* request.c's own */
+        /* private to request.c */
         QuotaCharge charge;
         void *work;
         void (*end)(void *work);
@@ -61,11 +60,11 @@ struct Request {
 
 int requests_new(Context *context, Requests **ret);
 
-/* Ends all work, without answers. */
+/* Ends all work without answers. */
 void requests_end(Requests *all);
 Requests *requests_free(Requests *all);
 
-/* In a state, or at all. */
+/* The number of requests in a state; whether there are any at all. */
 size_t requests_n(const Requests *all, RequestState state);
 bool requests_any(const Requests *all);
 
@@ -77,24 +76,24 @@ int request_new(Context *context, Peer *peer, sd_bus_message *m, RequestState st
 void request_set_state(Request *r, RequestState state);
 Request *request_free(Request *r);
 
-/* The handler of the last message has returned: requests with nothing to wait for are freed. */
+/* The handler of the last message has returned: frees requests that wait for nothing. */
 void requests_settle(Requests *all);
 
-/* The message goes back to its handler. */
+/* Puts the message back into the bus's queue, for its handler. */
 void request_resume(Request *r);
 
 /* ---- for handlers ---- */
 
-/* The call goes on as work, which is charged to its user. end frees the work, and calls
- * request_done(); it is called when the sender leaves. REFUSAL_*: the user has too many under way;
- * *ret stays NULL then. */
+/* The call goes on as work, which is charged to its user. end frees the work and calls
+ * request_done(); it is also called when the sender leaves. REFUSAL_*: the user has too many calls
+ * under way; *ret stays NULL. */
 int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
                   void (*end)(void *work), Request **ret, Refusal *why);
 
-/* The work that this message began, if it is of the kind that end frees; else NULL. */
+/* The work that this message has begun, if end is what frees it, else NULL. */
 void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
 
-/* How long ago the call came, in microseconds; 0 for one whose handler runs for the first time. */
+/* The age of the call in microseconds; 0 while its handler runs for the first time. */
 uint64_t request_age_usec(const Context *context, const sd_bus_message *m);
 
 /* The work is over. NULL is fine. Returns NULL. */
@@ -103,8 +102,8 @@ Request *request_done(Request *r);
 /* Answers the call with an error and ends its work, outside of its handler. */
 void request_fail(Request *r, int error, const Refusal *why);
 
-/* Calls f for the work of all requests of that kind. f must not end one. */
+/* Calls f for the work of all requests that end frees. f must not end one. */
 void requests_walk(const Requests *all, void (*end)(void *work),
                    void (*f)(void *userdata, void *work), void *userdata);
 
-void requests_forget_peer(Peer *peer); /* it has left */
+void requests_forget_peer(Peer *peer); /* the peer has left */

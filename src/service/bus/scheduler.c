@@ -13,8 +13,8 @@ struct SchedulerUser {
         Scheduler *scheduler;
         uid_t uid;
         struct RequestList queue;
-        RateUse used;              /* µs of the loop's time */
-        uint64_t rests_until_usec; /* not served before: CLOCK_MONOTONIC, as all times here */
+        RateUse used;               /* µs of the loop's time */
+        uint64_t paused_until_usec; /* CLOCK_MONOTONIC, as all times here: not served before */
         TAILQ_ENTRY(SchedulerUser) users;
 };
 
@@ -24,20 +24,20 @@ struct Scheduler {
         Context *context;
         void (*gone)(void *userdata, Peer *peer);
         void *userdata;
-        struct SchedulerUserList waiting; /* who has a queue, in the order of their turns */
-        struct SchedulerUserList others;  /* whose use is remembered, the latest one first */
-        size_t n_others;
-        unsigned n_read;        /* since a queue was served */
+        struct SchedulerUserList waiting; /* users with a queue, in the order of service */
+        struct SchedulerUserList idle;    /* users without one, the latest first */
+        size_t n_idle;
+        unsigned n_read;        /* messages since a queue was served */
         SchedulerUser *current; /* whose call is being handled */
         uint64_t since_usec;
-        sd_event_source *serve; /* when there is nothing else to do */
-        sd_event_source *clock; /* when somebody has rested */
-        uint64_t unsent_usec;   /* since when the bus has not taken all that we send; 0: it has */
-        bool said;              /* that it does not */
+        sd_event_source *serve; /* when there is nothing else to read */
+        sd_event_source *clock; /* when a user may be served again */
+        uint64_t unsent_usec;   /* since when the bus has not accepted all messages; 0: it has */
+        bool stuck_logged;
         sd_bus_slot *filter;
 };
 
-#define OTHERS_MAX 256u
+#define IDLE_MAX 256u
 
 /* ---- users ---- */
 
@@ -56,25 +56,25 @@ static void user_free(Scheduler *s, SchedulerUser *u) {
         free(u);
 }
 
-static void others_trim(Scheduler *s) {
-        while (s->n_others > OTHERS_MAX) {
-                SchedulerUser *u = TAILQ_LAST(&s->others, SchedulerUserList);
+static void idle_trim(Scheduler *s) {
+        while (s->n_idle > IDLE_MAX) {
+                SchedulerUser *u = TAILQ_LAST(&s->idle, SchedulerUserList);
 
-                TAILQ_REMOVE(&s->others, u, users);
-                s->n_others--;
+                TAILQ_REMOVE(&s->idle, u, users);
+                s->n_idle--;
                 user_free(s, u);
         }
 }
 
-static void others_add(Scheduler *s, SchedulerUser *u) {
-        TAILQ_INSERT_HEAD(&s->others, u, users);
-        s->n_others++;
-        others_trim(s);
+static void idle_add(Scheduler *s, SchedulerUser *u) {
+        TAILQ_INSERT_HEAD(&s->idle, u, users);
+        s->n_idle++;
+        idle_trim(s);
 }
 
 /* NULL: no memory. */
 static SchedulerUser *user_get(Scheduler *s, uid_t uid) {
-        SchedulerUser *u = list_find(&s->others, uid) ?: list_find(&s->waiting, uid);
+        SchedulerUser *u = list_find(&s->idle, uid) ?: list_find(&s->waiting, uid);
 
         if (u)
                 return u;
@@ -84,7 +84,7 @@ static SchedulerUser *user_get(Scheduler *s, uid_t uid) {
         u->scheduler = s;
         u->uid = uid;
         TAILQ_INIT(&u->queue);
-        others_add(s, u);
+        idle_add(s, u);
         return u;
 }
 
@@ -100,7 +100,7 @@ static void user_begin(Scheduler *s, SchedulerUser *u) {
         s->context->called_usec = s->since_usec;
 }
 
-/* The call has been handled. */
+/* Charges the user of the last call, which has been handled. */
 static void scheduler_charge(Scheduler *s) {
         SchedulerUser *u = s->current;
         uint64_t now, cost;
@@ -111,8 +111,8 @@ static void scheduler_charge(Scheduler *s) {
         now = now_usec(CLOCK_MONOTONIC);
         cost = now - s->since_usec;
         u->used.used = user_used(u, now) + cost;
-        if (cost >= SCHEDULER_COSTLY_USEC && u->used.used >= SCHEDULER_REST_USEC)
-                u->rests_until_usec = now + SCHEDULER_REST * cost;
+        if (cost >= SCHEDULER_COSTLY_USEC && u->used.used >= SCHEDULER_PAUSE_USEC)
+                u->paused_until_usec = now + SCHEDULER_PAUSE * cost;
 }
 
 /* ---- queues ---- */
@@ -127,7 +127,7 @@ static void request_unqueue(Request *r) {
         quota_release(&r->queued_bytes);
         if (TAILQ_EMPTY(&u->queue)) {
                 TAILQ_REMOVE(&u->scheduler->waiting, u, users);
-                others_add(u->scheduler, u);
+                idle_add(u->scheduler, u);
         }
 }
 
@@ -153,8 +153,8 @@ static int request_queue(Scheduler *s, Request *r, SchedulerUser *u, Refusal *wh
         }
         request_set_state(r, REQUEST_QUEUED);
         if (TAILQ_EMPTY(&u->queue)) {
-                TAILQ_REMOVE(&s->others, u, users);
-                s->n_others--;
+                TAILQ_REMOVE(&s->idle, u, users);
+                s->n_idle--;
                 TAILQ_INSERT_TAIL(&s->waiting, u, users);
         }
         TAILQ_INSERT_TAIL(&u->queue, r, queue);
@@ -163,20 +163,20 @@ static int request_queue(Scheduler *s, Request *r, SchedulerUser *u, Refusal *wh
         return 0;
 }
 
-/* The next who may be served; otherwise when somebody may. */
+/* The next user who may be served. If there is none, *ret_usec is when there may be one. */
 static SchedulerUser *scheduler_next(Scheduler *s, uint64_t now, uint64_t *ret_usec) {
         SchedulerUser *u;
 
         *ret_usec = UINT64_MAX;
         TAILQ_FOREACH (u, &s->waiting, users) {
-                if (u->rests_until_usec <= now)
+                if (u->paused_until_usec <= now)
                         break;
-                *ret_usec = MIN(*ret_usec, u->rests_until_usec);
+                *ret_usec = MIN(*ret_usec, u->paused_until_usec);
         }
         return u;
 }
 
-/* The first in the queue gets its turn, and its user is the last then. */
+/* Resumes the user's first call, and moves the user to the end of the list. */
 static void user_serve(Scheduler *s, SchedulerUser *u) {
         Request *r = TAILQ_FIRST(&u->queue);
 
@@ -194,27 +194,27 @@ static uint64_t scheduler_n_unsent(const Scheduler *s) {
         return n;
 }
 
-/* Since when there has always been something that the bus has not taken. */
+/* Notes since when messages have waited for the bus without interruption. */
 static void scheduler_watch_unsent(Scheduler *s) {
         if (scheduler_n_unsent(s) > 0) {
                 s->unsent_usec = s->unsent_usec ?: now_usec(CLOCK_MONOTONIC);
                 return;
         }
-        if (s->said)
+        if (s->stuck_logged)
                 log_plain(LOG_NOTICE, "The bus takes what the service sends again.");
         s->unsent_usec = 0;
-        s->said = false;
+        s->stuck_logged = false;
 }
 
-/* Whether the bus does not take what we send. That it lasts is said once, until it is over. */
+/* Whether the bus does not accept messages. If that lasts it is logged, once until it is over. */
 static bool scheduler_is_stuck(Scheduler *s) {
         bool lasts;
 
         scheduler_watch_unsent(s);
         lasts = s->unsent_usec > 0 &&
                 now_usec(CLOCK_MONOTONIC) - s->unsent_usec >= SCHEDULER_UNSENT_USEC;
-        if (lasts && !s->said) {
-                s->said = true;
+        if (lasts && !s->stuck_logged) {
+                s->stuck_logged = true;
                 log_event(LOG_WARNING, LOG_ID_DEGRADED,
                           "The bus does not take what the service sends: some client does not read "
                           "its answers (see perfallocd(8)). Calls wait until it does.",
@@ -223,7 +223,7 @@ static bool scheduler_is_stuck(Scheduler *s) {
         return lasts || scheduler_n_unsent(s) >= SCHEDULER_UNSENT_MAX;
 }
 
-/* A user gets their turn, now or when they may. */
+/* Serves one user, now or when one may be served. */
 static void scheduler_serve(Scheduler *s) {
         uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
         bool stuck = scheduler_is_stuck(s);
@@ -243,7 +243,7 @@ static int scheduler_have_time(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static int scheduler_rested(sd_event_source *source, uint64_t usec, void *userdata) {
+static int scheduler_pause_over(sd_event_source *source, uint64_t usec, void *userdata) {
         Scheduler *s = userdata;
 
         (void) sd_event_source_set_time(source, UINT64_MAX);
@@ -267,7 +267,7 @@ static int scheduler_prepare(sd_event_source *source, void *userdata) {
 
 /* ---- calls that arrive ---- */
 
-/* The call is refused, unless nobody would hear it. */
+/* Refuses the call, unless no reply is expected or too many are unsent. */
 static int scheduler_refuse(Scheduler *s, sd_bus_message *m, int r, const Refusal *why,
                             sd_bus_error *error) {
         if (sd_bus_message_get_expect_reply(m) == 0 ||
@@ -290,7 +290,7 @@ static int scheduler_deliver(Scheduler *s, SchedulerUser *u, Peer *peer) {
         return 0;
 }
 
-/* A call of a known sender that has not had its turn: r is NULL for one that has just come. */
+/* A call of an identified sender that has not been scheduled yet. r is NULL for a new call. */
 static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Request *r,
                               sd_bus_error *error) {
         SchedulerUser *u = user_get(s, peer->uid);
@@ -311,7 +311,7 @@ static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Reque
         return 1;
 }
 
-/* A message that comes back. */
+/* The message of a request has come back from the bus's queue. */
 static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
         request_set_state(r, REQUEST_RUNNING);
         if (!r->scheduled) {
@@ -321,7 +321,7 @@ static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
         return scheduler_deliver(s, user_get(s, r->peer->uid), r->peer);
 }
 
-/* Before anything remembers it. */
+/* Comes first: a larger message is not kept anywhere. */
 static int scheduler_check_size(sd_bus_message *m, Refusal *why) {
         uint64_t size;
         int r = message_size(m, MESSAGE_SIZE_MAX, &size);
@@ -332,7 +332,7 @@ static int scheduler_check_size(sd_bus_message *m, Refusal *why) {
                       "the call is larger than %u bytes, as much as one may be", MESSAGE_SIZE_MAX);
 }
 
-/* Until the bus has said who the sender is. */
+/* Keeps the call until the bus has identified its sender. */
 static int scheduler_identify(Scheduler *s, Peer *peer, sd_bus_message *m, sd_bus_error *error) {
         const Requests *all = s->context->requests;
         const Request *other;
@@ -423,11 +423,11 @@ static int scheduler_add_sources(Scheduler *s) {
         r = sd_event_add_defer(event, &s->serve, scheduler_have_time, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->serve, SD_EVENT_OFF);
-        if (r >= 0) /* what has come on the bus is read first */
+        if (r >= 0) /* messages of the bus are read first */
                 r = sd_event_source_set_priority(s->serve, SD_EVENT_PRIORITY_NORMAL + 1);
         if (r >= 0)
                 r = sd_event_add_time(event, &s->clock, CLOCK_MONOTONIC, UINT64_MAX, 1000,
-                                      scheduler_rested, s);
+                                      scheduler_pause_over, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->clock, SD_EVENT_ON);
         if (r >= 0)
@@ -447,7 +447,7 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
         s->gone = gone;
         s->userdata = userdata;
         TAILQ_INIT(&s->waiting);
-        TAILQ_INIT(&s->others);
+        TAILQ_INIT(&s->idle);
         r = requests_new(context, &context->requests);
         if (r >= 0)
                 r = peers_new(context->bus, &hooks, s, &context->peers);
@@ -470,8 +470,8 @@ Scheduler *scheduler_free(Scheduler *s) {
                 return NULL;
         sd_bus_slot_unref(s->filter);
         requests_end(s->context->requests);
-        while ((u = TAILQ_FIRST(&s->others))) {
-                TAILQ_REMOVE(&s->others, u, users);
+        while ((u = TAILQ_FIRST(&s->idle))) {
+                TAILQ_REMOVE(&s->idle, u, users);
                 free(u);
         }
         s->context->peers = peers_free(s->context->peers);
