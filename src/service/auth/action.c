@@ -35,11 +35,11 @@ const size_t n_action_table = ELEMENTSOF(action_table);
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 #define OBJECTS    "org.freedesktop.DBus.ObjectManager"
 
-/* Whoever is neither owner nor reader of an object may still use it with manage. */
+/* With manage, users may use objects of others, without being their owner or reading user. */
 #define OWNED ACTION_MANAGE
 
 const MethodActions method_table[] = {
-        /* manage: a hold longer than HoldMaxSec, a queue longer than WaitMaxSec */
+        /* manage: a hold longer than HoldMaxSec, a wait longer than WaitMaxSec */
         { MANAGER, "Hold", ACTION_HOLD | ACTION_HOLD_EXCLUSIVE | ACTION_MANAGE },
         { MANAGER, "HoldUnattended", ACTION_HOLD_UNATTENDED | ACTION_MANAGE },
         { MANAGER, "OpenCounters", ACTIONS_COUNT | ACTION_MONITOR | ACTION_PERSIST },
@@ -74,12 +74,12 @@ const MethodActions method_table[] = {
 
         { SAMPLER, "Close", OWNED },
 
-        /* only the connection that registered it may answer, whoever else may do what */
+        /* only the connection that registered the monitor may answer, whatever polkit says */
         { MONITOR, "Yielded", ACTION_NONE },
 
         { PMU, "Probe", ACTION_COUNT_SYSTEM },
 
-        /* what tells about somebody's program is for its owner and manage */
+        /* properties that tell about a user's program are for that user and manage */
         { PROPERTIES, "Get", ACTION_MANAGE },
         { PROPERTIES, "GetAll", ACTION_MANAGE },
         { OBJECTS, "GetManagedObjects", ACTION_MANAGE },

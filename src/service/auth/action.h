@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The polkit actions, and the one table that says which of them a method may need.
+ * The polkit actions, and the one table of the actions that each method may need.
  *
- * What is not in the table is refused. "May need": the arguments decide (an exclusive hold needs
- * another action than a shared one), so the handler names what this call needs and the auth
- * holds it to its row.
+ * What is not in the table is refused. Which actions of its row a call needs depends on its
+ * arguments: an exclusive hold needs another action than a shared one. The handler names them, and
+ * auth.c refuses any that are not in the row.
  */
 
 #include "core/util.h"
@@ -14,9 +14,9 @@
 typedef struct ActionInfo ActionInfo;
 typedef struct MethodActions MethodActions;
 
-/* As bits: a method needs a set of them. */
+/* Bits, because a method needs a set of them. */
 typedef enum Action {
-        ACTION_NONE = 0, /* anybody */
+        ACTION_NONE = 0, /* for everybody */
         ACTION_HOLD = 1 << 0,
         ACTION_HOLD_EXCLUSIVE = 1 << 1,
         ACTION_HOLD_UNATTENDED = 1 << 2,
@@ -35,7 +35,7 @@ typedef enum Action {
         (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM |       \
          ACTION_COUNT_RAW)
 
-/* A plain yes to one of these may be kept for a moment; to anything else, never. */
+/* polkit's yes to one of these may be cached (auth-cache.h), no other. */
 #define ACTIONS_KEPT (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_SYSTEM)
 
 struct ActionInfo {
@@ -55,11 +55,11 @@ extern const size_t n_action_table;
 extern const MethodActions method_table[];
 extern const size_t n_method_table;
 
-/* Of one action bit; NULL for anything else. */
+/* The row of one action bit; NULL for anything else. */
 const ActionInfo *action_info(unsigned action);
 
 /* polkit's name of one action bit: "org.perfalloc1.hold"; NULL for anything else. */
 const char *action_name(Action action);
 
-/* The row of a method, NULL when the table has none (interface or member may be NULL). */
+/* The row of a method; NULL if there is none. interface and member may be NULL. */
 const MethodActions *method_actions(const char *interface, const char *member);

@@ -8,10 +8,10 @@
 #include "service/util/log.h"
 #include "service/util/rate-limit.h"
 
-/* By uid and actions; µs of quiet. */
+/* By uid and actions, in µs of quiet. */
 static RateLimit denials = { .per_sec = USEC_PER_SEC };
 
-static bool denial_is_news(uid_t uid, unsigned actions) {
+static bool denial_is_logged(uid_t uid, unsigned actions) {
         return rate_limit_take(&denials, (uint64_t) actions << 32 | uid, now_usec(CLOCK_MONOTONIC),
                                DENIAL_QUIET_USEC, DENIAL_QUIET_USEC);
 }
@@ -23,7 +23,7 @@ void audit_denial(const Peer *peer, unsigned actions, const Refusal *why) {
                 "PERFALLOC_UID", uid, "PERFALLOC_PID", pid, "PERFALLOC_ACTION", action ?: "", NULL,
         };
 
-        if (!denial_is_news(peer->uid, actions))
+        if (!denial_is_logged(peer->uid, actions))
                 return;
         (void) snprintf(uid, sizeof(uid), "%u", (unsigned) peer->uid);
         (void) snprintf(pid, sizeof(pid), "%d", (int) peer->pid);

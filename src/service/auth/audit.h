@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Denials in the journal: the first of a user and action, and then one in DENIAL_QUIET_USEC, so
+ * Logs denials. The first one of a user and actions is logged, then one in DENIAL_QUIET_USEC, so
  * that a flood of denials does not push out other entries.
  */
 

@@ -18,20 +18,20 @@ static uint64_t auth_cache_now(const AuthCache *c) {
         return now;
 }
 
-static void consent_drop(AuthCache *c, AuthCacheEntry *consent) {
-        TAILQ_REMOVE(&c->list, consent, entry);
+static void auth_cache_drop(AuthCache *c, AuthCacheEntry *e) {
+        TAILQ_REMOVE(&c->list, e, entry);
         c->n--;
-        peer_unref(consent->peer);
-        free(consent);
+        peer_unref(e->peer);
+        free(e);
 }
 
-/* Drops what is over and sets the timer to what is next. */
+/* Drops expired entries, and sets the timer to the next expiry. */
 static void auth_cache_expire(AuthCache *c) {
         uint64_t now = auth_cache_now(c);
         AuthCacheEntry *first;
 
         while ((first = TAILQ_FIRST(&c->list)) && first->until <= now)
-                consent_drop(c, first);
+                auth_cache_drop(c, first);
 
         if (first && sd_event_source_set_time(c->timer, first->until) >= 0)
                 (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
@@ -62,75 +62,74 @@ void auth_cache_done(AuthCache *c) {
 
 static AuthCacheEntry *auth_cache_find(AuthCache *c, const Peer *peer, Action action,
                                        const Details *details) {
-        AuthCacheEntry *consent;
+        AuthCacheEntry *e;
 
-        TAILQ_FOREACH (consent, &c->list, entry)
-                if (consent->peer == peer && consent->action == action &&
-                    details_equal(&consent->details, details))
-                        return consent;
+        TAILQ_FOREACH (e, &c->list, entry)
+                if (e->peer == peer && e->action == action && details_equal(&e->details, details))
+                        return e;
         return NULL;
 }
 
 bool auth_cache_have(AuthCache *c, const Peer *peer, Action action, const Details *details) {
-        AuthCacheEntry *consent;
+        AuthCacheEntry *e;
 
         if (!(action & ACTIONS_KEPT) || TAILQ_EMPTY(&c->list))
                 return false;
-        consent = auth_cache_find(c, peer, action, details);
-        return consent && auth_cache_now(c) < consent->until;
+        e = auth_cache_find(c, peer, action, details);
+        return e && auth_cache_now(c) < e->until;
 }
 
-/* Nobody pushes out what others were told. */
+/* A user with many entries drops only their own. */
 static void auth_cache_make_room(AuthCache *c, uid_t uid) {
-        AuthCacheEntry *consent, *oldest = NULL;
+        AuthCacheEntry *e, *oldest = NULL;
         size_t n = 0;
 
-        TAILQ_FOREACH (consent, &c->list, entry)
-                if (consent->peer->uid == uid) {
-                        oldest = oldest ?: consent;
+        TAILQ_FOREACH (e, &c->list, entry)
+                if (e->peer->uid == uid) {
+                        oldest = oldest ?: e;
                         n++;
                 }
         if (n >= AUTH_CACHE_USER_MAX)
-                consent_drop(c, oldest);
+                auth_cache_drop(c, oldest);
         else if (c->n >= AUTH_CACHE_MAX)
-                consent_drop(c, TAILQ_FIRST(&c->list));
+                auth_cache_drop(c, TAILQ_FIRST(&c->list));
 }
 
 void auth_cache_keep(AuthCache *c, Peer *peer, Action action, const Details *details) {
-        AuthCacheEntry *consent;
+        AuthCacheEntry *e;
 
         if (!(action & ACTIONS_KEPT))
                 return;
-        consent = auth_cache_find(c, peer, action, details);
-        if (consent)
-                consent_drop(c, consent);
+        e = auth_cache_find(c, peer, action, details);
+        if (e)
+                auth_cache_drop(c, e);
         auth_cache_make_room(c, peer->uid);
 
-        consent = malloc(sizeof(*consent));
-        if (!consent)
+        e = malloc(sizeof(*e));
+        if (!e)
                 return;
-        *consent = (AuthCacheEntry){
+        *e = (AuthCacheEntry){
                 .peer = peer_ref(peer),
                 .action = action,
                 .details = *details,
                 .until = auth_cache_now(c) + AUTH_CACHE_USEC,
         };
-        TAILQ_INSERT_TAIL(&c->list, consent, entry);
+        TAILQ_INSERT_TAIL(&c->list, e, entry);
         c->n++;
         auth_cache_expire(c);
 }
 
 void auth_cache_forget_peer(AuthCache *c, const Peer *peer) {
-        AuthCacheEntry *consent, *next;
+        AuthCacheEntry *e, *next;
 
-        for (consent = TAILQ_FIRST(&c->list); consent; consent = next) {
-                next = TAILQ_NEXT(consent, entry);
-                if (consent->peer == peer)
-                        consent_drop(c, consent);
+        for (e = TAILQ_FIRST(&c->list); e; e = next) {
+                next = TAILQ_NEXT(e, entry);
+                if (e->peer == peer)
+                        auth_cache_drop(c, e);
         }
 }
 
 void auth_cache_clear(AuthCache *c) {
         while (!TAILQ_EMPTY(&c->list))
-                consent_drop(c, TAILQ_FIRST(&c->list));
+                auth_cache_drop(c, TAILQ_FIRST(&c->list));
 }

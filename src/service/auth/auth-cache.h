@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * The plain yeses of polkit that may be kept for a moment: to one of ACTIONS_KEPT, for the same
- * connection, action and details, until polkit's Changed signal, the connection's end or
- * AUTH_CACHE_USEC.
+ * polkit's yes to one of ACTIONS_KEPT, cached for the same connection, action and details. An entry
+ * is valid until polkit's Changed signal, the connection's end, or AUTH_CACHE_USEC.
  *
- * What is kept keeps its peer known, so that a client that opens one event after the other costs
- * neither the bus nor polkit a question each.
+ * An entry refers to its peer, so a client that opens one event after another causes no further
+ * calls to the bus or to polkit.
  */
 
 #include "service/auth/action.h"
@@ -18,8 +17,8 @@ typedef struct AuthCacheEntry AuthCacheEntry;
 typedef struct AuthCache AuthCache;
 
 #define AUTH_CACHE_USEC     (10 * USEC_PER_SEC)
-#define AUTH_CACHE_USER_MAX 32  /* of one user; his oldest makes room */
-#define AUTH_CACHE_MAX      128 /* of all peers; the oldest makes room */
+#define AUTH_CACHE_USER_MAX 32  /* of one user, whose oldest is dropped */
+#define AUTH_CACHE_MAX      128 /* of all users, the oldest is dropped */
 
 TAILQ_HEAD(AuthCacheList, AuthCacheEntry);
 
@@ -34,8 +33,7 @@ void auth_cache_done(AuthCache *c);
 
 bool auth_cache_have(AuthCache *c, const Peer *peer, Action action, const Details *details);
 
-/* Forgetting one is harmless, so is not having memory for it. Other actions than ACTIONS_KEPT are
- * ignored. */
+/* Without memory nothing is cached. Actions other than ACTIONS_KEPT are ignored. */
 void auth_cache_keep(AuthCache *c, Peer *peer, Action action, const Details *details);
 
 void auth_cache_forget_peer(AuthCache *c, const Peer *peer);

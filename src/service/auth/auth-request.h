@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What polkit is asked for one call: one check after the other, until everything is granted or one
- * is refused. Then the call's message goes back to its handler.
+ * What polkit is asked for one call: one check after another, until all actions are granted or one
+ * is refused. The call's message then goes back to its handler.
  */
 
 #include "core/refusal.h"
@@ -13,18 +13,17 @@
 
 typedef struct AuthRequests AuthRequests;
 
-/* One call and what polkit says to it, one check after the other. */
 struct AuthRequest {
         AuthRequests *all;
         Request *request;
         Details details;
-        unsigned todo; /* actions to be asked for, the lowest bit is next */
-        bool quiet;    /* never a prompt, and a no is no refusal */
-        bool prompt;   /* the check under way may prompt */
-        Check *check;  /* the one under way */
+        unsigned todo; /* actions to be asked for; the lowest bit is next */
+        bool quiet;    /* never prompts, and a no is not a refusal */
+        bool prompt;   /* the pending check may prompt */
+        Check *check;  /* the pending check */
         unsigned granted;
-        unsigned denied;  /* quietly */
-        unsigned refused; /* one bit, with its words in why */
+        unsigned denied;  /* while quiet */
+        unsigned refused; /* one bit; its text is in why */
         Refusal why;
         int fault;
 };
@@ -34,14 +33,14 @@ struct AuthRequests {
         AuthCache cache;
 };
 
-/* The bus has to be attached to an event loop. */
+/* The bus must be attached to an event loop. */
 int auth_requests_init(AuthRequests *all, sd_bus *bus);
 void auth_requests_done(AuthRequests *all); /* fine for one that is all zero */
 
-/* Belongs to the request, with which it is freed; -ENOMEM. */
+/* The result belongs to the request, and is freed with it. -ENOMEM. */
 int auth_request_new(AuthRequests *all, Request *request, AuthRequest **ret);
 
-/* Has polkit asked for the actions: 0, the message will come back. REFUSAL_LIMITS_EXCEEDED when the
- * user has too many waiting, -ENOMEM: nothing is asked. */
+/* Asks polkit for the actions. 0: the message will come back. REFUSAL_LIMITS_EXCEEDED (too many
+ * checks of the user wait) and -ENOMEM: polkit is not asked. */
 int auth_request_start(AuthRequest *q, unsigned actions, const Details *details, bool quiet,
                        Refusal *why);

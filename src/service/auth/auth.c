@@ -55,13 +55,13 @@ static unsigned consented(Auth *a, const Peer *peer, unsigned actions, const Det
         return set;
 }
 
-/* The request of the message, which is a new one where its handler runs for the first time. */
+/* The request of the message; a new one if its handler runs for the first time. */
 static int auth_get_request(Auth *a, Peer *peer, sd_bus_message *m, Request **ret) {
         *ret = request_find(a->context->requests, m);
         return *ret ? 0 : request_new(a->context, peer, m, REQUEST_RUNNING, ret);
 }
 
-/* Has polkit asked. 0 means that it is. */
+/* Asks polkit. 0: polkit is asked. */
 static int auth_start(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions,
                       const Details *details, bool quiet, Refusal *why) {
         Request *request;
@@ -75,7 +75,8 @@ static int auth_start(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions,
                 r = auth_request_new(&a->requests, request, &q);
         if (r < 0)
                 return r;
-        request_set_state(request, REQUEST_AUTHORIZING); /* it may be resumed at once */
+        request_set_state(request,
+                          REQUEST_AUTHORIZING); /* first, because it may be resumed at once */
         r = auth_request_start(q, actions, details, quiet, why);
         if (r != 0)
                 request_set_state(request, REQUEST_RUNNING);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a prompt could not show, or would show as something else than it is. */
+/* Characters that a prompt cannot show, or shows as something else. */
 static const struct {
         uint32_t first, last;
 } unprintable[] = {
@@ -26,7 +26,7 @@ static bool is_printable(uint32_t c) {
         return true;
 }
 
-/* The length of the UTF-8 character at s in bytes, its code point in ret; 0 when it is none. */
+/* The length of the UTF-8 character at s in bytes, with its code point in ret. 0: it is invalid. */
 static size_t utf8_decode(const char *s, uint32_t *ret) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
         unsigned char lead = (unsigned char) *s;
@@ -69,7 +69,7 @@ void details_quote(char *buf, const char *text) {
 static void quote_program(char *buf, pid_t pid) {
         _cleanup_close_ int fd = -1;
         char path[sizeof("/proc//comm") + 3 * sizeof(pid)];
-        char comm[17]; /* TASK_COMM_LEN, and never longer than what Details has room for */
+        char comm[17]; /* at most 15 bytes and a newline (proc(5)) */
         ssize_t n;
 
         (void) stpcpy(buf, DETAILS_UNKNOWN);

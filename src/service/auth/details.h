@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What polkit is told about a request beside who asks and for which action: the uid, the program
- * and the client's own words. Rules may look at them and prompts show them, so nothing in them can
- * pose as text of ours: quoted, one line, short, printable.
+ * What polkit is told about a request besides subject and action: the uid, the program, and the
+ * client's reason. Rules may use it and prompts show it. It is quoted, on one line, short and
+ * printable, so that no part of it can pose as text of the service.
  */
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ typedef struct Details Details;
 #define DETAILS_PRINTABLE_MAX 128                             /* characters */
 #define DETAILS_TEXT_SIZE     (DETAILS_PRINTABLE_MAX * 4 + 3) /* UTF-8, quotes and NUL */
 
-#define DETAILS_UNKNOWN "(not given)" /* without quotes: nobody's words */
+#define DETAILS_UNKNOWN "(not given)" /* without quotes: not a client's text */
 
 struct Details {
         uid_t uid;
@@ -26,17 +26,16 @@ struct Details {
         char reason[DETAILS_TEXT_SIZE];
 };
 
-/* pid 0 and reason NULL are fine. The program's name is the process's own word (comm, proc(5)), and
- * for display only: a pid may be somebody else by now. */
+/* pid 0 and reason NULL are fine. The program is its comm (proc(5)), which the process sets itself.
+ * It is for display only: the pid may have been reused. */
 void details_fill(Details *d, uid_t uid, pid_t pid, const char *reason);
 
 bool details_equal(const Details *a, const Details *b);
 
-/* Appends a{ss}: perfalloc.uid, perfalloc.program and perfalloc.reason. All are always there, since
- * the messages in org.perfalloc1.policy name them. */
+/* Appends a{ss}: perfalloc.uid, perfalloc.program and perfalloc.reason. All are always present,
+ * because the messages in org.perfalloc1.policy name them. */
 int details_append(const Details *d, sd_bus_message *m);
 
-/* Puts text between quotes into buf (DETAILS_TEXT_SIZE): at most DETAILS_PRINTABLE_MAX characters,
- * with a ? for what is not printable, changes the direction of writing or is no UTF-8, and ' for ".
- */
+/* Puts text between quotes into buf (DETAILS_TEXT_SIZE), at most DETAILS_PRINTABLE_MAX characters.
+ * What is unprintable, changes the writing direction or is not UTF-8 becomes ?, and " becomes '. */
 void details_quote(char *buf, const char *text);

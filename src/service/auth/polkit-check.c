@@ -6,19 +6,19 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a cancelled check keeps its place while polkit has not said that it let go. */
+/* How long a cancelled check counts as pending, unless polkit answers before. */
 #define CANCEL_USEC (2 * USEC_PER_SEC)
 
-/* How long to wait when the bus takes no more calls and no answer of polkit's comes first. */
+/* How long to wait when the bus accepts no more calls, unless polkit answers before. */
 #define RETRY_USEC (100 * USEC_PER_MSEC)
 
 struct Check {
         Checks *checks;
-        FairItem turn;
-        TAILQ_ENTRY(Check) entry; /* once cancelled, or done and resting */
-        TAILQ_ENTRY(Check) quick; /* while slow_usec is not 0 */
+        FairItem item;
+        TAILQ_ENTRY(Check) entry; /* in checks->cancelled, once cancelled or pausing */
+        TAILQ_ENTRY(Check) quick; /* in checks->quick, while slow_usec is not 0 */
         uint64_t slow_usec;       /* CLOCK_MONOTONIC: it is slow from then on */
-        const char *name;         /* the peer's; NULL once cancelled or resting */
+        const char *name;         /* the peer's; NULL once cancelled or pausing */
         uid_t uid;
         uint64_t sent_usec; /* CLOCK_MONOTONIC */
         Action action;
@@ -27,8 +27,8 @@ struct Check {
         CheckDone done;
         void *userdata;
         sd_bus_slot *slot; /* while polkit has it */
-        char id[32];       /* for polkit */
-        uint64_t deadline; /* CLOCK_MONOTONIC, µs; of the answer, or of a cancelled one's place */
+        char id[32];       /* by which polkit cancels it */
+        uint64_t deadline; /* CLOCK_MONOTONIC, µs: of the answer, or in checks->cancelled */
 };
 
 static uint64_t checks_now(const Checks *c) {
@@ -49,7 +49,7 @@ static Check *check_free(Check *check) {
         Checks *c = check->checks;
 
         check_leave_quick(check);
-        fairqueue_remove(&c->queue, &check->turn);
+        fairqueue_remove(&c->queue, &check->item);
         sd_bus_slot_unref(check->slot);
         if (!check->name)
                 TAILQ_REMOVE(&c->cancelled, check, entry);
@@ -57,7 +57,7 @@ static Check *check_free(Check *check) {
         return NULL;
 }
 
-/* Frees the checks whose time is over, and with them their places. */
+/* Frees the checks in cancelled whose deadline has passed. */
 static void checks_reap(Checks *c) {
         uint64_t now = checks_now(c);
         Check *check;
@@ -68,7 +68,7 @@ static void checks_reap(Checks *c) {
                 (void) sd_event_source_set_enabled(c->reaper, SD_EVENT_ONESHOT);
 }
 
-/* Keeps the place of a check that nobody waits for any more. */
+/* The check is over, but counts as pending until the deadline. */
 static void check_keep_place(Check *check, uint64_t deadline) {
         Checks *c = check->checks;
         Check *after;
@@ -86,20 +86,20 @@ static void check_keep_place(Check *check, uint64_t deadline) {
         checks_reap(c);
 }
 
-/* Whether polkit has worked so much for the user that the check keeps its place for a moment. The
+/* Whether polkit has worked so long for the user that the check counts as pending for a while. The
  * time that a person takes does not count. */
-static bool check_rest(Check *check) {
+static bool check_pause_user(Check *check) {
         Checks *c = check->checks;
         uint64_t now = checks_now(c), cost;
 
-        if (check->sent_usec == 0 || check->turn.slow)
+        if (check->sent_usec == 0 || check->item.slow)
                 return false;
         cost = now - check->sent_usec;
         if (rate_limit_add(&c->used, check->uid, now, cost) < CHECKS_FREE_USEC)
                 return false;
         check->slot = sd_bus_slot_unref(check->slot);
-        check_leave_quick(check); /* it keeps the user's place for quick ones */
-        check_keep_place(check, now + CHECKS_REST * cost);
+        check_leave_quick(check); /* beside a slow check another one could start */
+        check_keep_place(check, now + CHECKS_PAUSE * cost);
         return true;
 }
 
@@ -108,7 +108,7 @@ static void check_finish(Check *check, int r, const PolkitAnswer *answer,
         CheckDone done = check->done;
         void *userdata = check->userdata;
 
-        if (!check_rest(check))
+        if (!check_pause_user(check))
                 check_free(check);
         done(userdata, r, answer, error);
 }
@@ -123,7 +123,7 @@ static int check_send(Check *check) {
 
         if (check->deadline == 0)
                 check->deadline = check->prompt ? UINT64_MAX : now + CHECK_ANSWER_USEC;
-        if (now >= check->deadline) /* the bus has refused it all the time */
+        if (now >= check->deadline) /* the bus has refused it until now */
                 return -ETIMEDOUT;
 
         check->sent_usec = now;
@@ -136,7 +136,7 @@ static int check_send(Check *check) {
                                  check->prompt ? UINT64_MAX : check->deadline - now);
 }
 
-/* When the first of those under way will be slow. */
+/* Sets the timer to when the oldest quick check becomes slow. */
 static void checks_watch_quick(Checks *c) {
         const Check *first = TAILQ_FIRST(&c->quick);
 
@@ -153,7 +153,7 @@ static void check_enter_quick(Check *check) {
                 checks_watch_quick(c);
 }
 
-/* Starts the next check; false when none may start. */
+/* Starts the next check. False: none may start. */
 static bool checks_start_one(Checks *c) {
         FairItem *item = fairqueue_next(&c->queue);
         Check *check;
@@ -161,7 +161,7 @@ static bool checks_start_one(Checks *c) {
 
         if (!item)
                 return false;
-        check = container_of(item, Check, turn);
+        check = container_of(item, Check, item);
         r = check_send(check);
         if (r < 0)
                 check_finish(check, r, NULL, NULL);
@@ -182,7 +182,7 @@ static int on_slow(sd_event_source *source, uint64_t usec, void *userdata) {
 
         while ((check = TAILQ_FIRST(&c->quick)) && check->slow_usec <= now) {
                 check_leave_quick(check);
-                fairqueue_slow(&check->turn);
+                fairqueue_slow(&check->item);
         }
         checks_watch_quick(c);
         checks_pump(c);
@@ -200,7 +200,7 @@ static void checks_resume(Checks *c) {
         checks_pump(c);
 }
 
-/* One at a time until polkit answers something: the bus may still be full. */
+/* One check at a time until polkit answers: the bus may still be full. */
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         Checks *c = userdata;
 
@@ -211,7 +211,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Whether m is the bus telling that this connection awaits too many replies already. */
+/* Whether m is the bus's refusal of a further pending reply. */
 static bool is_bus_full(sd_bus_message *m) {
         const char *sender = sd_bus_message_get_sender(m);
 
@@ -247,7 +247,7 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 check_free(check);
         else if (is_bus_full(m)) {
                 check_leave_quick(check);
-                fairqueue_return(&c->queue, &check->turn);
+                fairqueue_return(&c->queue, &check->item);
                 checks_pause(c);
                 return 1;
         } else
@@ -267,11 +267,11 @@ Check *check_cancel(Check *check) {
 
         if (!check)
                 return NULL;
-        if (!check->turn.running)
+        if (!check->item.running)
                 return check_free(check);
 
-        /* polkit has to let go of it first, or whoever comes and goes could have any number under
-         * way. */
+        /* It counts as pending until polkit drops it. Otherwise clients that call and leave could
+         * have any number of checks pending. */
         c = check->checks;
         (void) polkit_cancel(c->bus, check->id);
         check_keep_place(check, checks_now(c) + CANCEL_USEC);
@@ -296,8 +296,8 @@ int checks_ask(Checks *c, const Peer *peer, Action action, const Details *detail
                 .done = done,
                 .userdata = userdata,
         };
-        r = first ? fairqueue_add_first(&c->queue, &check->turn, peer->uid)
-                  : fairqueue_add(&c->queue, &check->turn, peer->uid);
+        r = first ? fairqueue_add_first(&c->queue, &check->item, peer->uid)
+                  : fairqueue_add(&c->queue, &check->item, peer->uid);
         if (r != 0) {
                 free(check);
                 return r;

@@ -74,7 +74,7 @@ int polkit_cancel(sd_bus *bus, const char *id) {
         return sd_bus_send(bus, m, NULL);
 }
 
-/* The cache is forgotten within its seconds even where the bus has no place for this match. */
+/* Without this match, the cache is outdated for AUTH_CACHE_USEC at most. */
 static int on_watched(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * polkit's D-Bus interface, as far as it is used here: org.freedesktop.PolicyKit1.Authority.
+ * The part of polkit's D-Bus interface that is used: org.freedesktop.PolicyKit1.Authority.
  */
 
 #include <systemd/sd-bus.h>
@@ -18,21 +18,19 @@ typedef struct PolkitAnswer PolkitAnswer;
 struct PolkitAnswer {
         bool authorized;
         bool challenge; /* not authorized, but somebody could authenticate */
-        bool dismissed; /* somebody was asked and would not */
-        bool temporary; /* authorized only because somebody authenticated a while ago */
+        bool dismissed; /* somebody was asked, and dismissed the prompt */
+        bool temporary; /* authorized by an earlier authentication */
 };
 
-/* CheckAuthorization for whoever has the unique name. id names this one request for
- * polkit_cancel(). */
+/* CheckAuthorization for the owner of a unique name. id names the request for polkit_cancel(). */
 int polkit_check_new(sd_bus *bus, const char *name, const char *action, const Details *details,
                      bool interactive, const char *id, sd_bus_message **ret);
 
-/* Reads the reply; -EBADMSG and the like where it is none. */
+/* Reads the reply. -EBADMSG and others: it is not such a reply. */
 int polkit_answer_read(sd_bus_message *m, PolkitAnswer *ret);
 
-/* Nobody waits for the answer any more: prompts disappear. No reply is asked for. */
+/* Withdraws a request, and its prompt. Asks for no reply. */
 int polkit_cancel(sd_bus *bus, const char *id);
 
-/* changed is called for every signal of that name on the interface; the sender is whoever the bus
- * lets send it. */
+/* Calls changed for every Changed signal of the interface, from any sender that the bus allows. */
 int polkit_watch(sd_bus *bus, sd_bus_message_handler_t changed, void *userdata, sd_bus_slot **ret);

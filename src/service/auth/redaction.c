@@ -12,11 +12,11 @@
 struct Redaction {
         Context *context;
         sd_bus_slot *filter;
-        const sd_bus_message *managed; /* being answered; its sender is allowed manage */
-        bool broadcasting;             /* properties are being read for everybody */
+        const sd_bus_message *managed; /* being answered; its sender has manage */
+        bool broadcasting;             /* properties are read for a broadcast */
 };
 
-/* What tells about somebody's program. */
+/* They tell about a user's program. */
 static const char *const secret_properties[] = { "Reason", "Event", "Name", "Targets", "Config" };
 
 static bool property_is_secret(sd_bus_message *m) {
@@ -30,7 +30,7 @@ static bool property_is_secret(sd_bus_message *m) {
         return false;
 }
 
-/* Whether the answer to m would tell the sender what is somebody else's. */
+/* Whether the reply to m would contain secret properties of another user's object. */
 static bool message_reads_secrets(Context *context, sd_bus_message *m, uid_t uid) {
         const char *path = sd_bus_message_get_path(m);
 

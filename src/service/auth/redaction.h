@@ -2,22 +2,21 @@
 #pragma once
 
 /*
- * Who may read properties that are for the owner of an object, root and whoever polkit allows
- * manage.
+ * Hides properties that are for an object's owner, root, and users with manage.
  *
- * A property is put into a reply at once, so polkit is asked before: by a filter that keeps the
- * message back, when the reply would hold such properties of other users' objects.
+ * A property's getter cannot wait for polkit. So a filter asks polkit first, and holds back the
+ * message, if the reply would contain such properties of other users' objects.
  */
 
 #include "service/util/context.h"
 
-/* Before scheduler_new(), whose filter must run first. */
+/* To be called before scheduler_new(), whose filter must run first. */
 int redaction_new(Context *context, Redaction **ret);
 Redaction *redaction_free(Redaction *r);
 
 /* Whether the sender of the message that is being answered may read what is for uid. Nobody may
- * while a signal to everybody is put together. */
+ * while a broadcast signal is built. */
 bool redaction_allows(const Context *context, uid_t uid);
 
-/* InterfacesAdded for everybody: sd_bus_emit_object_added(). */
+/* Broadcasts InterfacesAdded: sd_bus_emit_object_added(). */
 void redaction_emit_added(Context *context, const char *path);

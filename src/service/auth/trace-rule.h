@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who may count which process. A caller may count a process that he could ptrace-read, see
- * process_untraceable(); anything else asks polkit for count-other. Root may count everybody.
+ * Which processes a caller may count. A caller may count a process that they could ptrace-read, see
+ * process_untraceable(). Any other process needs count-other. Root may count every process.
  */
 
 #include "perf/process/process.h"
@@ -11,10 +11,10 @@
 
 #define TRACE_RULE_SUID_DUMPABLE "/proc/sys/fs/suid_dumpable"
 
-/* NULL when the peer may count the process with these facts, else in words what is in the way. */
+/* NULL if the peer may count the process with these facts, else the reason. */
 const char *trace_rule_denies(const Peer *peer, const ProcessFacts *facts);
 
-/* Whether the kernel leaves events on a process that executes a setuid program: so it does with
- * fs.suid_dumpable=1 (proc(5)), and there nobody may count by this rule. Not to know means yes.
- * path is TRACE_RULE_SUID_DUMPABLE. */
+/* Whether the rule does not hold: with fs.suid_dumpable=1 (proc(5)) the kernel keeps events on a
+ * process that executes a setuid program. A file that cannot be read means yes. path is
+ * TRACE_RULE_SUID_DUMPABLE. */
 bool trace_rule_is_void(const char *path);
