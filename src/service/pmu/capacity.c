@@ -6,10 +6,10 @@
 
 struct Capacities {
         Context *context;
-        sd_event_source *measure; /* until they are known */
+        sd_event_source *measure; /* while any is unknown */
 };
 
-/* The ledger has to know it before the first hold. */
+/* The ledger must know it before the first hold. */
 static int capacity_tell(Context *context, const Pmu *pmu) {
         uint64_t counters = !pmu->measured       ? SLOT_UNKNOWN
                             : pmu->counters == 0 ? SLOT_UNLIMITED
@@ -25,7 +25,7 @@ int capacities_need(Capacities *c) {
                 return 0;
         for (size_t i = 0; i < context->pmus.n_pmus; i++) {
                 Pmu *pmu = &context->pmus.pmus[i];
-                /* one that an earlier run could not measure may be free now */
+                /* what an earlier run could not measure may be free now */
                 int r = pmu->measured ? 0 : probe_capacity(pmu, &context->pmus.online);
 
                 if (r >= 0)

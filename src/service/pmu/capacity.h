@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * How many events each PMU counts at once, measured (probe_capacity()) and told to the ledger.
+ * How many events each PMU counts at once: measured (probe_capacity()), and told to the ledger.
  *
- * Measuring breakpoints makes the kernel wait for an RCU grace period, several milliseconds, which
- * whoever starts the service by calling it would wait for as well. So it is done when the first
- * calls are answered, or when it is needed, whichever is first; and always before the service opens
- * counters of its own, which would be missing in what is measured.
+ * Measuring breakpoints makes the kernel wait for an RCU grace period of several milliseconds,
+ * which would delay the call that starts the service. So the measurement runs after the first calls
+ * are answered, or when it is needed. It always precedes the service's own counters, which would be
+ * missing from the result.
  */
 
 #include "service/util/context.h"
 
 #define CAPACITIES_DELAY_USEC (100 * USEC_PER_MSEC)
 
-/* What an earlier run has measured holds on. Where there was one, the rest is measured at once. */
+/* What an earlier run has measured stays valid. If there was one, the rest is measured at once. */
 int capacities_new(Context *context, Capacities **ret);
 Capacities *capacities_free(Capacities *c);
 
-/* From here on they are known, as far as they can be. -ENOMEM: not yet. */
+/* Measures what is not known yet and can be measured. -ENOMEM: some of that is still unknown. */
 int capacities_need(Capacities *c);

@@ -32,7 +32,7 @@ PROPERTY_GETTER(get_probed) {
         return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->probed ?: "");
 }
 
-/* The objects are the table's own; who serves them comes with the slot. */
+/* The objects are rows of the PMU table. The slot's userdata is the Probing. */
 static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const Pmu *pmu = userdata;
         Probing *p = sd_bus_slot_get_userdata(sd_bus_get_current_slot(sd_bus_message_get_bus(m)));
@@ -42,8 +42,8 @@ static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
-/* Counters and Probed are no constants: what could not be measured at one start of the service may
- * be at the next. */
+/* Counters and Probed are not constant: what one start of the service cannot measure, another
+ * may. */
 static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Name", "s", NULL, offsetof(Pmu, name), SD_BUS_VTABLE_PROPERTY_CONST),

@@ -21,19 +21,19 @@ struct ProbeCall {
 
 struct Probing {
         Context *context;
-        RateLimit users;               /* µs that their measurements stand for, by uid */
-        uint64_t paid_usec;            /* CLOCK_MONOTONIC, for the pace of all */
-        struct ProbeCallList waiting;  /* for a measurement that has not begun */
-        struct ProbeCallList measured; /* the one that is under way is for these */
-        const Pmu *pmu;                /* of that one; NULL: there is none */
-        unsigned cpu;                  /* to be looked at next */
-        sd_event_source *step;         /* the next CPU */
-        sd_event_source *clock;        /* the next measurement may begin */
+        RateLimit users;               /* µs of their pace that users have taken, by uid */
+        uint64_t paid_usec;            /* CLOCK_MONOTONIC: how far the common pace is used up */
+        struct ProbeCallList waiting;  /* for the next measurement */
+        struct ProbeCallList measured; /* for the measurement under way */
+        const Pmu *pmu;                /* of the measurement under way; NULL: there is none */
+        unsigned cpu;                  /* to be measured next */
+        sd_event_source *step;         /* measures the next CPU */
+        sd_event_source *clock;        /* when the next measurement may begin */
 };
 
 /* ---- calls ---- */
 
-static void probe_call_enlist(ProbeCall *c, struct ProbeCallList *list) {
+static void probe_call_list(ProbeCall *c, struct ProbeCallList *list) {
         if (c->list)
                 TAILQ_REMOVE(c->list, c, entry);
         c->list = list;
@@ -44,7 +44,7 @@ static void probe_call_enlist(ProbeCall *c, struct ProbeCallList *list) {
 static void probe_call_end(void *work) {
         ProbeCall *c = work;
 
-        probe_call_enlist(c, NULL);
+        probe_call_list(c, NULL);
         sd_bus_message_unref(c->reply);
         request_done(c->call);
         free(c);
@@ -67,7 +67,7 @@ static void probe_call_answer(ProbeCall *c) {
 
 /* ---- measurements ---- */
 
-/* When the next one may begin. Of root's nobody waits. */
+/* When the next measurement may begin. Root does not wait. */
 static uint64_t probing_due(Probing *p, uint64_t now) {
         const uint64_t full = PROBES_BURST * PROBES_USEC;
         const ProbeCall *c;
@@ -79,22 +79,22 @@ static uint64_t probing_due(Probing *p, uint64_t now) {
         return p->paid_usec + PROBES_USEC;
 }
 
-/* Who may join the measurement that is about to begin. */
-typedef struct Joining {
+/* Which users' calls join the measurement that is about to begin. */
+typedef struct ProbeUsers {
         size_t n;
         struct {
                 uid_t uid;
                 bool may;
         } users[RATE_LIMIT_KEYS];
-} Joining;
+} ProbeUsers;
 
 static bool probing_take(Probing *p, uid_t uid, uint64_t now) {
         return uid == 0 || rate_limit_take(&p->users, uid, now, PROBES_USER_USEC,
                                            PROBES_USER_BURST * PROBES_USER_USEC);
 }
 
-/* A user pays once for all their calls. */
-static bool probing_user_may(Probing *p, Joining *j, uid_t uid, uint64_t now) {
+/* A user pays once for all of their calls. */
+static bool probing_user_may(Probing *p, ProbeUsers *j, uid_t uid, uint64_t now) {
         bool may;
 
         for (size_t i = 0; i < j->n; i++)
@@ -108,10 +108,10 @@ static bool probing_user_may(Probing *p, Joining *j, uid_t uid, uint64_t now) {
         return may;
 }
 
-/* All that wait for the same PMU, and may, are served at once. */
+/* All calls for the same PMU, of users who are within their pace, share one measurement. */
 static void probing_gather(Probing *p, uint64_t now) {
         ProbeCall *c, *next;
-        Joining j = {};
+        ProbeUsers j = {};
 
         for (c = TAILQ_FIRST(&p->waiting); c; c = next) {
                 next = TAILQ_NEXT(c, entry);
@@ -119,7 +119,7 @@ static void probing_gather(Probing *p, uint64_t now) {
                     !probing_user_may(p, &j, c->call->peer->uid, now))
                         continue;
                 p->pmu = c->pmu;
-                probe_call_enlist(c, &p->measured);
+                probe_call_list(c, &p->measured);
         }
 }
 
@@ -141,8 +141,8 @@ static void probing_begin(Probing *p) {
         (void) sd_event_source_set_enabled(p->step, SD_EVENT_ON);
 }
 
-/* Looks at the next CPU: 1 there are more, 0 all is done. */
-static int probing_look(Probing *p) {
+/* Measures the next CPU. 1: there are more, 0: all are done. */
+static int probing_measure_cpu(Probing *p) {
         int cpu = cpuset_next(&p->pmu->cpus, p->cpu), n, r = 1;
         ProbeCall *c;
 
@@ -153,7 +153,7 @@ static int probing_look(Probing *p) {
                 return 1;
         store_settle(p->context->store);
         n = probe_free_now(p->pmu, (unsigned) cpu, p->pmu->counters);
-        if (n < 0) /* or it has just gone offline */
+        if (n < 0) /* -ENODEV: it has just gone offline */
                 return n == -ENODEV ? 1 : n;
         TAILQ_FOREACH (c, &p->measured, entry)
                 if (r > 0)
@@ -163,7 +163,7 @@ static int probing_look(Probing *p) {
 
 static int probing_step(sd_event_source *source, void *userdata) {
         Probing *p = userdata;
-        int r = probing_look(p);
+        int r = probing_measure_cpu(p);
         ProbeCall *c;
 
         if (r > 0)
@@ -208,7 +208,7 @@ static int probe_call_new(Probing *p, const Pmu *pmu, Peer *peer, sd_bus_message
                 probe_call_end(c);
                 return r;
         }
-        probe_call_enlist(c, &p->waiting);
+        probe_call_list(c, &p->waiting);
         probing_begin(p);
         return 0;
 }

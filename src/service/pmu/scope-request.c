@@ -5,7 +5,7 @@
 
 #include "service/util/options.h"
 
-/* The CPUs that were asked for; an empty set: all. */
+/* The CPUs of the option; an empty set means all. */
 static int cpus_read(const PmuTable *pmus, const char *list, CpuSet *ret, Refusal *why) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         int r;
@@ -59,7 +59,7 @@ static bool names_have(char *const *names, const char *name) {
         return false;
 }
 
-/* A PMU that nobody named and that has none of the CPUs is left out. */
+/* Leaves out a PMU that has none of the CPUs, unless the client named it. */
 static int request_add_pmu(ScopeRequest *q, const Pmu *pmu, const CpuSet *cpus, bool named,
                            Refusal *why) {
         _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;

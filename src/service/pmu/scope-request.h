@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What counters a client means: the options `pmus` and `cpus` of holds and monitors, checked
+ * Which counters a client asks for: the options `pmus` and `cpus` of holds and monitors, checked
  * against this machine.
  */
 
@@ -15,17 +15,17 @@ typedef struct ScopeRequest ScopeRequest;
 struct ScopeRequest {
         Scope scope;
         char **pmus; /* names, as properties show them */
-        char *cpus;  /* list, likewise */
+        char *cpus;  /* a list, as properties show it */
 };
 
 #define SCOPE_REQUEST_NULL ((ScopeRequest){})
 
-/* names NULL: every core PMU. cpus NULL: all, those that come online later too.
- * REFUSAL_INVALID_ARGS names the option and what is wrong with it. */
+/* names NULL: every core PMU. cpus NULL: all CPUs, also those that come online later.
+ * REFUSAL_INVALID_ARGS names the option and the error. */
 int scope_request_read(const PmuTable *pmus, char *const *names, const char *cpus,
                        ScopeRequest *ret, Refusal *why);
 void scope_request_done(ScopeRequest *q);
 
-/* For the restart of the service. What this machine has not any more is left out. */
+/* For restarts of the service. PMUs and CPUs that are gone are left out. */
 void scope_request_pack(Pack *p, const ScopeRequest *q, const PmuTable *pmus);
 int scope_request_unpack(const Unpack *u, const PmuTable *pmus, ScopeRequest *ret);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Manager.ListUsers: the scan is done by the reader, the call answered when it is there.
+ * Manager.ListUsers: the reader scans, and the call is answered with the result.
  */
 
 #include "service/util/context.h"
