@@ -56,7 +56,7 @@ PROPERTY_GETTER(get_obstacles) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* The common beginning of all methods: 0 go on, 1 or negative: return it. */
+/* The common beginning of all methods. 0: go on; 1 or negative: return it. */
 static int hold_enter(Hold *h, sd_bus_message *m, sd_bus_error *error) {
         Holds *holds = h->holds;
         Refusal why = REFUSAL_NULL;

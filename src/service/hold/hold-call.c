@@ -7,7 +7,7 @@
 #include "service/pmu/capacity.h"
 #include "service/util/reply.h"
 
-/* What a hold needs to be allowed. */
+/* Asks for the action that the hold needs. */
 static int hold_authorize(Holds *holds, Peer *peer, sd_bus_message *m, HoldRequest *q,
                           Refusal *why) {
         unsigned action = q->unattended  ? ACTION_HOLD_UNATTENDED
@@ -17,8 +17,8 @@ static int hold_authorize(Holds *holds, Peer *peer, sd_bus_message *m, HoldReque
         return auth_check(holds->context->auth, peer, m, action, q->reason, why);
 }
 
-/* Without manage the configured maxima hold. Polkit is asked for it only where more was asked for
- * in so many words: a lease that somebody forgets ends after HoldMaxSec in any case. */
+/* Without manage the configured maxima apply. polkit is asked for manage only if the client asked
+ * for more explicitly: a forgotten lease ends after HoldMaxSec in any case. */
 static int hold_limit(const Holds *holds, Peer *peer, sd_bus_message *m, HoldRequest *q) {
         bool asks_for_more =
                 q->wait_usec > holds->context->config.wait_max_usec ||

@@ -4,7 +4,7 @@
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 
-/* Removes an ended hold for good: from now on it is UnknownObject. */
+/* Removes an ended hold for good: it is an unknown object from now on. */
 static void hold_forget(Hold *h) {
         Holds *holds = h->holds;
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Holds that have ended: they can be read for a while, HOLD_READABLE_MAX of each user, and are
- * unknown objects from then on.
+ * Holds that have ended. They can be read for a while, at most HOLD_READABLE_MAX of each user, and
+ * are unknown objects from then on.
  */
 
 #include "service/hold/hold-object.h"
 
 int hold_history_init(Holds *holds);
 
-void hold_retire(Hold *h);             /* it has ended */
-void holds_forget_later(Holds *holds); /* those that an earlier run has left */
+void hold_retire(Hold *h);             /* when it has ended */
+void holds_forget_later(Holds *holds); /* holds of an earlier run */

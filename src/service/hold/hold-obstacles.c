@@ -14,7 +14,7 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
                 return 0;
         for (size_t i = 0; i < h->n_obstacles; i++)
                 if (h->obstacles[i].pid == pid && strcmp(h->obstacles[i].who, who) == 0)
-                        return 0; /* many counters of one client */
+                        return 0; /* as with many counters of one client */
         obstacles = reallocarray(h->obstacles, h->n_obstacles + 1, sizeof(HoldObstacle));
         if (!obstacles)
                 return 0;

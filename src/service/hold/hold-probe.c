@@ -25,7 +25,7 @@ void hold_cover(Hold *h, bool granted) {
         }
 }
 
-/* How many counters of a CPU the hold was promised: N, or all that nobody else was promised. */
+/* How many counters of a CPU the hold was promised: N, or all that no other hold was promised. */
 static unsigned hold_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
         const SlotChunk *chunk =
                 slot_table_chunk(&h->context->ledger.slots, pmu->index, cpu / CHUNK_SLOTS);
@@ -40,8 +40,8 @@ static unsigned hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
         return hold_promised(userdata, pmu, cpu);
 }
 
-/* The online CPUs of a part that nobody has measured yet. What was measured before is taken over.
- */
+/* The online CPUs of a part that are not measured yet. Earlier measurements of other holds
+ * count. */
 static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
         const Holds *holds = h->holds;
         const Cover *cover = holds->cover[part->pmu];
@@ -65,12 +65,12 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
         int r;
 
         if (pmu->measured && pmu->counters == 0)
-                return 0; /* never scarce */
+                return 0; /* no limit */
         r = part_to_measure(h, part, &cpus);
         if (r < 0 || cpuset_is_empty(&cpus))
                 return r;
         if (!pmu->measured || !probe_can(pmu)) {
-                h->measured_free = false; /* nobody can tell */
+                h->measured_free = false; /* this cannot be measured */
                 return 0;
         }
         r = probe_begin_each(pmu, &cpus, hold_wants, h, now_usec(CLOCK_MONOTONIC),
@@ -83,7 +83,7 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
 int hold_probe_begin(Hold *h) {
         const Scope *scope = &h->request.what.scope;
 
-        /* what has been closed is free only when nobody else keeps it open */
+        /* closed counters are free only after the last copy of their descriptor is closed */
         store_settle(h->context->store);
         h->measuring = true;
         h->measured_free = true;
@@ -116,7 +116,7 @@ static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
                                          h->ledger.extra[part] + more);
 }
 
-/* What the probes found too little, per PMU: in a partial hold more monitors must go. */
+/* Per PMU, asks for as many counters more as the probes found too few. */
 bool hold_ask_for_more(Hold *h) {
         Holds *holds = h->holds;
         size_t n_yielded = 0;
@@ -166,7 +166,7 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
                 for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
                         const ScopePart *part = &h->request.what.scope.parts[i];
 
-                        /* who was never confirmed does not become so by one CPU more */
+                        /* one more CPU does not confirm a hold that was not confirmed */
                         if (!cpuset_has(&part->cpus, cpu) ||
                             !(h->confirmed || !cpuset_is_empty(&h->joined)))
                                 continue;

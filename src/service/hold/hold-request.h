@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What a Hold or HoldUnattended call asks for: its arguments, checked against this machine.
+ * The arguments of Hold and HoldUnattended, checked against this machine.
  */
 
 #include <systemd/sd-bus.h>
@@ -21,14 +21,12 @@ struct HoldRequest {
         bool exclusive, best_effort, unattended;
         uint64_t wait_usec, yield_usec;
         uint64_t lifetime_usec; /* UINT64_MAX: until it is released */
-        uint64_t age_usec; /* how long ago the call came: the times above, but for yield_usec, count
-                              from then */
+        uint64_t age_usec;      /* of the call, from whose arrival all these but yield_usec count */
 };
 
 #define HOLD_REQUEST_NULL ((HoldRequest){})
 
-/* Everything that can be wrong with the arguments alone is refused here: REFUSAL_INVALID_ARGS names
- * it. */
+/* Refuses everything that is wrong with the arguments alone. REFUSAL_INVALID_ARGS names it. */
 int hold_request_read(const PmuTable *pmus, sd_bus_message *m, bool unattended, HoldRequest *ret,
                       Refusal *why);
 void hold_request_done(HoldRequest *q);

@@ -17,7 +17,7 @@ static void hold_unpack_extra(Hold *h, const Unpack *u) {
                                          (unsigned) unpack_u64(&extra, "more", 0));
 }
 
-/* By the time at which they ended, the oldest first. */
+/* Sorts it in by the time of its end, oldest first. */
 static void hold_enlist_ended(Hold *h) {
         struct HoldList *ended = &h->holds->ended;
         Hold *later;
@@ -30,7 +30,7 @@ static void hold_enlist_ended(Hold *h) {
         TAILQ_INSERT_TAIL(ended, h, list);
 }
 
-/* Into the ledger, or the list of those that have ended. */
+/* Puts it into the ledger, or into the list of ended holds. */
 static int hold_enlist(Hold *h, const Unpack *u) {
         Holds *holds = h->holds;
         QuotaGood good = h->state == HOLD_ENDED ? QUOTA_ENDED_HOLDS : QUOTA_HOLDS;
@@ -52,7 +52,7 @@ static int hold_enlist(Hold *h, const Unpack *u) {
                 TAILQ_INSERT_TAIL(&holds->granted, h, list);
                 hold_cover(h, true);
         } else if (h->state == HOLD_QUEUED)
-                hold_await_turn(h);
+                hold_await_queue(h);
         return 0;
 }
 
@@ -101,7 +101,7 @@ static int hold_restore_queued(void *userdata, StoreRecord *record) {
         return record_is_queued(record) ? hold_restore(userdata, record) : 0;
 }
 
-/* Numbers are the order of arrival, which is the ledger's. */
+/* The numbers are in the order of arrival, as the ledger. */
 int holds_restore(Holds *holds) {
         Store *store = holds->context->store;
         int r = store_restore_each(store, STORE_HOLD, "Hold", hold_restore_active, holds);
@@ -116,10 +116,10 @@ void holds_go_on(Holds *holds) {
 
         holds_forget_later(holds);
         TAILQ_FOREACH (h, &holds->granted, list)
-                if (h->item.lost) /* there was no room beside what the earlier run had kept */
+                if (h->item.lost) /* there was no room beside the earlier run's descriptors */
                         hold_save(h);
         TAILQ_FOREACH (h, &holds->pending, list) {
-                hold_give_time(h);
+                hold_await_yield(h);
                 hold_save(h);
                 deadline = MAX(deadline, h->yield_until_usec);
         }

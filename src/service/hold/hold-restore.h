@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * The holds of an earlier run of the service.
+ * Restores the holds of an earlier run of the service.
  */
 
 #include "service/hold/hold.h"
 
-/* Makes them again, in the ledger's order: active ones are active, waiting ones wait in the same
- * order. Nobody is told, nothing is measured before holds_go_on(). -ENOMEM. */
+/* Restores them in the ledger's order: active holds are active, queued ones keep their order.
+ * Nothing is signalled or measured before holds_go_on(). -ENOMEM. */
 int holds_restore(Holds *holds);
 
-/* After all who give way are there again: holds that were not granted yet are taken further. */
+/* To be called after all that yield are restored: pending holds go on. */
 void holds_go_on(Holds *holds);

@@ -16,7 +16,7 @@ bool holds_grants(const Holds *holds, uid_t uid, const Pmu *pmu) {
         return false;
 }
 
-/* Who but uid has an exclusive hold on one of these slots, granted or about to be. */
+/* Another user's exclusive hold on one of these slots, granted or about to be. */
 static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
                                     const CpuSet *cpus) {
         const Scope scope = { .n_parts = 1, .parts = &(ScopePart){ .pmu = pmu, .cpus = *cpus } };

@@ -2,24 +2,24 @@
 #pragma once
 
 /*
- * What holds mean for whoever opens events: who may, and what is theirs.
+ * What holds mean for those who open events.
  */
 
 #include "perf/event/event.h"
 #include "service/hold/hold-object.h"
 
-/* The number of a hold that is active now, for whoever has to be told to yield after it began. 0:
+/* The number of an active hold, for a yielder that has to yield although no new hold demands it. 0:
  * there is none. */
 uint64_t holds_current(const Holds *holds);
 
 /* Whether a hold of uid is granted on the PMU. */
 bool holds_grants(const Holds *holds, uid_t uid, const Pmu *pmu);
 
-/* Whether holds of uid are granted wherever an event of the PMU would count: on that CPU, or, with
- * -1, on all that the PMU has online. */
+/* Whether granted holds of uid cover wherever an event of the PMU would count: that CPU, or, with
+ * -1, all online CPUs of the PMU. */
 bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu);
 
-/* REFUSAL_BUSY when somebody else has an exclusive hold on counters that the events would take.
- * cpus NULL: a process, which may run anywhere. */
+/* REFUSAL_BUSY: another user has an exclusive hold on counters that the events would take. cpus
+ * NULL: a process, which may run anywhere. */
 int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                         const CpuSet *cpus, Refusal *why);

@@ -10,10 +10,10 @@
 #include "service/util/log.h"
 #include "service/util/reply.h"
 
-#define NAMED_MAX 4u /* who are in the way are named up to here, then counted */
+#define NAMED_MAX 4u /* so many are named, the others are counted */
 
-/* Signals go out as well as they can: a bus that takes no more has ended, and the loop sees that.
- */
+/* Signals are best effort: when they cannot be sent the connection is lost, which the loop
+ * notices. */
 
 void hold_signal_added(Hold *h) {
         redaction_emit_added(h->context, h->object.path);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What is told of a hold: on the bus, to those who wait, in the journal.
+ * What a hold announces: on the bus, to callers of Wait, and in the journal.
  */
 
 #include "service/hold/hold-object.h"
@@ -22,5 +22,5 @@ void hold_log_granted(const Hold *h);
 void hold_log_ended(const Hold *h);
 void hold_signal_degraded(const char *what);
 
-/* REFUSAL_BUSY: who is in the way of h in the ledger. */
+/* REFUSAL_BUSY names the holds that block h in the ledger. */
 int hold_refuse_busy(const Hold *h, Refusal *why);

@@ -48,7 +48,7 @@ void hold_save(Hold *h) {
         p = store_pack(holds->context->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &holds->context->pmus);
-        /* of a hold of N counters: how many more had to go in each part */
+        /* in a hold of N counters: how many more had to yield, by part */
         for (size_t i = 0; h->ledger.extra && i < h->request.what.scope.n_parts; i++) {
                 size_t begin = pack_begin(p, "extra");
 

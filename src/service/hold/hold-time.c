@@ -44,11 +44,11 @@ void hold_set_deadline(Hold *h) {
                          MAX(h->request.yield_usec, yielders_grace(&h->context->yielders)));
 }
 
-void hold_give_time(Hold *h) {
+void hold_await_yield(Hold *h) {
         hold_set_deadline(h);
         hold_step_at(h, h->yield_until_usec);
 }
 
-void hold_await_turn(Hold *h) {
+void hold_await_queue(Hold *h) {
         hold_step_at(h, usec_add(h->admitted_usec - h->request.age_usec, h->request.wait_usec));
 }

@@ -35,7 +35,7 @@ static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) 
         return 0;
 }
 
-/* The time of the present step is over: of the wait, of the monitors, or until the probe's next
+/* The present step is over: the wait, the time to yield, or the pause before the probe's next
  * look. */
 static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) {
         Hold *h = userdata;
@@ -88,13 +88,13 @@ int hold_enter_ledger_again(Hold *h) {
         if (h->ledger.state == LEDGER_NONE)
                 return -EBADMSG;
         if (h->state == HOLD_QUEUED && h->ledger.state == LEDGER_ACTIVE)
-                h->state = HOLD_YIELDING; /* the one before has gone while we were away */
+                h->state = HOLD_YIELDING; /* the hold ahead has ended between the two runs */
         if (h->state == HOLD_YIELDING)
                 TAILQ_INSERT_TAIL(&holds->pending, h, list);
         return 0;
 }
 
-/* The ledger has admitted it: monitors are to give way from now on. */
+/* The ledger has admitted it: yielders are asked from now on. */
 static void hold_start(Hold *h) {
         h->state = HOLD_YIELDING;
         TAILQ_INSERT_TAIL(&h->holds->pending, h, list);
@@ -109,8 +109,8 @@ void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec) {
         holds->hooks.changed(holds->userdata);
 }
 
-/* Out of the ledger, and whoever waited for it comes in; monitors are told once, of the sum of
- * both. */
+/* Takes the hold out of the ledger, and starts the holds that waited for it. Yielders are told
+ * once, of the result of both. */
 static void hold_leave_ledger(Hold *h) {
         Holds *holds = h->holds;
         Hold *first = NULL, *next;
@@ -212,7 +212,7 @@ static void hold_scanned(void *userdata, int r, const User *users, size_t n_user
         holds_advance(holds);
 }
 
-/* The probe found somebody: the processes that have perf events open are the candidates. */
+/* The probe found counters taken: processes with open perf events are the candidates. */
 static void hold_find_candidates(Hold *h) {
         if (reader_scan(h->context->reader, hold_scanned, h, &h->scan) < 0)
                 hold_scanned(h, -EIO, NULL, 0, false);
@@ -237,7 +237,7 @@ static void hold_measured(Hold *h) {
 /* ---- one step further ---- */
 
 /* Whether an earlier hold of the same slots is not granted yet. */
-static bool hold_must_stand_back(const Hold *h) {
+static bool hold_must_wait(const Hold *h) {
         Hold *earlier;
 
         TAILQ_FOREACH (earlier, &h->holds->pending, list) {
@@ -249,12 +249,12 @@ static bool hold_must_stand_back(const Hold *h) {
         return false;
 }
 
-/* Takes the hold as far as it can go now; true when that changed the list of pending holds, or who
- * yields. */
+/* Takes the hold as far as possible. True: the list of pending holds, or who yields, has
+ * changed. */
 static bool hold_advance(Hold *h) {
         Holds *holds = h->holds;
 
-        if (h->scan || hold_must_stand_back(h))
+        if (h->scan || hold_must_wait(h))
                 return false;
         if (!h->measuring) {
                 if (yielders_asked(&holds->context->yielders, &h->request.what.scope, NULL, NULL) >
@@ -281,7 +281,7 @@ static bool hold_advance(Hold *h) {
 void holds_advance(Holds *holds) {
         Hold *h;
 
-        /* A hold that is settled may let others go on; what it calls comes back here. */
+        /* the end of one hold may let others go on, and leads back here */
         holds->advance_again = true;
         if (holds->advancing)
                 return;
@@ -299,28 +299,28 @@ void holds_advance(Holds *holds) {
 
 /* ---- a new one ---- */
 
-/* One look before the hold is told of: when all is free already, that is when it was granted. */
-static void hold_look_ahead(Hold *h) {
-        if (hold_must_stand_back(h) ||
+/* Looks once before the hold is announced. If all is free, that was the time of the grant. */
+static void hold_probe_ahead(Hold *h) {
+        if (hold_must_wait(h) ||
             yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0)
                 return;
         if (hold_probe_begin(h) < 0)
-                hold_stop_measuring(h); /* tried again when it is its turn */
+                hold_stop_measuring(h); /* tried again in hold_advance() */
         else if (hold_probe_look(h) && hold_probes_agree(h))
                 h->free_usec = now_usec(CLOCK_MONOTONIC);
 }
 
-/* Monitors give way, and it is seen whether that was all there was to do. */
-static void hold_clear_scope(Hold *h) {
+/* Asks yielders. If the counters are free then, the hold is granted as of now. */
+static void hold_ask_yielders(Hold *h) {
         if (h->ledger.state != LEDGER_ACTIVE)
                 return;
         hold_set_deadline(h);
         holds_apply(h->holds, h, h->yield_until_usec);
-        hold_look_ahead(h);
+        hold_probe_ahead(h);
 }
 
-/* The lease and the timers. */
-static int hold_equip(Hold *h, int *ret_lease) {
+/* Adds the lease and the timers. */
+static int hold_add_lease(Hold *h, int *ret_lease) {
         _cleanup_close_ int lease = -1;
         int r = 0;
 
@@ -338,7 +338,7 @@ static int hold_equip(Hold *h, int *ret_lease) {
         return 0;
 }
 
-/* That monitors give way is what will be waited for, so it comes first. */
+/* Yielders are asked first, because their answers take longest. */
 static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
         Holds *holds = h->holds;
         int r;
@@ -351,8 +351,8 @@ static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
                                  serial_next(&holds->context->serial, SERIAL_HOLD));
         if (r != 0)
                 return r;
-        hold_clear_scope(h);
-        r = hold_equip(h, ret_lease);
+        hold_ask_yielders(h);
+        r = hold_add_lease(h, ret_lease);
         if (r < 0) {
                 hold_leave_ledger(h);
                 return r;
@@ -392,7 +392,7 @@ int hold_new(Holds *holds, const Peer *peer, HoldRequest *request, Hold **ret, i
 
 void hold_begin(Hold *h) {
         if (h->ledger.state != LEDGER_ACTIVE) {
-                hold_await_turn(h);
+                hold_await_queue(h);
                 return;
         }
         hold_start(h);
@@ -446,7 +446,7 @@ static void hold_free_queued(void *userdata, Object *o) {
         *h = hold_of_object(o);
 }
 
-/* Those that wait in the ledger are in none of the lists. */
+/* Holds that wait in the ledger are in no list. */
 void holds_done(Holds *holds) {
         Hold *h;
 
