@@ -11,12 +11,12 @@
 
 typedef struct AttachCall {
         Request *call;
-        Counter *counter; /* NULL: it was closed */
+        Counter *counter; /* NULL: it is closed */
         CounterListener listener;
 
-        AttachJob attaching;
+        AttachJob attach;
         CounterSet *set;
-        bool opening; /* the target was inspected and all is allowed */
+        bool opening; /* the target is inspected, and the caller is authorized */
 } AttachCall;
 
 static void attach_call_end(void *work) {
@@ -24,19 +24,19 @@ static void attach_call_end(void *work) {
 
         if (c->counter)
                 LIST_REMOVE(&c->listener, listeners);
-        attach_job_done(&c->attaching);
+        attach_job_done(&c->attach);
         request_done(c->call);
         free(c);
 }
 
-/* What waits for polkit or in a queue comes back, and is told by sd-bus that there is no such
+/* A call that waits for polkit or in a queue comes back, and sd-bus answers that there is no such
  * object. */
 static void attach_call_counter_closed(CounterListener *l, Counter *counter) {
         AttachCall *c = container_of(l, AttachCall, listener);
         Refusal why;
 
         c->counter = NULL;
-        if (attach_job_is_waiting(&c->attaching))
+        if (attach_job_is_waiting(&c->attach))
                 request_fail(
                         c->call,
                         refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed", counter->object.path),
@@ -45,7 +45,7 @@ static void attach_call_counter_closed(CounterListener *l, Counter *counter) {
                 attach_call_end(c);
 }
 
-/* ---- what must be so for a process to be attached ---- */
+/* ---- preconditions ---- */
 
 static int refuse_scope(const Counter *c, Refusal *why) {
         return refuse(why, REFUSAL_WRONG_SCOPE,
@@ -79,7 +79,7 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
                         why, REFUSAL_INVALID_ARGS,
                         "option 'descendants': %s is pinned, and pinned events are not inherited",
                         c->object.path);
-        if (set->monitor && group_closes_to_yield(set->group))
+        if (set->yielder && group_closes_to_yield(set->group))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'descendants': %s is a monitor that gives way by closing its "
                               "event, "
@@ -109,7 +109,7 @@ static int pid_check(uint32_t pid, Refusal *why) {
 
 static int attach_call_read(AttachCall *c, Refusal *why) {
         AttachOptions o = { .descendants = c->set->group->descendants, .pidfd = -1 };
-        AttachJob *a = &c->attaching;
+        AttachJob *a = &c->attach;
         uint64_t seen;
         uint32_t pid;
         int r;
@@ -137,7 +137,7 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         return r;
 }
 
-/* pmc_attach(3) knows one error for all that has the target's counters. */
+/* pmc_attach(3) has one error for every conflict over the target's counters. */
 static int attach_call_translate(int r, const Refusal *why, Refusal *ret) {
         if (r == REFUSAL_NO_COUNTER_LEFT)
                 return refuse(ret, REFUSAL_BUSY, "%s", why->text);
@@ -147,11 +147,11 @@ static int attach_call_translate(int r, const Refusal *why, Refusal *ret) {
 }
 
 static bool attach_call_asks_more(const AttachCall *c, int r) {
-        return r == REFUSAL_NOT_PERMITTED && *c->attaching.untraceable && !c->attaching.allowed;
+        return r == REFUSAL_NOT_PERMITTED && *c->attach.untraceable && !c->attach.allowed;
 }
 
 static int attach_call_inspected(const AttachCall *c, Refusal *why) {
-        const ProcessFacts *facts = &c->attaching.facts;
+        const ProcessFacts *facts = &c->attach.facts;
 
         if (facts->tracer > 0 && !reader_frees(c->call->context->reader, facts->tracer))
                 return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
@@ -160,7 +160,7 @@ static int attach_call_inspected(const AttachCall *c, Refusal *why) {
         return 0;
 }
 
-/* The target was inspected, or was opened. */
+/* The target was inspected or opened. */
 static void attach_call_attached(void *userdata, int r, const Refusal *why) {
         AttachCall *c = userdata;
         Refusal mine = REFUSAL_NULL;
@@ -192,28 +192,28 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refu
                            .listener.closed = attach_call_counter_closed,
                            .set = counter->set };
         counter_listen(counter, &c->listener);
-        c->attaching = (AttachJob){ .counters = counters,
-                                    .peer = peer,
-                                    .done = attach_call_attached,
-                                    .userdata = c,
-                                    .pidfd = -1 };
+        c->attach = (AttachJob){ .counters = counters,
+                                 .peer = peer,
+                                 .done = attach_call_attached,
+                                 .userdata = c,
+                                 .pidfd = -1 };
         r = request_begin(counters->context, peer, m, c, attach_call_end, &c->call, why);
         if (r == 0)
                 r = attach_call_read(c, why);
         if (r == 0)
-                r = attach_job_inspect(&c->attaching);
+                r = attach_job_inspect(&c->attach);
         if (r != 0)
                 attach_call_end(c);
         return r;
 }
 
-/* What the caller may not trace he may count with count-other. */
+/* With count-other the caller may count what they may not trace. */
 static int attach_call_authorize(AttachCall *c, Refusal *why) {
-        const char *untraceable = c->attaching.untraceable;
+        const char *untraceable = c->attach.untraceable;
         Refusal denied;
         int r;
 
-        if (!*untraceable || c->attaching.allowed)
+        if (!*untraceable || c->attach.allowed)
                 return 0;
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER, NULL,
                        &denied);
@@ -221,7 +221,7 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)
                 return refuse(why, r, "%s; %.600s", untraceable, denied.text);
-        c->attaching.allowed = r == 0;
+        c->attach.allowed = r == 0;
         return r;
 }
 
@@ -231,7 +231,7 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         int r;
 
         r = attach_call_authorize(c, why);
-        /* it may have been started or handed out meanwhile */
+        /* the counter may have been started or handed out meanwhile */
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);
         if (r == 0)
@@ -240,9 +240,9 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         if (r != 0)
                 return r;
         c->opening = true;
-        c->attaching.sets = &c->set;
-        c->attaching.n_sets = 1;
-        r = attach_job_open(&c->attaching, &words);
+        c->attach.sets = &c->set;
+        c->attach.n_sets = 1;
+        r = attach_job_open(&c->attach, &words);
         return attach_call_translate(r, &words, why);
 }
 
@@ -293,7 +293,7 @@ static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
                 return r != 0 ? r
                               : refuse(why, REFUSAL_NOT_ATTACHED,
                                        "process %u is not attached to %s", pid, c->object.path);
-        /* Descendants of a target that has ended may still be counted. */
+        /* Descendants of an ended target may still be counted. */
         for (place = 0; place < g->n_targets; place++)
                 if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {
                         counter_set_detach(set, place);

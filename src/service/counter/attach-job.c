@@ -10,11 +10,9 @@
 #include "service/counter/counter-target.h"
 #include "service/sibling/reader-wire.h"
 
-#define THREAD_ROUNDS 8 /* tries to open on all threads while none is born */
-#define TREE_ROUNDS   2 /* likewise where nobody at all may be born */
-#define TREE_THREADS                                                                               \
-        64 /* with more of them a look at their children takes too long for the loop               \
-            */
+#define THREAD_ROUNDS 8  /* tries to open all threads while none is created */
+#define TREE_ROUNDS   2  /* as above, while no process of the system is created */
+#define TREE_THREADS  64 /* with more, looking for children takes too long for the loop */
 
 int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why) {
         int r;
@@ -70,14 +68,14 @@ int attach_job_inspect(AttachJob *a) {
                               &a->job);
 }
 
-/* Whether what is opened is still subject to the trace rule. */
+/* Whether the trace rule applies to what is opened. */
 static bool attach_job_is_guarded(const AttachJob *a) {
         return a->peer->uid != 0 && !a->allowed;
 }
 
 /* ---- opening and undoing ---- */
 
-/* The target among the set's, while it is under way; n_targets: it is not there. */
+/* The index of the target under way in the set; n_targets if it is not there. */
 static size_t attach_job_place(const AttachJob *a, const CounterSet *set) {
         size_t i = 0;
 
@@ -175,7 +173,7 @@ static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *w
         return r == 0 ? attach_job_open_threads(a, tids, n, why) : r;
 }
 
-/* The same, and whether the tree has stood until all was open. */
+/* Opens the stopped tree. Undoes that if the tree has not stood still until all was open. */
 static int attach_job_opened_tree(AttachJob *a, ReaderJob *job, const ReaderTree *tree,
                                   Refusal *why) {
         int r = attach_job_open_tree(a, tree, why);
@@ -192,11 +190,11 @@ static int attach_job_opened_tree(AttachJob *a, ReaderJob *job, const ReaderTree
         return r;
 }
 
-/* The reader could not stop the tree for us. */
+/* The reader could not stop the tree. */
 static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *ret) {
         if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
-                /* one of its children: they need not be stopped, but nothing less stops its threads
-                 */
+                /* a child may not be traced: it is not counted, but its parent's threads stop with
+                 * the tree only */
                 return refuse(
                         ret, REFUSAL_BUSY,
                         "process %d makes threads faster than they can be counted; try again, or "
@@ -237,11 +235,11 @@ bool attach_job_is_waiting(const AttachJob *a) {
         return a->job;
 }
 
-/* ---- a process that bears nobody meanwhile ---- */
+/* ---- a process that creates no thread meanwhile ---- */
 
-/* One try: whether all threads are open, and with descendants there are none yet. If not, then
- * somebody was born or has ended meanwhile, or this is not the way to do it; and nothing is open.
- */
+/* One try. *ret_current: all threads are open, and with descendants there is no child yet. If
+ * false, a thread or process was created or has ended, or the tree has to be stopped; nothing is
+ * open. */
 static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         pid_t last = tree_last_born();
@@ -265,7 +263,7 @@ static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
         return r;
 }
 
-/* It is open, disabled; it may have become somebody else's program meanwhile. */
+/* The events are open, disabled. The target may have executed another program meanwhile. */
 static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts,
                                 const Refusal *why) {
         AttachJob *a = userdata;

@@ -2,28 +2,28 @@
 #pragma once
 
 /*
- * One process on its way under some counters: held, inspected, opened disabled on all its threads,
- * inspected again, and only then to count.
+ * Attaches one process to counter sets. The process is held by a pidfd, inspected, opened disabled
+ * on all its threads, and inspected again. Only then it counts.
  *
- * Its threads are listed, opened and listed again; what was opened is good if nobody was born
- * meanwhile. Where that does not come about, and where descendants that live already are to be
- * counted too, the reader stops the whole tree for a moment (perf/process/seize.h), which passes
- * the trace rule process by process.
+ * Its threads are listed, opened, and listed again. The result is complete if no thread was created
+ * meanwhile. If that fails repeatedly, or if existing descendants are to be counted too, the reader
+ * stops the whole tree for a moment (perf/process/seize.h) and applies the trace rule to each
+ * process.
  *
- * For OpenCounters and AttachProcess: they say who asks, ask polkit, and answer.
+ * OpenCounters and AttachProcess use this: they know the caller, ask polkit, and answer.
  */
 
 #include "service/counter/counter-object.h"
 
 typedef struct AttachJob AttachJob;
 
-/* Called from the loop when what was begun is over: 0, a refusal or a negative errno. Nothing of a
- * failed opening is left. */
+/* Called from the loop at the end of an operation, with 0, a refusal or a negative errno. A failed
+ * opening leaves nothing behind. */
 typedef void (*AttachJobDone)(void *userdata, int r, const Refusal *why);
 
 struct AttachJob {
         Counters *counters;
-        Peer *peer; /* by whose rights; borrowed */
+        Peer *peer; /* whose rights count; borrowed */
         AttachJobDone done;
         void *userdata;
 
@@ -33,35 +33,38 @@ struct AttachJob {
 
         bool inspected;
         ProcessFacts facts;    /* once inspected */
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
-                                */
+        char untraceable[256]; /* why the peer needs count-other, or empty */
         bool allowed;          /* for the caller to set: count-other was granted */
 
         ReaderJob *job;
-        CounterSet **sets; /* to which it is attached, or is going to be; borrowed */
+        CounterSet **sets; /* attached to it, or going to be; borrowed */
         size_t n_sets;
 };
 
 #define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1 })
 
-/* Holds the target: the process behind pidfd, or pid where pidfd is -1. What process_open() and
- * process_from_pidfd() refuse. */
+/* Holds the target: the process behind pidfd, or pid if pidfd is -1. Refusals are those of
+ * process_open() and process_from_pidfd(). */
 int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why);
 
-/* Has the target looked at: 0, done will be called. */
+/* Inspects the target. 0: done will be called. */
 int attach_job_inspect(AttachJob *a);
 
-/* Opens the target's threads for all the sets, disabled, and, once done, sets that are started
- * count them. 0: it is done already; -EINPROGRESS: done will be called. Refusals are those of
- * perf_event_open(2), and REFUSAL_ALREADY_ATTACHED  it or one of its descendants is attached, or it
- * descends from one that is, REFUSAL_BUSY              it does not stand still, or somebody traces
- * it or one of its descendants, REFUSAL_NOT_PERMITTED     somebody in the tree may not be traced
- * (untraceable says who, and the caller may ask for count-other and open again), or it has changed
- * meanwhile, REFUSAL_NO_SUCH_PROCESS   it has ended. */
+/* Opens the target's threads for all sets, disabled. Sets that are started count them once this is
+ * done. 0: it is done; -EINPROGRESS: done will be called. Refusals are those of perf_event_open(2),
+ * and:
+ *
+ * - REFUSAL_ALREADY_ATTACHED: the target is attached, or a descendant of it, or a process that it
+ *   descends from.
+ * - REFUSAL_BUSY: the target creates threads too fast, or a process of the tree is traced.
+ * - REFUSAL_NOT_PERMITTED: a process of the tree may not be traced, or the target has changed
+ *   meanwhile. In the first case untraceable names it, and the caller may ask for count-other and
+ *   open again.
+ * - REFUSAL_NO_SUCH_PROCESS: the target has ended. */
 int attach_job_open(AttachJob *a, Refusal *why);
 
-/* Forgets the target, and undoes what is under way. */
+/* Forgets the target and undoes an operation under way. */
 void attach_job_done(AttachJob *a);
 
-/* Whether an answer is awaited: done will be called. */
+/* Whether done will be called. */
 bool attach_job_is_waiting(const AttachJob *a);

@@ -55,7 +55,7 @@ PROPERTY_GETTER(get_targets) {
         int r = sd_bus_message_open_container(reply, 'a', "u");
 
         for (size_t i = 0; r >= 0 && counter_is_seen(c) && i < g->n_targets; i++)
-                /* the number of one that has ended may be another's */
+                /* the pid of an ended target may be another process's */
                 if (process_exists(g->targets[i].pidfd))
                         r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -70,7 +70,7 @@ PROPERTY_GETTER(get_cpus) {
 PROPERTY_GETTER(get_role) {
         const Counter *c = userdata;
 
-        return sd_bus_message_append(reply, "s", c->set->monitor ? "monitor" : "foreground");
+        return sd_bus_message_append(reply, "s", c->set->yielder ? "monitor" : "foreground");
 }
 
 PROPERTY_GETTER(get_name) {
@@ -104,7 +104,7 @@ PROPERTY_GETTER(get_quality) {
         return sd_bus_message_append(reply, "s", quality_name(quality));
 }
 
-/* The common beginning of all methods: 0 go on, 1 or negative: return it. */
+/* The common beginning of all methods. 0: go on; 1 or negative: return it. */
 static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         Counters *counters = c->set->counters;
         Refusal why = REFUSAL_NULL;
@@ -114,10 +114,10 @@ static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
 
-/* The same for what readers may do too. */
+/* The same for methods that reading users may call. */
 static int counter_enter_reading(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         Refusal why = REFUSAL_NULL;
-        int r = counter_check_reader(c, peers_sender(c->set->context->peers, m), m, &why);
+        int r = counter_check_reading(c, peers_sender(c->set->context->peers, m), m, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -170,7 +170,7 @@ static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                                           reading.running, quality_name(quality));
 }
 
-/* What processes that were detached had counted, so that the rows add up. */
+/* The counts of detached processes, so that the rows add up. */
 static int append_past(sd_bus_message *reply, const Counter *c) {
         const Reading *past = &c->set->group->past[c->event];
 
@@ -210,7 +210,7 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r >= 0)
                 r = append_rows(reply, c);
         if (c->set->group->pinned)
-                counter_set_save(c->set); /* as counter_read() */
+                counter_set_save(c->set); /* as counter_read() does */
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -227,7 +227,7 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         const CounterSet *set = c->set;
         size_t n;
 
-        if (set->monitor)
+        if (set->yielder)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
                               "%s is a monitor: it gives way, and so its descriptors stay here",
                               c->object.path);
@@ -282,8 +282,8 @@ static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return reply_failure(r, &why, error);
         }
         counter_close(c);
-        store_settle(counters->context
-                             ->store); /* whoever hears that it is closed finds its counter free */
+        /* a client that hears that it is closed finds its counter free */
+        store_settle(counters->context->store);
         return sd_bus_reply_method_return(m, NULL);
 }
 

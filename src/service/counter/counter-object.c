@@ -4,7 +4,7 @@
 #include "perf/group/group-open.h"
 #include "perf/group/group-pinned.h"
 
-/* Those that were made or found last are likely to be asked for next, a thousand in one call. */
+/* Counters that were created or found last are looked up next, often a thousand in one call. */
 Counter *counter_find(Counters *counters, uint64_t id) {
         Counter **recent = &counters->recent[id % COUNTERS_RECENT];
         Object *o;

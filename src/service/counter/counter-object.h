@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The counter objects on the bus, /org/perfalloc1/counter/N: what is known of them, and how they
- * are found. What happens to them is in counter.h.
+ * Counters as objects, /org/perfalloc1/counter/N: their data, and how they are found. What happens
+ * to them is in counter.h.
  *
- * Counters opened as a group share one CounterSet; any other counter has a set of its own. The set
- * belongs to a uid and, unless it is persistent, to the connection that opened it.
+ * Counters that were opened as a group share one CounterSet; any other counter has one of its own.
+ * A set belongs to a uid and, unless it is persistent, to the connection that opened it.
  */
 
 #include <sys/queue.h>
@@ -31,39 +31,39 @@ typedef struct Counters Counters;
 struct CounterSet {
         Counters *counters;
         Context *context;
-        LIST_HEAD(, Counter) members; /* that are not closed */
+        LIST_HEAD(, Counter) members; /* those that are not closed */
         LIST_ENTRY(CounterSet) sets;  /* counters->sets */
-        Group *group;                 /* the monitor's, when there is one */
-        CounterYielder *monitor;      /* role monitor, else NULL */
+        Group *group;                 /* the yielder's, if there is one */
+        CounterYielder *yielder;      /* of a monitor counter, else NULL */
         uid_t uid;
-        Peer *peer; /* who opened it; NULL once that has left, and for a configured one */
-        LIST_HEAD(, CounterUser) users; /* the last one's leaving ends it, unless: */
+        Peer *peer; /* that opened it; NULL: it has left, or the set is configured */
+        LIST_HEAD(, CounterUser) users; /* without users the set ends, unless it is persistent */
         bool persistent;
         bool handed_out;   /* clients have descriptors of it */
-        ReaderJob *guard;  /* looks at a target that was opened anew */
-        uint64_t attached; /* how often a process was */
-        bool configured;   /* from monitors.d: not to be closed by anybody */
-        bool unclaimed;    /* a configured one of an earlier run, whose file was not read yet */
+        ReaderJob *guard;  /* inspects a target that was reopened */
+        uint64_t attached; /* how many processes were attached so far */
+        bool configured;   /* from monitors.d: clients cannot close it */
+        bool unclaimed;    /* configured, of an earlier run, its file was not read yet */
         char *name;
-        char *cpus;  /* as asked for, "" for a process */
-        Scope scope; /* the slots that it may take counters of */
+        char *cpus;  /* as asked for; "" for a process */
+        Scope scope; /* the slots whose counters it may take */
         QuotaCharge counter_charge, descriptor_charge;
         StoreItem item;
-        uint64_t kept;    /* group->version of the descriptors in there */
+        uint64_t kept;    /* group->version of the stored descriptors */
         uint64_t limited; /* its share in counters->n_limited */
-        bool by_hold;     /* is in counters->n_by_hold */
-        size_t unkept;    /* its share in counters->n_unkept */
+        bool by_hold;     /* counted in counters->n_by_hold */
+        size_t unkept;    /* its share in the host state's n_unkept */
 };
 
-/* A connection that uses a set: its owner's, or a reader's. */
+/* A connection that uses a set: one of its owner, or one of a reading user. */
 struct CounterUser {
         Peer *peer;
-        bool other; /* a reader who may count processes that he may not trace */
+        bool other; /* of a reading user who has count-other */
         QuotaCharge charge;
         LIST_ENTRY(CounterUser) users;
 };
 
-/* What changed and is still to be told. */
+/* Changes that are not signalled yet. */
 enum {
         COUNTER_CHANGED_STATE = 1 << 0,
         COUNTER_CHANGED_PERSISTENT = 1 << 1,
@@ -72,18 +72,18 @@ enum {
 struct Counter {
         Object object;
         CounterSet *set;
-        size_t event;   /* index in the set's group */
-        bool announced; /* InterfacesAdded was sent */
-        bool queued;    /* in counters->changed */
-        unsigned news;  /* COUNTER_CHANGED_ bits */
+        size_t event;     /* index in the set's group */
+        bool announced;   /* InterfacesAdded was sent */
+        bool queued;      /* in counters->changed */
+        unsigned changes; /* COUNTER_CHANGED_ bits */
         LIST_HEAD(, CounterListener) listeners;
         LIST_ENTRY(Counter) members;
         TAILQ_ENTRY(Counter) changed;
 };
 
-/* Somebody outside this folder who has to know when a counter is closed. */
+/* For other folders: calls closed when a counter is closed. */
 struct CounterListener {
-        void (*closed)(CounterListener *l, Counter *c); /* it is off the list by then */
+        void (*closed)(CounterListener *l, Counter *c); /* l is not in the list any more */
         LIST_ENTRY(CounterListener) listeners;
 };
 
@@ -94,18 +94,18 @@ struct Counters {
         Context *context;
         Holds *holds;
         Objects objects;
-        Counter *recent[COUNTERS_RECENT]; /* made or found last, by id */
+        Counter *recent[COUNTERS_RECENT]; /* created or found last, by id */
         struct CounterSetList sets;
-        struct CounterList changed; /* State to be signalled when there is time */
+        struct CounterList changed; /* with changes to be signalled */
         sd_event_source *announce;
-        sd_event_source *retry; /* counters that could not be opened again */
-        uint64_t n_limited;     /* descriptors of those that KeptDescriptors= is about */
-        size_t n_by_hold;       /* sets that are kept beyond that, for their user holds counters */
-        bool unkept_changed;    /* and is not written down */
-        bool unkept_told;       /* that there are any */
+        sd_event_source *retry; /* retries counters that could not be opened again */
+        uint64_t n_limited;     /* stored descriptors that KeptDescriptors= limits */
+        size_t n_by_hold; /* sets that are stored beyond that, because their user holds counters */
+        bool unkept_changed; /* and is not saved yet */
+        bool unkept_logged;  /* it was logged that there are any */
 
-        /* A peer that read the set may not any more. */
-        void (*reader_dropped)(void *userdata, const Peer *peer, const CounterSet *set);
+        /* The peer may no longer read the set. */
+        void (*user_dropped)(void *userdata, const Peer *peer, const CounterSet *set);
         void *userdata;
 };
 
@@ -118,11 +118,11 @@ Counter *counter_find_path(Counters *counters, const char *path);
 
 const char *counter_state(const Counter *c);
 
-/* l must stay where it is until it is told, or removed. */
+/* l must stay valid until it is called or removed. */
 void counter_listen(Counter *c, CounterListener *l);
 
-/* What is in error, or may come to be, is looked at again soon. */
+/* Soon retries counters that are in error, or may get into it. */
 void counters_retry_soon(Counters *counters);
 
-/* Opens what is not open, as group_open(). */
+/* Opens what is not open, as group_open() does. */
 int counter_set_open(CounterSet *set, Refusal *why);

@@ -87,7 +87,7 @@ static int restore_group(Counters *counters, StoreRecord *record, Group **ret) {
         return group_load(&group, &counters->context->pmus, record->fds, record->n_fds, ret);
 }
 
-/* The set, without what it has to do with others. */
+/* The set without users, charges and yielder. */
 static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *saved,
                        CounterSet **ret) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
@@ -131,7 +131,7 @@ static int counter_set_restore(void *userdata, StoreRecord *record) {
                 r = restore_users(set, &record->state);
         if (r < 0)
                 return r;
-        /* those who used it were on a bus that is no more */
+        /* its users were on a bus that is gone */
         if (LIST_EMPTY(&set->users) && !set->persistent && !set->configured)
                 return 0;
         r = restore_charges(set);
@@ -144,7 +144,7 @@ static int counter_set_restore(void *userdata, StoreRecord *record) {
         if (r >= 0 && saved.monitor)
                 r = counter_set_enroll(set, &role);
         if (r >= 0)
-                set = NULL; /* it is in the service's list */
+                set = NULL; /* it is in counters->sets now */
         return r;
 }
 
@@ -161,7 +161,7 @@ void counters_go_on(Counters *counters) {
         (void) counters_apply(counters);
         store_gather(counters->context->store);
         LIST_FOREACH (set, &counters->sets, sets) {
-                CPU_FOREACH (cpu, &counters->context->host->away)
+                CPU_FOREACH (cpu, &counters->context->host->was_offline)
                         group_cpu_leave(set->group, (unsigned) cpu);
                 if (!set->handed_out)
                         group_go_on(set->group);
@@ -178,12 +178,12 @@ static void counter_set_reopen(CounterSet *set) {
         int error = g->error;
 
         group_follow_cpus(g, &counters->context->pmus.online);
-        if (set->monitor)
-                (void) counter_yielder_retry(set->monitor);
+        if (set->yielder)
+                (void) counter_yielder_retry(set->yielder);
         else if (g->error != 0)
                 (void) group_mend(g, NULL);
         counter_set_guard(set);
-        /* there may not have been room for it beside the earlier run's */
+        /* there may have been no room for it beside the earlier run's descriptors */
         if (g->version != set->kept || set->item.lost)
                 counter_set_save(set);
         if (g->error != error)

@@ -2,18 +2,17 @@
 #pragma once
 
 /*
- * The counters of an earlier run of the service.
+ * Restores the counters of an earlier run of the service.
  */
 
 #include "service/counter/counter.h"
 
-/* The sets, with their connections. Nothing is done to the kernel's events, and nobody is told,
- * before counters_go_on(). -ENOMEM. */
+/* Restores the sets and their users. The kernel's events stay as they are, and nothing is
+ * signalled, before counters_go_on(). -ENOMEM. */
 int counters_restore(Counters *counters);
 
-/* When all who give way are there again: events count or do not, as they should. */
+/* To be called after all that yield are restored: starts and stops events as they should be. */
 void counters_go_on(Counters *counters);
 
-/* When nothing is kept any more of what the earlier run had closed: what should be open and is not
- * is opened. */
+/* To be called when copies of what the earlier run closed are gone: opens what should be open. */
 void counters_reopen(Counters *counters);

@@ -3,34 +3,34 @@
 
 #include "service/auth/redaction.h"
 
-/* Signals sent before the loop looks at other things, and until there are more. Whoever has opened
- * a thousand counters reads them next: his call would wait for a slice of ours, and its answer on
- * the bus behind all that we had sent. */
+/* Signals that are sent at once, and the pause after them. A client that has opened a thousand
+ * counters reads them next. Without the pause that call, and its reply on the bus, would wait for
+ * all these signals. */
 #define ANNOUNCE_AT_ONCE    16
 #define ANNOUNCE_PAUSE_USEC USEC_PER_MSEC
 
 static void counter_announce(Counter *c) {
         Counters *counters = c->set->counters;
-        unsigned news = c->news;
+        unsigned changes = c->changes;
         char *names[] = { NULL, NULL, NULL };
         size_t n = 0;
 
-        c->news = 0;
+        c->changes = 0;
         if (!c->announced) {
                 c->announced = true;
                 redaction_emit_added(counters->context, c->object.path);
                 return;
         }
-        if (news & COUNTER_CHANGED_STATE)
+        if (changes & COUNTER_CHANGED_STATE)
                 names[n++] = (char *) "State";
-        if (news & COUNTER_CHANGED_PERSISTENT)
+        if (changes & COUNTER_CHANGED_PERSISTENT)
                 names[n++] = (char *) "Persistent";
         (void) sd_bus_emit_properties_changed_strv(counters->context->bus, c->object.path,
                                                    PERFALLOC_COUNTER_INTERFACE, names);
 }
 
-/* What happened since the last round is told in slices, so that a thousand counters that yield hold
- * up neither the grant nor anybody's call. */
+/* Signals changes in slices, so that a thousand counters that yield delay neither the grant nor
+ * other calls. */
 static int counters_announce(sd_event_source *source, uint64_t usec, void *userdata) {
         Counters *counters = userdata;
         Counter *c;
@@ -46,10 +46,10 @@ static int counters_announce(sd_event_source *source, uint64_t usec, void *userd
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-void counter_changed(Counter *c, unsigned news) {
+void counter_changed(Counter *c, unsigned changes) {
         Counters *counters = c->set->counters;
 
-        c->news |= news;
+        c->changes |= changes;
         if (c->queued)
                 return;
         if (TAILQ_EMPTY(&counters->changed)) {

@@ -71,16 +71,16 @@ static void pack_set(Pack *p, const CounterSet *set) {
                            .persistent = set->persistent,
                            .handed_out = set->handed_out,
                            .configured = set->configured,
-                           .monitor = set->monitor,
+                           .monitor = set->yielder,
                            .by_hold = set->by_hold,
                            .name = set->name,
                            .cpus = set->cpus };
         size_t begin;
 
-        if (set->monitor) {
-                saved.priority = set->monitor->yielder.plan.priority;
-                saved.yields_to = set->monitor->yielder.plan.klass;
-                saved.seq = set->monitor->yielder.plan.seq;
+        if (set->yielder) {
+                saved.priority = set->yielder->yielder.plan.priority;
+                saved.yields_to = set->yielder->yielder.plan.klass;
+                saved.seq = set->yielder->yielder.plan.seq;
         }
         pack_struct_set(p, set_fields, ELEMENTSOF(set_fields), &saved);
         pack_users(p, set);
@@ -90,8 +90,7 @@ static void pack_set(Pack *p, const CounterSet *set) {
         pack_end(p, begin);
 }
 
-/* Of its counters the one that was there first: none of the others' numbers is ever used again
- * either. */
+/* A set is stored under the lowest number of its counters: no number is used twice. */
 static uint64_t counter_set_number(const CounterSet *set) {
         uint64_t first = UINT64_MAX;
         const Counter *c;
@@ -113,7 +112,7 @@ void counter_set_count_kept(CounterSet *set, uint64_t limited, bool by_hold) {
         set->by_hold = by_hold;
 }
 
-/* The next run is to know how many counters it does not find. */
+/* The next run logs how many counters were not stored. */
 static void counter_set_count_unkept(CounterSet *set, size_t n) {
         Counters *counters = set->counters;
 
@@ -122,9 +121,9 @@ static void counter_set_count_unkept(CounterSet *set, size_t n) {
         counters->context->host->n_unkept += n - set->unkept;
         set->unkept = n;
         counters->unkept_changed = true;
-        if (counters->unkept_told || n == 0)
+        if (counters->unkept_logged || n == 0)
                 return;
-        counters->unkept_told = true;
+        counters->unkept_logged = true;
         log_plain(LOG_WARNING,
                   "Counters have more than %" PRIu64
                   " descriptors (KeptDescriptors= in perfallocd.conf): some, the latest, will end "
@@ -132,12 +131,13 @@ static void counter_set_count_unkept(CounterSet *set, size_t n) {
                   counters->context->config.kept_descriptors);
 }
 
-/* Systemd looks through all that it keeps for each one that comes. What was kept stays so. */
+/* systemd compares each new descriptor with all that it stores, so their number is limited. A set
+ * that was stored stays so. */
 static bool counter_set_may_be_kept(CounterSet *set) {
         const Counters *counters = set->counters;
         uint64_t n = group_n_descriptors(set->group);
 
-        if (set->monitor || set->persistent)
+        if (set->yielder || set->persistent)
                 counter_set_count_kept(set, 0, false);
         else if (set->limited > 0 ||
                  counters->n_limited + n <= counters->context->config.kept_descriptors)
@@ -173,7 +173,7 @@ void counter_set_forget(CounterSet *set) {
 
 /* ---- its descriptors ---- */
 
-/* What is closed counts, and takes a counter, until the last copy of its descriptor has gone. */
+/* A closed event counts, and takes a counter, until the last copy of its descriptor is closed. */
 static StoreUrgency counter_set_urgency(const CounterSet *set) {
         const Group *g = set->group;
 
@@ -197,10 +197,9 @@ static int counter_set_keep(CounterSet *set) {
         return 0;
 }
 
-/* The first half of saving it: its descriptors. */
 void counter_set_keep_current(CounterSet *set) {
         Counters *counters = set->counters;
-        bool fresh = !set->item.store;
+        bool is_new = !set->item.store;
 
         if (!store_works(counters->context->store) || LIST_EMPTY(&set->members))
                 return;
@@ -211,16 +210,15 @@ void counter_set_keep_current(CounterSet *set) {
                 return;
         }
         counter_set_count_unkept(set, 0);
-        if (fresh)
+        if (is_new)
                 store_enter(counters->context->store, &set->item, STORE_COUNTERS,
                             counter_set_number(set));
-        if ((fresh || set->item.lost || set->kept != set->group->version) &&
+        if ((is_new || set->item.lost || set->kept != set->group->version) &&
             counter_set_keep(set) < 0)
-                /* better nothing of it than descriptors and values of two different moments */
+                /* better no record than descriptors and values of two different moments */
                 store_leave(&set->item);
 }
 
-/* The other half: what is known of it. */
 void counter_set_write(CounterSet *set) {
         Pack *p;
 
@@ -247,7 +245,7 @@ void counter_sets_save(Counters *counters, CounterSet *const *sets, size_t n) {
         counters_save_unkept(counters);
 }
 
-static bool counter_set_heeds_holds(const CounterSet *set, uid_t uid) {
+static bool counter_set_depends_on_holds(const CounterSet *set, uid_t uid) {
         return set->uid == uid && (set->unkept > 0 || set->by_hold);
 }
 
@@ -259,12 +257,12 @@ void counters_hold_changed(Counters *counters, uid_t uid) {
         if (counters->context->host->n_unkept == 0 && counters->n_by_hold == 0)
                 return;
         LIST_FOREACH (set, &counters->sets, sets)
-                n += counter_set_heeds_holds(set, uid);
+                n += counter_set_depends_on_holds(set, uid);
         sets = calloc(MAX(n, 1u), sizeof(CounterSet *));
-        if (!sets) /* they are as they were */
+        if (!sets) /* all stay as they were */
                 return;
         LIST_FOREACH (set, &counters->sets, sets)
-                if (counter_set_heeds_holds(set, uid))
+                if (counter_set_depends_on_holds(set, uid))
                         sets[i++] = set;
         counter_sets_save(counters, sets, n);
 }

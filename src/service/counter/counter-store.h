@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Counters as they are kept for the next run of the service.
+ * Stores counters for the next run of the service.
  *
- * The copies of their descriptors that are kept have the kernel count on, and also keep what an
- * operation closes until what it changed is written down: so a kill in the middle of one leaves
- * base and descriptor as they were together before it, and no value falls back or counts twice.
+ * The stored copies of their descriptors make the kernel count on. They also keep what an operation
+ * closes until its result is saved. So a kill in the middle of an operation leaves base values and
+ * descriptors as they were before it, and no value falls back or counts twice.
  */
 
 #include "service/counter/counter-object.h"
@@ -18,31 +18,32 @@ struct SavedSet {
         uint32_t uid;
         bool persistent, handed_out, configured, monitor, by_hold;
         char *name, *cpus;
-        uint32_t priority, yields_to; /* of a monitor */
-        uint64_t seq;                 /* likewise */
+        uint32_t priority, yields_to; /* of monitor counters */
+        uint64_t seq;                 /* of monitor counters */
 };
 
-/* Reads it back: -EBADMSG, -ENOMEM; saved_set_done() is due in any case. */
+/* Reads it back: -EBADMSG, -ENOMEM. Call saved_set_done() in any case. */
 int saved_set_read(SavedSet *saved, const Unpack *u);
 void saved_set_done(SavedSet *saved);
 
-/* From now on this is what is known of it; before anybody is told. Of a set that is still being
- * opened nothing is. */
+/* Saves its present state. To be called before anybody is told. Does nothing for a set that is
+ * still being opened. */
 void counter_set_save(CounterSet *set);
 
-/* The two halves of saving: its descriptors, then what is known of it. */
+/* The two halves of saving: its descriptors, then its record. */
 void counter_set_keep_current(CounterSet *set);
 void counter_set_write(CounterSet *set);
 
-/* All of them, for less than one after the other costs. */
+/* Saves all sets, at less cost than one after another. */
 void counter_sets_save(Counters *counters, CounterSet *const *sets, size_t n);
 
-/* It is no more. */
+/* The set has gone. */
 void counter_set_forget(CounterSet *set);
 
-/* How many descriptors of an earlier run's set count against KeptDescriptors=; by_hold: none, for
- * their user holds counters. */
+/* Sets how many descriptors of a restored set count against KeptDescriptors=. by_hold: none do,
+ * because its user holds counters. */
 void counter_set_count_kept(CounterSet *set, uint64_t limited, bool by_hold);
 
-/* The user holds counters now, or does not any more: what is theirs is kept for that, or was. */
+/* A hold of the user was granted or has ended: which of their counters are stored changes with
+ * it. */
 void counters_hold_changed(Counters *counters, uid_t uid);

@@ -7,7 +7,7 @@
 #include "service/counter/counter-user.h"
 #include "service/util/log.h"
 
-/* Less is never refused, more is asked for before it is opened. */
+/* Less is never refused. More is charged before it is opened. */
 static int counter_set_recharge(CounterSet *set, Refusal *why) {
         return quota_resize(&set->descriptor_charge, group_n_descriptors(set->group), why);
 }
@@ -39,12 +39,12 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
 void counter_set_accept(CounterSet *set, size_t target) {
         group_accept(set->group, target);
         set->attached++;
-        counter_set_drop_readers(set);
+        counter_set_drop_reading_users(set);
         counter_set_save(set);
 }
 
 void counter_set_detach(CounterSet *set, size_t target) {
-        /* the one that is being inspected may change its place */
+        /* the index of the target under inspection may change */
         set->guard = reader_job_cancel(set->guard);
         group_detach(set->group, target);
         (void) counter_set_recharge(set, NULL);
@@ -87,7 +87,7 @@ static void counter_set_guarded(void *userdata, int r, const ProcessFacts *facts
 
         set->guard = NULL;
         if (r < 0)
-                return; /* it stays as it is, and does not count */
+                return; /* the target stays, and does not count */
         words = r == REFUSAL_NO_SUCH_PROCESS ? NULL
                 : r > 0                      ? why->text
                                              : target_untraceable(t, facts);

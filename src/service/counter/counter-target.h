@@ -7,17 +7,17 @@
 
 #include "service/counter/counter-object.h"
 
-/* Opens tids, of the target and its descendants, unless the set has yielded; they do not count
- * before counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is
- * as before. */
+/* Opens tids, of the target and its descendants, unless the set has yielded. They count from
+ * counter_set_accept() on. Refusals are those of quota_resize() and group_open(), and change
+ * nothing. */
 int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
                        Refusal *why);
 void counter_set_accept(CounterSet *set, size_t target);
 void counter_set_detach(CounterSet *set, size_t target);
 
-/* Gives back what targets that have ended still take. */
+/* Releases what ended targets still take. */
 void counter_set_reap(CounterSet *set);
 
-/* Targets that were opened anew, after a yield, may have become what their user may not trace. They
- * count again once they were inspected, or are detached. */
+/* Targets that were reopened after a yield may have become processes that the user may not trace.
+ * They count again after an inspection, or are detached. */
 void counter_set_guard(CounterSet *set);

@@ -30,7 +30,7 @@ int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) 
         u = calloc(1, sizeof(CounterUser));
         if (!u)
                 return -ENOMEM;
-        /* the owner has paid for the counters themselves */
+        /* the owner is charged for the counters themselves */
         r = peer->uid == set->uid ? 0
                                   : quota_charge(&set->context->quota, peer->uid, QUOTA_COUNTERS, 1,
                                                  &u->charge, why);
@@ -57,14 +57,14 @@ void counter_set_drop_users(CounterSet *set) {
                 counter_set_drop_user(LIST_FIRST(&set->users));
 }
 
-void counter_set_drop_readers(CounterSet *set) {
+void counter_set_drop_reading_users(CounterSet *set) {
         CounterUser *u, *next;
 
         for (u = LIST_FIRST(&set->users); u; u = next) {
                 next = LIST_NEXT(u, users);
                 if (u->peer->uid == set->uid || u->peer->uid == 0 || u->other)
                         continue;
-                set->counters->reader_dropped(set->counters->userdata, u->peer, set);
+                set->counters->user_dropped(set->counters->userdata, u->peer, set);
                 counter_set_drop_user(u);
         }
 }
@@ -92,7 +92,7 @@ void counter_set_persist(CounterSet *set, bool persistent) {
                 counter_changed(c, COUNTER_CHANGED_PERSISTENT);
 }
 
-int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why) {
+int counter_check_reading(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why) {
         if (counter_set_has_user(c->set, peer))
                 return peer->gone ? -ESTALE : 0;
         return auth_check_owner(c->set->context->auth, peer, m, c->set->uid, c->object.path, why);
@@ -105,7 +105,7 @@ int counter_find_readable(Counters *counters, Peer *peer, sd_bus_message *m, con
 
         if (!c)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT, "there is no counter '%.64s'", path);
-        r = counter_check_reader(c, peer, m, why);
+        r = counter_check_reading(c, peer, m, why);
         if (r == 0)
                 *ret = c;
         return r;

@@ -2,28 +2,28 @@
 #pragma once
 
 /*
- * The connections that use a counter set: its owner's, and readers'.
+ * The connections that use a counter set: those of its owner, and of reading users.
  */
 
 #include "service/counter/counter-object.h"
 
-/* other: a reader who is allowed count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
+/* other: a reading user who has count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
 int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why);
 bool counter_set_has_user(const CounterSet *set, const Peer *peer);
 
-/* Readers who are not allowed count-other: what is counted now they may not be allowed to. */
-void counter_set_drop_readers(CounterSet *set);
+/* Drops reading users without count-other: they may not be allowed to count what is counted now. */
+void counter_set_drop_reading_users(CounterSet *set);
 void counter_set_drop_users(CounterSet *set);
 
-/* True when this was the last one and the set is to go. */
+/* True: this was the last user, and the set has to end. */
 bool counter_set_forget_user(CounterSet *set, const Peer *peer);
 
 void counter_set_persist(CounterSet *set, bool persistent);
 
-/* Whether the peer may read the counter: as auth_check_owner(), and whoever uses it. */
-int counter_check_reader(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why);
+/* Whether the peer may read the counter: as auth_check_owner(), or because it uses the set. */
+int counter_check_reading(Counter *c, Peer *peer, sd_bus_message *m, Refusal *why);
 
-/* The counter at path, which the sender of m may read: 0, REFUSAL_UNKNOWN_OBJECT, or what
+/* The counter at path, if the sender of m may read it: 0, REFUSAL_UNKNOWN_OBJECT, or what
  * auth_check_owner() returns. */
 int counter_find_readable(Counters *counters, Peer *peer, sd_bus_message *m, const char *path,
                           Counter **ret, Refusal *why);

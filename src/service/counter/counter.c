@@ -19,7 +19,7 @@
 
 void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
         group_read(c->set->group, c->event, ret, ret_quality);
-        /* what the kernel drops says nothing any more, to whoever comes after us neither */
+        /* an event that the kernel drops cannot be read any more, by the next run neither */
         if (c->set->group->pinned)
                 counter_set_save(c->set);
 }
@@ -27,15 +27,15 @@ void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
 static void counter_set_yield_changed(void *userdata) {
         CounterSet *set = userdata;
 
-        /* who is only disabled: that follows from the holds */
+        /* that a set is only disabled follows from the holds */
         if (group_closes_to_yield(set->group))
                 counter_set_save(set);
         counter_set_changed(set);
         counter_set_guard(set);
 }
 
-/* False: it is still in error, or is pinned and may come to be: nobody tells when the kernel drops
- * it. */
+/* False: it is in error, or pinned and may get into error. The kernel does not report that it drops
+ * an event. */
 static bool counter_set_retry(CounterSet *set) {
         Group *g = set->group;
 
@@ -43,8 +43,8 @@ static bool counter_set_retry(CounterSet *set) {
                 counter_set_save(set);
                 counter_set_changed(set);
         }
-        if (set->monitor)
-                return counter_yielder_retry(set->monitor) && !g->pinned;
+        if (set->yielder)
+                return counter_yielder_retry(set->yielder) && !g->pinned;
         if (g->error != 0 && group_mend(g, NULL) == 0) {
                 counter_set_save(set);
                 counter_set_changed(set);
@@ -52,7 +52,7 @@ static bool counter_set_retry(CounterSet *set) {
         return g->error == 0 && !g->pinned;
 }
 
-/* What could not be opened again when it should: somebody outside the service was faster. */
+/* Retries what could not be opened again: another program was faster. */
 static int counters_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         Counters *counters = userdata;
         bool again = false;
@@ -85,7 +85,7 @@ int counters_init(Counters *counters, Context *context, Holds *holds) {
         return sd_event_source_set_enabled(counters->retry, SD_EVENT_OFF);
 }
 
-/* The slots that the group may take counters of: a thread may run anywhere. */
+/* The slots whose counters the group may take. A thread may run anywhere. */
 static int counter_scope(const Group *group, const CpuSet *cpus, Scope *ret) {
         _cleanup_(scope_done) Scope scope = SCOPE_NULL;
 
@@ -120,17 +120,18 @@ int counters_apply(Counters *counters) {
                               now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
 }
 
-/* A monitor is enrolled before it is opened: while its counters are held it may not take any. */
+/* A monitor counter becomes a yielder before it is opened: it may not take counters that are held.
+ */
 int counter_set_enroll(CounterSet *set, const CounterSetOptions *o) {
         int r = counter_yielder_new(&set->context->yielders, set->group, &set->scope, o->priority,
-                                    o->yields_to, o->seq, &set->monitor);
+                                    o->yields_to, o->seq, &set->yielder);
 
         if (r < 0) {
                 set->group = NULL;
                 return r;
         }
-        set->monitor->changed = counter_set_yield_changed;
-        set->monitor->userdata = set;
+        set->yielder->changed = counter_set_yield_changed;
+        set->yielder->userdata = set;
         return 0;
 }
 
@@ -186,7 +187,8 @@ int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o
                 r = counter_set_charge(set, why);
         if (r == 0 && o->monitor) {
                 r = counter_set_enroll(set, o);
-                /* In a partial hold others may have to make room for one of higher priority. */
+                /* In a partial hold, others may have to make room for one of higher
+                 * priority. */
                 if (r == 0)
                         r = counters_apply(counters);
         }
@@ -200,7 +202,7 @@ int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o
         return 0;
 }
 
-/* Listeners may go while others are told. */
+/* Listeners may be removed while others are called. */
 static void counter_tell_closed(Counter *c) {
         CounterListener *l;
 
@@ -232,8 +234,8 @@ CounterSet *counter_set_discard(CounterSet *set) {
         LIST_REMOVE(set, sets);
         reader_job_cancel(set->guard);
         counter_set_drop_users(set);
-        if (set->monitor)
-                counter_yielder_free(set->monitor);
+        if (set->yielder)
+                counter_yielder_free(set->yielder);
         else
                 group_free(set->group);
         quota_release(&set->counter_charge);
@@ -254,7 +256,7 @@ CounterSet *counter_set_free(CounterSet *set) {
         if (!set)
                 return NULL;
         while ((c = LIST_FIRST(&set->members))) {
-                /* the last one would free the set */
+                /* closing the last one frees the set */
                 if (!LIST_NEXT(c, members)) {
                         counter_close(c);
                         return NULL;
@@ -262,10 +264,10 @@ CounterSet *counter_set_free(CounterSet *set) {
                 counter_close(c);
         }
         counters = set->counters;
-        monitor = set->monitor;
+        monitor = set->yielder;
         counter_set_forget(set);
         counter_set_discard(set);
-        /* in a partial hold another one may go on in its place */
+        /* in a partial hold, another yielder may go on in its place */
         if (monitor)
                 (void) counters_apply(counters);
         return NULL;
@@ -320,7 +322,7 @@ void counter_close(Counter *c) {
 void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
         CounterSet *set;
 
-        if (online) /* what it had before it went has its slots as long as copies are kept */
+        if (online) /* stored copies of its earlier events still take its slots */
                 store_settle(counters->context->store);
         LIST_FOREACH (set, &counters->sets, sets) {
                 int error = set->group->error;
@@ -355,7 +357,7 @@ int counters_foreign(const Counters *counters, uid_t uid, const Scope *scope,
         int r = 0;
 
         LIST_FOREACH (set, &counters->sets, sets) {
-                if (r == 0 && !set->monitor && set->uid != uid && set->group->n_parts > 0 &&
+                if (r == 0 && !set->yielder && set->uid != uid && set->group->n_parts > 0 &&
                     scope_overlaps(&set->scope, scope))
                         r = f(userdata, set);
         }

@@ -15,15 +15,15 @@ struct CounterSetOptions {
         const char *name;
         const CpuSet *cpus; /* NULL: process scope */
         bool monitor, configured, persistent;
-        uint32_t priority;   /* of a monitor */
-        PlanClass yields_to; /* likewise */
-        uint64_t seq;        /* likewise: its age in the roster, 0: it is new */
+        uint32_t priority;   /* of monitor counters */
+        PlanClass yields_to; /* of monitor counters */
+        uint64_t seq; /* of monitor counters: their age among the yielders; 0: they are new */
 };
 
-/* Takes group, which has its parts and is not open yet, over in any case, charges it and opens it
- * (disabled) unless its counters are held now. The set has no counters yet: counter_new() adds one
- * for each event, the last counter_close() frees the set. Refusals are those of quota_charge() and
- * group_open(). */
+/* Takes over group, also on failure; it has its parts and is not open. Charges it and opens it,
+ * disabled, unless its counters are held now. The set has no counters yet: counter_new() adds one
+ * for each event, and the last counter_close() frees the set. Refusals are those of quota_charge()
+ * and group_open(). */
 int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *options,
                     CounterSet **ret, Refusal *why);
 CounterSet *counter_set_free(CounterSet *set); /* with its counters */
@@ -32,10 +32,10 @@ DEFINE_CLEANUP(CounterSet *, counter_set_free)
 int counter_new(CounterSet *set, size_t event, Counter **ret);
 void counter_close(Counter *c);
 
-/* For somebody who is told: as group_read(). */
+/* Reads for a client, as group_read() does. */
 void counter_read(Counter *c, Reading *ret, Quality *ret_quality);
 
-/* The peer has left: what belongs to it goes. */
+/* The peer has left: what belongs to it ends. */
 void counters_forget_peer(Counters *counters, Peer *peer);
 
 /* A CPU has come online or gone offline. */
@@ -49,24 +49,24 @@ int counters_standing(const Counters *counters, const Scope *scope,
                       int (*f)(void *userdata, const CounterSet *set), void *userdata);
 
 int counters_init(Counters *counters, Context *context, Holds *holds);
-void counters_done(
-        Counters *counters); /* what is kept stays so, and nobody is told; closes the others */
+void counters_done(Counters *counters); /* sends no signals; what is stored stays so */
 
-/* Tells monitors what is demanded of them now: somebody came or went while counters are held. */
+/* Tells yielders what they have to yield now: one has come or gone while counters are held. */
 int counters_apply(Counters *counters);
 
 /* ---- for counter-restore.c ---- */
 
-/* A set without users, counters, charges; takes the group over, also on failure. */
+/* A set without users, counters and charges. Takes over the group, also on failure. */
 int counter_set_make(Counters *counters, Group *group, const CounterSetOptions *o,
                      CounterSet **ret);
 
-/* One of role monitor, which is not open yet or not to be trusted, starts to give way. */
+/* Makes a set of monitor counters a yielder, before it is opened or restored. */
 int counter_set_enroll(CounterSet *set, const CounterSetOptions *o);
 
-/* -EEXIST: the number is somebody else's. */
+/* -EEXIST: the number is in use. */
 int counter_add(CounterSet *set, size_t event, uint64_t id, Counter **ret);
 
-/* Memory and own descriptors alone, with the counters: what is kept of it stays. Returns NULL. */
+/* Frees the memory and the set's own descriptors, with its counters. The store keeps its copies.
+ * Returns NULL. */
 CounterSet *counter_set_discard(CounterSet *set);
 DEFINE_CLEANUP(CounterSet *, counter_set_discard)

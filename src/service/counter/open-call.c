@@ -20,8 +20,8 @@ typedef struct OpenCall {
         Counters *counters;
         OpenRequest request;
 
-        AttachJob attaching; /* the target of a process counter */
-        bool opened;         /* the sets are there, with or without the target */
+        AttachJob attach; /* the target of a process counter */
+        bool opened;      /* the sets are there, with or without the target */
         CounterSet **sets;
         size_t n_sets;
 } OpenCall;
@@ -29,7 +29,7 @@ typedef struct OpenCall {
 static void open_call_end(void *work) {
         OpenCall *o = work;
 
-        attach_job_done(&o->attaching);
+        attach_job_done(&o->attach);
         for (size_t i = 0; i < o->n_sets; i++)
                 counter_set_free(o->sets[i]);
         free(o->sets);
@@ -47,7 +47,7 @@ static int open_call_new(Counters *counters, Peer *peer, sd_bus_message *m, Open
                 return -ENOMEM;
         *o = (OpenCall){ .counters = counters,
                          .request = OPEN_REQUEST_NULL,
-                         .attaching = ATTACH_JOB_NULL };
+                         .attach = ATTACH_JOB_NULL };
         r = request_begin(counters->context, peer, m, o, open_call_end, &o->call, why);
         if (r == 0)
                 r = open_request_read(counters->context, m, peer, &o->request, why);
@@ -66,8 +66,8 @@ static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
 
         if (q->pinned)
                 return true;
-        /* What a holder opens inside of his hold keeps what he was promised; an inherited event
-         * cannot. */
+        /* A holder's counters are pinned, so that they keep what the hold was promised. Inherited
+         * events cannot be. */
         return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
                holds_grants(o->counters->holds, o->call->peer->uid, g->events[0].pmu);
 }
@@ -108,7 +108,7 @@ static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **r
         return counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
 }
 
-/* What fails in the middle is undone when the call is freed. */
+/* After a failure, freeing the call undoes everything. */
 static int open_call_new_sets(OpenCall *o, Refusal *why) {
         size_t n_events = o->request.n_events;
         size_t step = o->request.group ? n_events : 1;
@@ -141,7 +141,7 @@ static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* All is open and allowed: from here on it counts. */
+/* All is open and allowed: the counters start. */
 static int open_call_finish(OpenCall *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
@@ -159,17 +159,17 @@ static int open_call_finish(OpenCall *o) {
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
-        o->n_sets = o->attaching.n_sets = 0; /* they live on their own now */
+        o->n_sets = o->attach.n_sets = 0; /* the call no longer owns them */
         open_call_end(o);
         return 0;
 }
 
 /* Whether the caller may still ask for count-other. */
 static bool open_call_asks_more(const OpenCall *o, int r) {
-        return r == REFUSAL_NOT_PERMITTED && *o->attaching.untraceable && !o->attaching.allowed;
+        return r == REFUSAL_NOT_PERMITTED && *o->attach.untraceable && !o->attach.allowed;
 }
 
-/* The target was inspected, or was opened. */
+/* The target was inspected or opened. */
 static void open_call_attached(void *userdata, int r, const Refusal *why) {
         OpenCall *o = userdata;
 
@@ -193,19 +193,19 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
         if (r == 0 && !o->opened)
                 r = open_call_new_sets(o, why);
         if (r == 0 && o->request.attach) {
-                o->attaching.allowed = *o->attaching.untraceable;
-                o->attaching.sets = o->sets;
-                o->attaching.n_sets = o->n_sets;
-                r = attach_job_open(&o->attaching, why);
+                o->attach.allowed = *o->attach.untraceable;
+                o->attach.sets = o->sets;
+                o->attach.n_sets = o->n_sets;
+                r = attach_job_open(&o->attach, why);
         }
         return r == 0 ? open_call_finish(o) : r;
 }
 
-/* Starts a call: 0 when it may go on at once, -EINPROGRESS when the reader is looking at the
- * target. Root may count everybody. */
+/* Starts a call. 0: it goes on at once; -EINPROGRESS: the reader inspects the target. Root may
+ * count every process. */
 static int open_call_begin(OpenCall *o, Refusal *why) {
         const OpenRequest *q = &o->request;
-        AttachJob *a = &o->attaching;
+        AttachJob *a = &o->attach;
         int r;
 
         if (!q->attach)
@@ -224,7 +224,7 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
 }
 
 static int open_call_authorize(OpenCall *o, Refusal *why) {
-        const char *untraceable = o->attaching.untraceable;
+        const char *untraceable = o->attach.untraceable;
         unsigned actions = open_request_actions(&o->request, *untraceable);
         Refusal denied;
         int r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, NULL,

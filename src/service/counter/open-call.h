@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One OpenCounters call on its way: read, target inspected, authorized, opened disabled, target
- * inspected again, started.
+ * One OpenCounters call: read, target inspected, authorized, opened disabled, target inspected
+ * again, started.
  */
 
 #include "service/counter/counter-object.h"

@@ -65,7 +65,7 @@ static const struct {
         [GROUP_CGROUP] = { "cgroup", 1u << OPTION_CPUS | 1u << OPTION_CGROUP },
 };
 
-/* The place of a word in a list of them, or REFUSAL_INVALID_ARGS. */
+/* The index of value in words, or REFUSAL_INVALID_ARGS. */
 static int choice_read(const char *key, const char *value, const char *const words[], size_t n,
                        int *ret, Refusal *why) {
         char list[128] = "";
@@ -184,9 +184,9 @@ static int cpus_read(Context *context, const OpeningOptions *o, OpenRequest *q, 
         return 0;
 }
 
-/* PMUs that count on some CPUs only (uncore, hybrid) are not asked for the others, unless by name.
- * The events of one call are counted on the same CPUs: what a later one narrows would be missing in
- * the earlier. */
+/* Events of PMUs that count on some CPUs only (uncore, hybrid) are opened on those, unless the
+ * client names CPUs. The events of one call count on the same CPUs, so each event narrows them for
+ * all. */
 static int cpus_narrow(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
         int r = cpuset_intersect(&both, &context->pmus.present, &event->pmu->cpus);
@@ -247,7 +247,7 @@ static int events_read(Context *context, char **strings, OpenRequest *q, Refusal
         if (!q->events)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                /* many are asked for in one go when they are all the same */
+                /* calls often name the same event many times */
                 bool again = i > 0 && strcmp(strings[i], strings[i - 1]) == 0;
                 int r = again ? event_copy(&q->events[i], &q->events[i - 1])
                               : event_parse(&context->pmus, strings[i], &q->events[i], why);
@@ -329,7 +329,7 @@ unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, 
                         actions |= event_is_user_only(&events[i]) ? ACTION_COUNT_OWN
                                                                   : ACTION_COUNT_KERNEL;
         }
-        /* Who may count the kernel may count user space: one prompt is enough. */
+        /* Counting the kernel includes counting user space: one prompt is enough. */
         if (actions & ACTION_COUNT_KERNEL)
                 actions &= ~(unsigned) ACTION_COUNT_OWN;
         return actions;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What an OpenCounters call asks for: its arguments, checked against this machine.
+ * The arguments of OpenCounters, checked against this machine.
  */
 
 #include "core/plan.h"
@@ -31,14 +31,14 @@ struct OpenRequest {
 
 #define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .cgroup = -1 })
 
-/* Everything that can be wrong with the arguments alone is refused here, before anything is done.
- * Borrowed parts live as long as the message. */
+/* Refuses everything that is wrong with the arguments alone. Borrowed parts live as long as the
+ * message. */
 int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
                       Refusal *why);
 void open_request_done(OpenRequest *q);
 
-/* The actions (bits) that counting these events takes; untraceable: the target may not be traced by
- * the caller. */
+/* The actions (bits) that counting these events needs. untraceable: the caller may not trace the
+ * target. */
 unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable);
 
 /* The actions that the call needs. */

@@ -12,18 +12,18 @@
 #include "service/counter/open-request.h"
 #include "service/util/reply.h"
 
-#define INSPECT_ROUNDS 3 /* while the owner attaches others */
+#define INSPECT_ROUNDS 3 /* while the owner attaches further processes */
 
-/* One OpenPersistent call of somebody who is not the owner: every target is inspected. */
+/* An OpenPersistent call by another user than the owner: every target is inspected. */
 typedef struct PersistentCall {
         Request *call;
 
         uint64_t id;
-        uint64_t attached; /* of the set, when the inspection began */
-        int *pidfds;       /* of the targets then */
+        uint64_t attached; /* set->attached when the inspection began */
+        int *pidfds;       /* of the targets at that time */
         size_t n_pidfds, n_inspected;
         ReaderJob *job;
-        bool other; /* needs count-other */
+        bool other; /* count-other is needed */
         unsigned rounds;
 } PersistentCall;
 
@@ -38,7 +38,7 @@ static int persistent_find(Counters *counters, const char *id, Counter **ret, Re
         char again[PERSISTENT_ID_SIZE];
         Counter *c = counter_find(counters, strtoull(id, NULL, 10));
 
-        /* "007" and " 7" are no ids */
+        /* only canonical numbers: not "007" or " 7" */
         if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT,
                               "there is no persistent counter '%.64s'; ListPersistent has them all",
@@ -117,7 +117,7 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
 
         c->job = NULL;
         c->n_inspected++;
-        /* what has ended counts no more, and who cannot be looked at is not the peer's to trace */
+        /* an ended target counts no more; one that cannot be inspected may not be traced */
         if (r == 0 && !facts->zombie)
                 c->other |= trace_rule_denies(c->call->peer, facts) != NULL;
         else if (r == REFUSAL_NOT_PERMITTED)
@@ -129,7 +129,7 @@ static void persistent_call_inspected(void *userdata, int r, const ProcessFacts 
                 request_fail(c->call, r, NULL);
 }
 
-/* Has the next target looked at; after the last one the message goes back to its handler. */
+/* Inspects the next target. After the last one the message goes back to its handler. */
 static int persistent_call_next(PersistentCall *c) {
         if (c->other || c->n_inspected == c->n_pidfds) {
                 request_resume(c->call);
@@ -154,7 +154,7 @@ static int persistent_call_inspect(PersistentCall *c, const CounterSet *set) {
                 if (fd < 0)
                         return -errno;
                 c->pidfds[c->n_pidfds++] = fd;
-                /* of descendants nobody knows which they are */
+                /* it is not known which processes the descendants are */
                 c->other |= g->targets[i].descendants;
         }
         return persistent_call_next(c);
@@ -176,8 +176,8 @@ static int persistent_call_new(Counters *counters, Peer *peer, sd_bus_message *m
         return r;
 }
 
-/* A reader is authorized as if he opened the counter himself, now. 0, -EINPROGRESS or what it fails
- * with. */
+/* A reading user is authorized as if they opened the counter now. 0, -EINPROGRESS, or the
+ * failure. */
 static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *m, Counter *counter,
                                 PersistentCall **call, Refusal *why) {
         const CounterSet *set = counter->set;
@@ -238,7 +238,7 @@ typedef struct Listing {
         sd_bus_message *reply;
         const Peer *peer;
         bool manages;
-        bool foreign; /* one of them is somebody else's */
+        bool foreign; /* one of them is another user's */
         int r;
 } Listing;
 
@@ -271,7 +271,7 @@ int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
         objects_walk(&counters->objects, listing_look, &l);
         l.manages = l.peer->uid == 0;
         if (l.foreign && !l.manages) {
-                /* asked only where the answer makes a difference */
+                /* polkit is asked only if the answer makes a difference */
                 r = auth_may_manage(counters->context->auth,
                                     peers_sender(counters->context->peers, m), m);
                 l.manages = r > 0;

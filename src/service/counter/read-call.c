@@ -11,7 +11,7 @@ static int append_reading(sd_bus_message *reply, Counter *c) {
         int r;
 
         counter_read(c, &reading, &quality);
-        /* part by part: with thousands of them sd-bus' walk over a format is most of it all */
+        /* member by member: with thousands of readings, parsing a format dominates */
         r = sd_bus_message_open_container(reply, 'r', "ttts");
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 't', &reading.value);
@@ -24,8 +24,7 @@ static int append_reading(sd_bus_message *reply, Counter *c) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-#define READ_COUNTERS_MAX                                                                          \
-        4096u /* in one call: the loop is not held up for longer than their reads take */
+#define READ_COUNTERS_MAX 4096u /* in one call, which keeps the loop busy */
 
 static int read_counters(Counters *counters, sd_bus_message *m, sd_bus_message *reply,
                          Refusal *why) {
