@@ -21,11 +21,10 @@ typedef struct EventCall {
         EventRequest request;
         QuotaCharge descriptor;
 
-        Thread target; /* of a request that has one */
+        Thread target; /* if the request has one */
         ReaderJob *job;
-        bool inspected;        /* by the reader, before it was opened */
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
-                                */
+        bool inspected;        /* by the reader, before the event was opened */
+        char untraceable[256]; /* why the peer needs count-other, or empty */
         int fd;                /* the event, disabled */
 } EventCall;
 
@@ -55,8 +54,7 @@ static bool is_perf_event(int fd) {
         return strcmp(target, "anon_inode:[perf_event]") == 0;
 }
 
-/* Only what is a perf event for sure is asked for its number: to another file that ioctl may mean
- * anything. */
+/* Only a perf event is asked for its id: on another file this ioctl may mean anything. */
 static int group_check(const EventCall *c, Refusal *why) {
         int fd = c->request.group;
         uint64_t id;
@@ -102,7 +100,7 @@ static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCa
         return r;
 }
 
-/* The process behind a pidfd, or that thread of it that pid names. */
+/* Holds the process behind the pidfd, or the thread of it that pid names. */
 static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t process;
@@ -114,7 +112,7 @@ static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
         r = thread_hold(q->pid > 0 ? q->pid : process, &c->target, why);
         if (r != 0)
                 return r;
-        /* its number was its own until now */
+        /* it exists, so its pid was not reused until now */
         if (!process_exists(q->pidfd))
                 return refuse(why, REFUSAL_NO_SUCH_PROCESS,
                               "option 'pidfd': the process has ended");
@@ -156,14 +154,14 @@ static int event_call_check_facts(const EventCall *c, const ProcessFacts *facts,
         return facts->zombie ? refuse_ended(c, why) : event_call_check_target(c, why);
 }
 
-/* It is asked for as what it is, and the message comes again. */
+/* The message goes back to its handler, which asks for count-other. */
 static void event_call_set_untraceable(EventCall *c, const char *words) {
         (void) snprintf(c->untraceable, sizeof(c->untraceable),
                         "the caller may not trace process %d: %s", (int) c->target.pid, words);
         request_resume(c->call);
 }
 
-/* The reader has looked before anything was opened. */
+/* The reader has inspected the target before the event is opened. */
 static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts,
                                  const Refusal *why) {
         EventCall *c = userdata;
@@ -187,16 +185,17 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 request_fail(c->call, r, why);
 }
 
-/* Whether a glance could not have told that the rule denies it. */
-static bool event_call_was_unseen(const EventCall *c, const ProcessFacts *facts) {
+/* Whether the trace rule denies the target only for its user namespace, which the glance did not
+ * see. */
+static bool event_call_glance_missed(const EventCall *c, const ProcessFacts *facts) {
         ProcessFacts seen = *facts;
 
         seen.same_user_ns = true;
         return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
 }
 
-/* The reader has looked at the target of an event that is open, disabled. Since the first look it
- * may have become somebody else's program. */
+/* The reader has inspected the target of the event, which is open and disabled. The target may have
+ * executed another program since the first inspection. */
 static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
                                 const Refusal *why) {
         EventCall *c = userdata;
@@ -212,7 +211,7 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 words = trace_rule_denies(c->call->peer, facts);
         if (words)
                 c->fd = close_fd(c->fd);
-        if (words && event_call_was_unseen(c, facts))
+        if (words && event_call_glance_missed(c, facts))
                 event_call_set_untraceable(c, words);
         else if (words)
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
@@ -232,9 +231,9 @@ static int event_call_inspect(EventCall *c, ReaderInspected done) {
         return r < 0 ? r : -EINPROGRESS;
 }
 
-/* Where a glance is enough before the event is opened: the answer of the full look would change
- * nothing but whether count-other is asked for, and what is opened tells nobody anything while it
- * is disabled, which a sibling may be enabled and read by its leader's owner. */
+/* A glance is enough before the event is opened if the full inspection could only add count-other,
+ * and the disabled event tells nobody anything. A sibling in a group may be enabled and read
+ * through its leader. */
 static bool event_call_may_glance(const EventCall *c) {
         const EventRequest *q = &c->request;
 
@@ -242,10 +241,10 @@ static bool event_call_may_glance(const EventCall *c) {
                !q->needs.by[ATTR_NEED_CONTENT];
 }
 
-/* Whether the target has to be asked for as somebody else's: 0 when it may go on at once,
- * -EINPROGRESS when the reader is looking. Where a glance finds nothing against it the reader looks
- * after the event was opened, and not before as well. Root may count everybody. */
-static int event_call_look(EventCall *c, Refusal *why) {
+/* Inspects the target. 0: go on; -EINPROGRESS: the reader inspects it. If a glance has no
+ * objection, the reader inspects the target only after the event is opened. Root may count every
+ * process. */
+static int event_call_inspect_first(EventCall *c, Refusal *why) {
         ProcessFacts facts;
         int r;
 
@@ -294,7 +293,7 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
 
 /* ---- opening ---- */
 
-/* What the caller was not allowed is left out; what he holds he keeps. */
+/* Leaves out what the caller was not allowed, and pins an event in the caller's hold. */
 static void event_call_adapt(const EventCall *c, Attr *attr) {
         const EventRequest *q = &c->request;
         const unsigned greater = ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM;
@@ -317,8 +316,8 @@ static int event_call_admit(const EventCall *c, Refusal *why) {
                                    q->cpu >= 0 ? &cpus : NULL, why);
 }
 
-/* Opens it, disabled. Where its records go is said later: an exec of the target may enable it, and
- * they would be in the caller's buffer before anybody knows whether they may. */
+/* Opens the event, disabled. Its output is set later: an exec of the target may enable the event,
+ * and no record may be in the caller's buffer before the target is inspected. */
 static int event_call_open_event(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t pid = event_request_has_target(q) ? c->target.tid : -1;
@@ -347,7 +346,7 @@ static int event_call_redirect(const EventCall *c, Refusal *why) {
                             q->cpu, why);
 }
 
-/* It may count: the client has it from here on. */
+/* All is allowed: hands the event out. */
 static int event_call_finish(EventCall *c, Refusal *why) {
         uint64_t id;
         int r;
@@ -396,7 +395,7 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                         return reply_failure(r, &why, error);
                 r = event_call_hold(c, &why);
                 if (r == 0)
-                        r = event_call_look(c, &why);
+                        r = event_call_inspect_first(c, &why);
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);

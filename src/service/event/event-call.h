@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * One OpenEvent call on its way: read, target held and looked at, authorized, opened disabled,
- * target inspected by the reader, enabled if the client wanted it so, and handed out. The event is
- * the client's then: it is no object, and the service keeps no descriptor of it.
+ * One OpenEvent call: read, target held and inspected, authorized, opened disabled, target
+ * inspected by the reader, enabled if the client asked for that, and handed out. The event is the
+ * client's then: it is no object, and the service keeps no descriptor of it.
  *
- * The first look is a glance (perf/process/process.h), which does without the reader, where that
- * finds nothing against the target. It cannot see user namespaces: when the reader finds the target
- * in another one, the event is closed, and polkit is asked for what it takes.
+ * The first inspection is a glance (perf/process/process.h), which needs no reader, as long as that
+ * has no objection to the target. A glance does not see user namespaces. If the reader then finds
+ * the target in another one, the event is closed, and polkit is asked for count-other.
  */
 
 #include "service/event/issued-events.h"

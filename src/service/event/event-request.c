@@ -140,7 +140,7 @@ unsigned event_request_actions(const EventRequest *q, bool untraceable) {
                 actions |= ACTION_COUNT_SYSTEM;
         if (event_request_has_target(q) && untraceable)
                 actions |= ACTION_COUNT_OTHER;
-        /* who may count other people's processes or whole CPUs may count the kernel under them */
+        /* those who may count other processes or whole CPUs may count the kernel there */
         if (actions == 0)
                 actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_COUNT_OWN;
         if (q->needs.by[ATTR_NEED_RAW] || (foreign && q->needs.by[ATTR_NEED_CONTENT]))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What an OpenEvent call asks for: its arguments, checked against this machine and the allow-list
- * of attr fields (core/attr-rules.h).
+ * The arguments of OpenEvent, checked against this machine and the allow-list of attr fields
+ * (core/attr-rules.h).
  */
 
 #include "core/attr-rules.h"
@@ -16,10 +16,10 @@ typedef struct EventRequest EventRequest;
 
 struct EventRequest {
         Attr attr;  /* with disabled set */
-        bool start; /* disabled was not */
+        bool start; /* the client did not set disabled */
         AttrNeeds needs;
         char name[96]; /* for messages: "event 0x2 of PMU software" */
-        Event event;   /* what others want to know of it; borrows name */
+        Event event;   /* for rules and errors; borrows name */
 
         pid_t pid; /* 0: the caller; -1: everybody on cpu */
         int cpu;   /* -1: all */
@@ -29,10 +29,10 @@ struct EventRequest {
 
 #define EVENT_REQUEST_NULL ((EventRequest){ .pidfd = -1, .group = -1, .cgroup = -1 })
 
-/* Everything that is wrong with the arguments alone is refused here. ret stays where it is. */
+/* Refuses everything that is wrong with the arguments alone. ret must not move. */
 int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why);
 
-/* Whether it counts one process, not whoever runs on a CPU or in a cgroup. */
+/* Whether it counts one process, rather than a CPU or a cgroup. */
 bool event_request_has_target(const EventRequest *q);
 
 /* Whether it joins a group as a sibling. */
@@ -41,5 +41,5 @@ bool event_request_joins(const EventRequest *q);
 /* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
 unsigned event_request_actions(const EventRequest *q, bool untraceable);
 
-/* Puts the fields for which the denied actions were needed in front of a refusal's words. */
+/* Puts the fields that needed the denied actions in front of a refusal's text. */
 void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why);

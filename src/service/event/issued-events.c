@@ -44,7 +44,7 @@ static IssuedEventsUser *user_find(const IssuedEvents *h, uid_t uid) {
         return NULL;
 }
 
-/* The user as the latest one; NULL: no memory. */
+/* The user, moved to the front. NULL: no memory. */
 static IssuedEventsUser *user_get(IssuedEvents *h, uid_t uid) {
         IssuedEventsUser *user = user_find(h, uid);
 
@@ -90,7 +90,7 @@ static void user_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
         if (!item->store)
                 store_enter(h->store, item, STORE_ISSUED_EVENTS, (uint64_t) user->uid << 8 | page);
         p = store_pack(h->store);
-        pack_u64(p, "handed", user->n_issued); /* a key stays as it was first written */
+        pack_u64(p, "handed", user->n_issued); /* keys keep their first names */
         pack_bytes(p, "ids", user->ids + first,
                    MIN(n_ids - first, ISSUED_EVENTS_PAGE) * sizeof(uint64_t));
         store_save(item, p);

@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * Which raw events were handed out to whom, by the numbers that the kernel gives events
- * (PERF_EVENT_IOC_ID; none is ever given twice).
+ * Which raw events were handed out to which user, by the ids that the kernel gives events
+ * (PERF_EVENT_IOC_ID). No id is given twice.
  *
- * A client may have an event join a group only if he got its leader here: a leader is then his own
- * in any case, for what the service holds itself (counters, of which GetFds gives descriptors) is
- * not in here, and what another user got neither. What he passes on to others is his own doing;
- * nobody can tell.
+ * A client may add an event to a group only if OpenEvent handed the leader out to the same user. So
+ * a leader is never an event of the service itself (counters, of which GetFds hands out
+ * descriptors) or of another user. What clients pass on to each other is their own affair, and
+ * cannot be detected.
  *
- * Nobody says when an event is closed, so each user's latest are remembered, and the users that had
- * any last. Forgetting harms nobody: the client opens his group anew.
+ * The service is not told when an event is closed. So the latest events of each user, and the
+ * latest users, are remembered. Forgetting is harmless: the client opens the group anew.
  *
- * A restart of the service forgets nothing: for that a user's events are written down in pages, for
- * every event that is opened one of them.
+ * A restart of the service forgets nothing. For that a user's events are stored in pages, and each
+ * new event writes one page.
  */
 
 #include <sys/queue.h>
@@ -34,24 +34,23 @@ TAILQ_HEAD(IssuedEventsUserList, IssuedEventsUser);
 
 struct IssuedEventsUser {
         uid_t uid;
-        uint64_t *ids; /* a ring when it is full */
+        uint64_t *ids; /* a ring once it is full */
         size_t n_room;
-        uint64_t n_issued; /* ever */
+        uint64_t n_issued; /* so far */
         StoreItem pages[ISSUED_EVENTS_PAGES];
         TAILQ_ENTRY(IssuedEventsUser) users;
 };
 
 struct IssuedEvents {
-        struct IssuedEventsUserList users; /* the one that got something last is the first */
+        struct IssuedEventsUserList users; /* the latest one first */
         size_t n_users;
-        Store *store; /* NULL: nothing is written down */
+        Store *store; /* NULL: nothing is stored */
 };
 
 void issued_events_init(IssuedEvents *h);
-void issued_events_done(IssuedEvents *h); /* what is kept stays so */
+void issued_events_done(IssuedEvents *h); /* the store keeps its pages */
 
-/* Goes on with what an earlier run has left in the store, and keeps it there from now on. -ENOMEM.
- */
+/* Restores what an earlier run has stored, and stores new events from now on. -ENOMEM. */
 int issued_events_restore(IssuedEvents *h, Store *store);
 
 int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id); /* -ENOMEM */
