@@ -3,7 +3,7 @@
 
 /*
  * A counter as its samplers see it: read once for all that tick at the same instant. It outlives
- * the counter, for a sampler goes on when one of its counters is closed.
+ * the counter, because a sampler goes on when one of its counters is closed.
  */
 
 #include "core/reading.h"
@@ -14,20 +14,20 @@ typedef struct ReadingCache ReadingCache;
 struct ReadingCache {
         unsigned n_ref;
         uint64_t id;      /* of the counter */
-        Counter *counter; /* NULL when it has been closed */
+        Counter *counter; /* NULL: it is closed */
         CounterListener listener;
-        uint64_t instant; /* when it was read last */
-        Reading reading;  /* then */
+        uint64_t instant; /* of the last read */
+        Reading reading;  /* at that instant */
         Quality quality;
 };
 
-/* A reference to what stands for c, made when c has none; -ENOMEM. */
+/* A reference to the cache of c, which is created if there is none. -ENOMEM. */
 int reading_cache_new(Counter *c, ReadingCache **ret);
 ReadingCache *reading_cache_unref(ReadingCache *s);
 
-/* Likewise, for a counter that was closed before the service was restarted. */
+/* The same for a counter that was closed before the service was restarted. */
 int reading_cache_new_closed(uint64_t id, const Reading *last, ReadingCache **ret);
 
-/* Brings reading and quality up to date, unless that was done for this instant already. Instants
- * are numbers that grow. What was closed keeps its last reading, and is unmeasured. */
+/* Updates reading and quality, unless that was done for this instant. Instants are increasing
+ * numbers. A closed counter keeps its last reading; its quality is unmeasured. */
 void reading_cache_read(ReadingCache *s, uint64_t instant);

@@ -25,8 +25,8 @@ static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_
         }
 }
 
-/* False when the reader is gone. One who is slow, or whose record the kernel has no memory for,
- * loses it. */
+/* False: the client end is closed. A client that is slow loses the record, as does one for whose
+ * record the kernel has no memory. */
 static bool sampler_send(Sampler *a) {
         TickCount after = a->streamed;
         int r;
@@ -52,7 +52,7 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Whether signals to the owner are within their bytes a second: about what a message takes. */
+/* Whether the user's signals are within their rate. The bytes are about the size of a message. */
 static bool sampler_may_signal(const Sampler *a) {
         RateLimit *signals = &a->all->signals;
         uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
@@ -63,7 +63,7 @@ static bool sampler_may_signal(const Sampler *a) {
                                signals->per_sec);
 }
 
-/* To the owner alone; a signal that cannot be sent is missed too. */
+/* Signals the owner only. A signal that cannot be sent is missed too. */
 static void sampler_signal(Sampler *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t slot = a->send_log.record->tick, n_queued;
@@ -104,7 +104,8 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
                 a->all->hung_up(a);
 }
 
-/* Whoever is due now, for one slice: they share the instant, so each counter is read once. */
+/* Runs the samplers that are due, for one slice. They share the instant, so each counter is read
+ * once. */
 static int sampler_clock_ticked(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Samplers *all = userdata;
         uint64_t begin = now_nsec(CLOCK_BOOTTIME), end = begin;
@@ -139,7 +140,7 @@ void sampler_clock_set(Samplers *all) {
         (void) timerfd_settime(all->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* Edge-triggered: the timer is set anew each time, so nobody has to read from it. */
+/* Edge-triggered: the timer is set anew each time, so it need not be read. */
 int sampler_clock_init(Samplers *all) {
         int r;
 
@@ -152,7 +153,7 @@ int sampler_clock_init(Samplers *all) {
                             sampler_clock_ticked, all);
         if (r < 0)
                 return r;
-        /* ticks have a time, calls have not */
+        /* ticks have a time, calls do not */
         return sd_event_source_set_priority(all->source, SD_EVENT_PRIORITY_NORMAL - 1);
 }
 

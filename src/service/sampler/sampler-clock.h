@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The one timer of all all, and what happens when it goes off.
+ * The timer of all samplers, and what happens when it expires.
  */
 
 #include "service/sampler/sampler-object.h"
@@ -10,5 +10,5 @@
 int sampler_clock_init(Samplers *all);
 void sampler_clock_done(Samplers *all);
 
-/* The schedule has changed: sets the timer to whoever is first now. */
+/* The schedule has changed: sets the timer to the first tick. */
 void sampler_clock_set(Samplers *all);

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Periodic reads: the sampler objects on the bus, /org/perfalloc1/sampler/N.
+ * Samplers as objects, /org/perfalloc1/sampler/N: periodic reads of counters.
  *
- * A sampler belongs to the connection that made it, its client, and ends with that or with the
- * reader of its stream. One timer drives them all (Samplers): whoever is due at an instant is read
- * at that instant. The way of a tick allocates nothing, sends one record, and has no D-Bus in it
- * unless the client asked for signals.
+ * A sampler belongs to the connection that created it, its client. It ends with that connection,
+ * and when the client's end of its stream is closed. One timer drives all samplers (Samplers): all
+ * that are due at an instant are read at that instant. A tick allocates nothing, sends one record,
+ * and does not use D-Bus unless the client asked for signals.
  *
- * Late slots are skipped and counted (core/tick.h), so samplers never owe work. They get half of
- * the loop's time at most, in slices, whatever their number: those that this makes late miss ticks.
+ * Late slots are skipped and counted (core/tick.h), so samplers never fall behind with work. They
+ * get half of the loop's time at most, in slices, whatever their number: samplers that this delays
+ * miss ticks.
  */
 
 #include <perfalloc/sample.h>
@@ -29,10 +30,10 @@ typedef struct Sampler Sampler;
 typedef struct SamplerClient SamplerClient;
 typedef struct Samplers Samplers;
 
-#define SAMPLERS_SLICE_USEC (2 * USEC_PER_MSEC) /* then the loop looks at other things */
+#define SAMPLERS_SLICE_USEC (2 * USEC_PER_MSEC) /* then the loop handles other events */
 
-/* A connection that has samplers or has blocked those that it may make. There are not more than
- * connections, of which the bus allows each user some: nothing else is charged for it. */
+/* A connection with samplers, or one that has called BlockSamplers. Each user's connections are
+ * limited by the bus, so nothing else is charged for it. */
 struct SamplerClient {
         Peer *peer;
         bool blocked;
@@ -46,14 +47,14 @@ struct Samplers {
         Objects objects;
         LIST_HEAD(, SamplerClient) clients;
         Prioq schedule;              /* by when they are due */
-        void (*hung_up)(Sampler *a); /* nobody reads its stream any more */
+        void (*hung_up)(Sampler *a); /* the client end of its stream is closed */
         int timer;                   /* timerfd, CLOCK_BOOTTIME */
         sd_event_source *source;
-        uint64_t armed_usec;      /* what the timer is set to, TICK_NEVER when it is not */
-        uint64_t not_before_usec; /* when it may go off again */
-        uint64_t instant;         /* of the last reading, a number */
-        StoreItem blocked;        /* while any client is */
-        RateLimit signals;        /* bytes of them, by uid */
+        uint64_t armed_usec;      /* when it expires; TICK_NEVER: it is not set */
+        uint64_t not_before_usec; /* when it may expire again */
+        uint64_t instant;         /* the number of the last one */
+        StoreItem blocked;        /* stored while any client is blocked */
+        RateLimit signals;        /* bytes of signals, by uid */
 };
 
 struct Sampler {
@@ -69,7 +70,7 @@ struct Sampler {
         TickCount streamed, signalled;
         PrioqNode entry;
 
-        int stream; /* our end: for sending alone */
+        int stream; /* the service's end: for sending only */
         sd_event_source *hangup;
 
         size_t n_counters;

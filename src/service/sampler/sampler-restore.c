@@ -7,7 +7,7 @@
 #include "service/sampler/sampler-store.h"
 #include "service/util/log.h"
 
-/* -ESTALE: it is not on this bus. */
+/* -ESTALE: the client is not on this bus. */
 static int unpack_client(Samplers *all, const Unpack *u, SamplerClient **ret) {
         _cleanup_(peer_unrefp) Peer *peer = NULL;
         int r = host_state_unpack_peer(all->context, u, &peer);
@@ -15,7 +15,7 @@ static int unpack_client(Samplers *all, const Unpack *u, SamplerClient **ret) {
         return r < 0 ? r : peer ? sampler_client_get(all, peer, ret) : -ESTALE;
 }
 
-/* One that has gone, before the service was restarted or with that, keeps its last reading. */
+/* A counter that was closed before or during the restart keeps its last reading. */
 static int sampler_restore_counter(Sampler *a, uint64_t id) {
         const struct perfalloc_reading *last = &a->send_log.record->readings[a->n_counters];
         Counter *c = counter_find(a->all->counters, id);
@@ -51,8 +51,8 @@ static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
         return r;
 }
 
-/* What was told last is known exactly. Slots that were taken since then and could not be told are
- * like those that nobody took: skipped. */
+/* The last slot that was sent is known exactly. Slots that were read since then and not sent count
+ * as skipped. */
 static int sampler_restore_ticks(Sampler *a) {
         uint64_t far;
 
@@ -83,7 +83,7 @@ static int sampler_restore(void *userdata, StoreRecord *record) {
         if (r >= 0)
                 r = unpack_client(all, &record->state, &client);
         if (r >= 0) {
-                sampler_give(a, client);
+                sampler_set_client(a, client);
                 r = quota_charge_anyway(&all->context->quota, client->peer->uid, QUOTA_SAMPLERS, 1,
                                         &a->charge);
         }

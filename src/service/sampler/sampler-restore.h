@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The samplers of an earlier run of the service.
+ * Restores the samplers of an earlier run of the service.
  */
 
 #include "service/sampler/sampler.h"
 
-/* Clients and samplers, when the counters are there. Their grids go on; what was missed in between
- * the next record tells. -ENOMEM. */
+/* Restores clients and samplers, after the counters. Their grids go on; the next record tells what
+ * was missed in between. -ENOMEM. */
 int samplers_restore(Samplers *all);

@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * Samplers as they are kept for the next run of the service.
+ * Stores samplers for the next run of the service.
  */
 
 #include "service/sampler/sampler-object.h"
 
-/* The descriptors that are kept of a sampler, in this order: never renumber. */
+/* Indexes of a sampler's stored descriptors. Written to the store: never renumber. */
 enum {
         SAMPLER_FD_STREAM = 0,
         SAMPLER_FD_SEND_LOG = 1,
         _SAMPLER_FD_MAX,
 };
 
-/* From now on it is kept; at a tick, its send log is all that changes. */
+/* Stores it from now on. A tick changes its send log only. */
 void sampler_enter_store(Sampler *a, int send_log);
 void samplers_save_blocked(Samplers *all);
 
-/* Its own fields, without the client and the counters. */
+/* Reads its own fields, without the client and the counters. */
 int sampler_unpack(Sampler *a, const Unpack *u);

@@ -44,7 +44,7 @@ static void client_remove(SamplerClient *c) {
 static void client_free(Samplers *all, SamplerClient *c) {
         bool was_blocked = c->blocked;
 
-        c->blocked = true; /* it stays while its samplers go */
+        c->blocked = true; /* keeps it while its samplers end */
         while (!LIST_EMPTY(&c->samplers))
                 sampler_free(LIST_FIRST(&c->samplers));
         client_remove(c);
@@ -111,12 +111,11 @@ static bool sampler_reads(const Sampler *a, const CounterSet *set) {
         return false;
 }
 
-void samplers_forget_reader(Samplers *all, const Peer *peer, const CounterSet *set) {
+void samplers_drop_unreadable(Samplers *all, const Peer *peer, const CounterSet *set) {
         SamplerClient *c = client_find(all, peer);
         Sampler *a;
 
-        /* the client goes with its last one, if nothing else keeps it: so from the start each time
-         */
+        /* a client may be freed with its last sampler, so start again each time */
         while (c) {
                 LIST_FOREACH (a, &c->samplers, samplers)
                         if (sampler_reads(a, set))
@@ -147,7 +146,7 @@ static int sampler_take_counters(Sampler *a, const SamplerOptions *o) {
         return 0;
 }
 
-/* The reader has closed its end, or will not read any more. */
+/* The client end is closed, or shut down for reading. */
 static int stream_hung_up(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         sampler_free(userdata);
         return 0;
@@ -161,23 +160,23 @@ int sampler_watch_stream(Sampler *a, int stream) {
         return r;
 }
 
-static int sampler_open_stream(Sampler *a, int *ret_reader) {
-        _cleanup_close_ int stream = -1, reader = -1;
+static int sampler_open_stream(Sampler *a, int *ret_client_end) {
+        _cleanup_close_ int stream = -1, client_end = -1;
         int fds[2], r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         stream = fds[0];
-        reader = fds[1];
-        /* Nothing is to be sent to us: least of all the reader's own end, which would then never
-         * hang up. */
+        client_end = fds[1];
+        /* Nothing may be sent to us. If the client sent its own end over the stream, that would
+         * never hang up. */
         if (shutdown(stream, SHUT_RD) < 0)
                 return -errno;
         r = sampler_watch_stream(a, stream);
         if (r < 0)
                 return r;
         (void) TAKE_FD(stream);
-        *ret_reader = TAKE_FD(reader);
+        *ret_client_end = TAKE_FD(client_end);
         return 0;
 }
 
@@ -205,7 +204,7 @@ Sampler *sampler_allocate(Samplers *all) {
         return a;
 }
 
-void sampler_give(Sampler *a, SamplerClient *client) {
+void sampler_set_client(Sampler *a, SamplerClient *client) {
         a->client = client;
         LIST_INSERT_HEAD(&client->samplers, a, samplers);
         a->object.uid = client->peer->uid;
@@ -214,7 +213,7 @@ void sampler_give(Sampler *a, SamplerClient *client) {
 int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **ret, int *ret_stream,
                 Refusal *why) {
         _cleanup_(sampler_freep) Sampler *a = sampler_allocate(all);
-        _cleanup_close_ int reader = -1, send_log = -1;
+        _cleanup_close_ int client_end = -1, send_log = -1;
         SamplerClient *client;
         int r;
 
@@ -227,19 +226,19 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
                 return r;
         r = sampler_client_get(all, peer, &client);
         if (r >= 0)
-                sampler_give(a, client);
+                sampler_set_client(a, client);
         if (r >= 0)
                 r = sampler_take_counters(a, o);
         if (r >= 0)
                 r = send_log_new(o->n_counters, &a->send_log, &send_log);
         if (r >= 0)
-                r = sampler_open_stream(a, &reader);
+                r = sampler_open_stream(a, &client_end);
         if (r >= 0)
                 r = sampler_enter(a, serial_next(&all->context->serial, SERIAL_SAMPLER));
         if (r < 0)
                 return r;
         sampler_enter_store(a, send_log);
-        *ret_stream = TAKE_FD(reader);
+        *ret_stream = TAKE_FD(client_end);
         *ret = TAKE_PTR(a);
         return 0;
 }
@@ -254,7 +253,7 @@ static void sampler_leave(Sampler *a, Samplers *all) {
         sampler_clock_set(all);
 }
 
-/* What is kept of it stays with systemd. */
+/* Frees it. The store keeps its record and descriptors. */
 static void sampler_destroy(Sampler *a) {
         if (a->entered)
                 sampler_leave(a, a->all);
@@ -291,7 +290,7 @@ Sampler *sampler_free(Sampler *a) {
                 return NULL;
         if (a->announced)
                 (void) sd_bus_emit_object_removed(a->all->context->bus, a->object.path);
-        /* a copy is kept for some time yet: the reader need not wait for its end */
+        /* the store keeps a copy for some time: tell the client now */
         if (a->stream >= 0)
                 (void) shutdown(a->stream, SHUT_WR);
         return sampler_discard(a);

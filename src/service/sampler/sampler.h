@@ -17,39 +17,39 @@ struct SamplerOptions {
         size_t n_counters;        /* at most PERFALLOC_READINGS_MAX */
 };
 
-/* ret_stream is the reader's end, for the caller to hand out and close. Refusals are those of
+/* ret_stream is the client's end, for the caller to send and close. Refusals are those of
  * quota_charge(). The sampler is not announced yet. */
 int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *options, Sampler **ret,
                 int *ret_stream, Refusal *why);
 Sampler *sampler_free(Sampler *a);
 DEFINE_CLEANUP(Sampler *, sampler_free)
 
-/* InterfacesAdded; from now on its end is told too. */
+/* Sends InterfacesAdded. From now on its end is signalled too. */
 void sampler_announce(Sampler *a);
 
-/* What the peer's samplers do is put off, also of those that it makes later; then it goes on. */
+/* Blocks the peer's samplers, also those that it creates later; unblocks them. */
 int samplers_block(Samplers *all, Peer *peer);
 void samplers_unblock(Samplers *all, Peer *peer);
 bool samplers_any(const Samplers *all, const Peer *peer);
 
-/* The peer has left: its samplers go. */
+/* The peer has left: its samplers end. */
 void samplers_forget_peer(Samplers *all, const Peer *peer);
 
-/* The peer may read these counters no more: its samplers that do so go. */
-void samplers_forget_reader(Samplers *all, const Peer *peer, const struct CounterSet *set);
+/* The peer may no longer read the counters of set: its samplers that read them end. */
+void samplers_drop_unreadable(Samplers *all, const Peer *peer, const struct CounterSet *set);
 bool samplers_are_idle(const Samplers *all);
 
 int samplers_init(Samplers *all, Context *context, Counters *counters);
 
-/* For the end of the service: nobody is told. */
+/* For the end of the service: sends no signals. */
 void samplers_done(Samplers *all);
 
 /* ---- for sampler-restore.c ---- */
 
 int sampler_client_get(Samplers *all, Peer *peer, SamplerClient **ret);
 Sampler *sampler_allocate(Samplers *all);
-void sampler_give(Sampler *a, SamplerClient *client);
+void sampler_set_client(Sampler *a, SamplerClient *client);
 int sampler_watch_stream(Sampler *a, int stream); /* takes it over on success */
 int sampler_enter(Sampler *a, uint64_t id);       /* from now on it ticks */
-Sampler *sampler_discard(Sampler *a);             /* sampler_free(), but nobody is told */
+Sampler *sampler_discard(Sampler *a);             /* sampler_free() without signals */
 DEFINE_CLEANUP(Sampler *, sampler_discard)

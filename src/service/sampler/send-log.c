@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define SEND_LOG_FORMAT 1u /* change it with the layout of what follows */
+#define SEND_LOG_FORMAT 1u /* to be changed with the layout of what follows */
 
 typedef struct SendLogMessage {
         struct mmsghdr message; /* msg_len, the kernel's to write: 0 until it was sent */
@@ -42,7 +42,7 @@ int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
 
         if (fd < 0)
                 return -errno;
-        /* memory now, rather than a SIGBUS later */
+        /* allocate now: later a lack of memory would be a SIGBUS */
         if (fallocate(fd, 0, 0, (off_t) size) < 0)
                 return errno == ENOSPC ? -ENOMEM : -errno;
         r = send_log_map(fd, size, ret);

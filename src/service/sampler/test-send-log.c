@@ -15,7 +15,7 @@
 typedef struct Stage {
         SendLog log;
         int fd;      /* of the log */
-        int ends[2]; /* of the stream: the sender's, the reader's */
+        int ends[2]; /* of the stream: the service's, the client's */
 } Stage;
 
 static void stage_up(Stage *s, gconstpointer unused) {
