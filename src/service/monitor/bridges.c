@@ -14,12 +14,12 @@
 
 static void bridge_keep(Bridges *all, BridgeKind kind);
 
-/* Where one of each kind is; without a path there is none. */
+/* One bridge of each kind; without a path there is none. */
 typedef struct BridgePlace {
         Bridge *bridge;
-        char *path; /* that it was made for */
+        char *path; /* of the bridge */
         uint64_t grace_usec;
-        StoreItem item; /* while it has taken its part */
+        StoreItem item; /* while the bridge has taken something */
 } BridgePlace;
 
 struct Bridges {
@@ -27,10 +27,10 @@ struct Bridges {
         Holds *holds;
         BridgeHost host;
         BridgePlace all[_BRIDGE_KIND_MAX];
-        PcpPerfalloc *perfalloc; /* goes with the bridge to PCP */
+        PcpPerfalloc *perfalloc; /* belongs to the bridge to PCP */
 };
 
-/* The oldest that is granted, or else that is to be. */
+/* The user of the oldest granted hold, or else of the oldest pending one. */
 static uid_t bridges_holder(void *userdata) {
         Bridges *all = userdata;
         const Hold *h = TAILQ_FIRST(&all->holds->granted);
@@ -50,7 +50,7 @@ static void bridges_say(void *userdata, int priority, const char *text) {
 
 /* ---- one of each kind ---- */
 
-/* The path that is configured, or else the usual one; *ret is NULL where there is none. */
+/* The configured path, or else the usual one. *ret is NULL if there is none. */
 static int path_choose(const BridgePath *path, const char *usual, char **ret) {
         const char *chosen = path->mode == BRIDGE_PATH ? path->path : usual;
 
@@ -66,7 +66,7 @@ static int pcp_lock_choose(const BridgesConfig *c, char **ret, uint64_t *ret_gra
         return r < 0 ? r : path_choose(&c->pcp, usual, ret);
 }
 
-/* A process has PCP's lock, or none any more, or there is another hold on its behalf. */
+/* A process took or released PCP's lock, or the hold on its behalf has changed. */
 static void bridges_perfalloc_changed(void *userdata) {
         Bridges *all = userdata;
 
@@ -116,7 +116,7 @@ static int nmi_watchdog_make(Bridges *all, const char *path, uint64_t grace_usec
 static const struct {
         const char *name;
 
-        /* What the configuration says now. The path is NULL where there is to be none. */
+        /* What the configuration says now. The path is NULL if there is to be no bridge. */
         int (*choose)(const BridgesConfig *c, char **ret_path, uint64_t *ret_grace_usec);
         int (*make)(Bridges *all, const char *path, uint64_t grace_usec, Bridge **ret);
 } kinds[_BRIDGE_KIND_MAX] = {
@@ -127,7 +127,7 @@ static const struct {
 
 /* ---- what outlives this process ---- */
 
-/* A bridge that has taken nothing is made from the configuration, like any. */
+/* Stores a bridge that has taken something. Any other is created from the configuration alone. */
 static void bridge_keep(Bridges *all, BridgeKind kind) {
         BridgePlace *place = &all->all[kind];
         const PcpPerfalloc *perfalloc = kind == BRIDGE_PCP_LOCK ? all->perfalloc : NULL;
@@ -153,7 +153,7 @@ static void bridge_keep(Bridges *all, BridgeKind kind) {
 static void bridges_changed(void *userdata, Bridge *b) {
         Bridges *all = userdata;
 
-        /* one that is being made is kept when it is */
+        /* a bridge that is still being created is stored later */
         for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++)
                 if (all->all[kind].bridge == b)
                         bridge_keep(all, kind);
@@ -189,7 +189,7 @@ static void bridge_unmake(Bridges *all, BridgeKind kind) {
         place->path = NULL;
 }
 
-/* Takes the path over. */
+/* Takes over path. */
 static int bridge_make(Bridges *all, BridgeKind kind, char *path, uint64_t grace_usec) {
         BridgePlace *place = &all->all[kind];
         int r;
@@ -237,7 +237,7 @@ int bridges_load(Bridges *all) {
         return fault;
 }
 
-/* As the earlier run had it: what the configuration says now comes after that. */
+/* Restores the bridge as the earlier run had it. The present configuration applies afterwards. */
 static int bridge_restore(void *userdata, StoreRecord *record) {
         Bridges *all = userdata;
         BridgePast past = { .state = record->state, .fd = -1 };
@@ -291,7 +291,7 @@ int bridges_append_features(Bridges *all, sd_bus_message *reply) {
         return r;
 }
 
-/* Where nothing outlives this process, neither does what the bridges have taken. */
+/* Without a store, bridges give back what they have taken. */
 Bridges *bridges_free(Bridges *all) {
         bool survives;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The bridges of section [Bridges] in perfallocd.conf(5): made from the configuration, and made
- * anew when that has changed.
+ * The bridges of section [Bridges] in perfallocd.conf(5): created from the configuration, and
+ * replaced when it changes.
  */
 
 #include "service/hold/hold-object.h"
@@ -20,23 +20,24 @@ typedef enum BridgeKind {
 
 int bridges_new(Context *context, Holds *holds, Bridges **ret); /* -ENOMEM */
 
-/* Makes them as the configuration says; those whose part of it has not changed stay. Bridges that
- * cannot be made are said in the journal. -ENOMEM. */
+/* Creates the bridges of the configuration; those whose settings have not changed stay. Failures
+ * are logged. -ENOMEM. */
 int bridges_load(Bridges *all);
 
-/* Instead of the first bridges_load(), when the holds are there: goes on with what an earlier run
- * had taken, then does the same. */
+/* To be called instead of the first bridges_load(), after the holds are restored: restores what an
+ * earlier run had taken, then loads. */
 int bridges_restore(Bridges *all);
 
-/* This process asks for a hold of its own: if it has PCP's lock too, that is no reason for another
- * one. */
+/* The process asks for a hold of its own. If it has PCP's lock too, no other hold is taken for
+ * that. */
 void bridges_forget_lock(Bridges *all, pid_t pid);
 
-/* The oldest hold may be another one now. */
+/* The oldest hold may have changed. */
 void bridges_hold_changed(Bridges *all);
 
-/* Appends the names of those that would do their part in a hold that is granted now. */
+/* Appends the names of the bridges that would act for a hold that is granted now. */
 int bridges_append_features(Bridges *all, sd_bus_message *reply);
 
-/* For the end of the service: what they have taken stays so, if the next run will know of it. */
+/* For the end of the service: what bridges have taken stays taken if the next run will know of
+ * it. */
 Bridges *bridges_free(Bridges *all);

@@ -17,21 +17,21 @@
 
 #define SUFFIX ".conf"
 
-struct Configured {
+struct ConfiguredMonitor {
         ConfiguredMonitors *all;
         char *name; /* of the file, without the suffix */
-        char *text; /* of the file, to see whether it has changed */
+        char *text; /* of the file, to detect changes */
         CounterSet **sets;
         size_t n_sets;
         uint64_t interval_usec;
         sd_event_source *timer;
-        bool present; /* its file was there at the last look */
-        LIST_ENTRY(Configured) configured;
+        bool present; /* its file was there when the directory was last read */
+        LIST_ENTRY(ConfiguredMonitor) configured;
 };
 
 /* ---- one monitor ---- */
 
-static Configured *configured_free(Configured *c) {
+static ConfiguredMonitor *configured_free(ConfiguredMonitor *c) {
         if (!c)
                 return NULL;
         sd_event_source_disable_unref(c->timer);
@@ -43,16 +43,16 @@ static Configured *configured_free(Configured *c) {
         free(c);
         return NULL;
 }
-DEFINE_CLEANUP(Configured *, configured_free)
+DEFINE_CLEANUP(ConfiguredMonitor *, configured_free)
 
-/* The CPUs on which the monitor has the event. */
+/* The CPUs on which the monitor counts the event. */
 static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
         return cpuset_intersect(ret, &e->pmu->cpus,
                                 spec->has_cpus ? &spec->cpus : &spec->pmus->present);
 }
 
-static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t first, size_t n,
-                               CounterSet **ret, Refusal *why) {
+static int configured_open_set(ConfiguredMonitor *c, const MonitorSpec *spec, size_t first,
+                               size_t n, CounterSet **ret, Refusal *why) {
         CounterSetOptions options = {
                 .name = c->name,
                 .monitor = true,
@@ -89,7 +89,7 @@ static int configured_open_set(Configured *c, const MonitorSpec *spec, size_t fi
 /* ---- what an earlier run has left ---- */
 
 static bool set_counts(const CounterSet *set, const MonitorSpec *spec, size_t first, size_t n) {
-        const PlanMonitor *plan = &set->monitor->yielder.plan;
+        const PlanMonitor *plan = &set->yielder->yielder.plan;
 
         if (set->group->scope != GROUP_CPU || set->group->n_events != n ||
             plan->priority != spec->priority || plan->klass != spec->yields_to)
@@ -104,9 +104,9 @@ static bool set_counts(const CounterSet *set, const MonitorSpec *spec, size_t fi
         return true;
 }
 
-/* A set that counts just what the file says goes on, with its values. *ret stays NULL when there is
- * none. */
-static int configured_claim_set(const Configured *c, const MonitorSpec *spec, size_t first,
+/* Takes over a set that counts exactly what the file says, with its values. *ret stays NULL if
+ * there is none. */
+static int configured_claim_set(const ConfiguredMonitor *c, const MonitorSpec *spec, size_t first,
                                 size_t n, CounterSet **ret) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         _cleanup_free_ char *list = NULL;
@@ -141,12 +141,12 @@ static void configured_drop_unclaimed(ConfiguredMonitors *all,
 }
 
 static bool is_of(const void *userdata, const char *name) {
-        const Configured *c = userdata;
+        const ConfiguredMonitor *c = userdata;
 
         return strcmp(name, c->name) == 0;
 }
 
-static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why) {
+static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusal *why) {
         size_t step = spec->group ? spec->n_events : 1;
         int r = 0;
 
@@ -156,7 +156,7 @@ static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why)
         c->n_sets = spec->n_events / step;
         for (size_t i = 0; i < c->n_sets && r == 0; i++)
                 r = configured_claim_set(c, spec, i * step, step, &c->sets[i]);
-        /* first: there may not be counters for both */
+        /* first, because there may not be counters for both */
         configured_drop_unclaimed(c->all, is_of, c);
         store_settle(c->all->counters->context->store);
         for (size_t i = 0; i < c->n_sets && r == 0; i++)
@@ -165,9 +165,9 @@ static int configured_open(Configured *c, const MonitorSpec *spec, Refusal *why)
         return r;
 }
 
-/* Interval=: what was counted goes to the journal every so often. */
+/* Interval=: logs periodically what was counted. */
 static int configured_report(sd_event_source *source, uint64_t usec, void *userdata) {
-        Configured *c = userdata;
+        ConfiguredMonitor *c = userdata;
 
         for (size_t i = 0; i < c->n_sets; i++)
                 for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
@@ -187,17 +187,17 @@ static int configured_report(sd_event_source *source, uint64_t usec, void *userd
 }
 
 static int configured_new(ConfiguredMonitors *all, const char *name, const ConfigFile *file,
-                          const MonitorSpec *spec, Configured **ret, Refusal *why) {
-        _cleanup_(configured_freep) Configured *c = calloc(1, sizeof(Configured));
+                          const MonitorSpec *spec, ConfiguredMonitor **ret, Refusal *why) {
+        _cleanup_(configured_freep) ConfiguredMonitor *c = calloc(1, sizeof(ConfiguredMonitor));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (Configured){ .all = all,
-                           .name = strdup(name),
-                           .text = strdup(file->text),
-                           .interval_usec = spec->interval_usec,
-                           .present = true };
+        *c = (ConfiguredMonitor){ .all = all,
+                                  .name = strdup(name),
+                                  .text = strdup(file->text),
+                                  .interval_usec = spec->interval_usec,
+                                  .present = true };
         if (!c->name || !c->text)
                 return -ENOMEM;
         r = configured_open(c, spec, why);
@@ -213,8 +213,8 @@ static int configured_new(ConfiguredMonitors *all, const char *name, const Confi
 
 /* ---- the directory ---- */
 
-static Configured *configured_find(ConfiguredMonitors *all, const char *name) {
-        Configured *c;
+static ConfiguredMonitor *configured_find(ConfiguredMonitors *all, const char *name) {
+        ConfiguredMonitor *c;
 
         LIST_FOREACH (c, &all->list, configured)
                 if (strcmp(c->name, name) == 0)
@@ -222,16 +222,16 @@ static Configured *configured_find(ConfiguredMonitors *all, const char *name) {
         return NULL;
 }
 
-static void configured_remove(Configured *c) {
+static void configured_remove(ConfiguredMonitor *c) {
         LIST_REMOVE(c, configured);
         configured_free(c);
 }
 
 static int configured_apply(ConfiguredMonitors *all, const char *name, const ConfigFile *file,
-                            Configured *old) {
+                            ConfiguredMonitor *old) {
         _cleanup_(monitor_spec_done) MonitorSpec spec = MONITOR_SPEC_NULL;
         Refusal why = REFUSAL_NULL;
-        Configured *c;
+        ConfiguredMonitor *c;
         int r;
 
         r = monitor_spec_read(&spec, &all->counters->context->pmus, file);
@@ -243,7 +243,7 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
                 return 0;
         }
         if (old)
-                configured_remove(old); /* first: there may not be counters for both */
+                configured_remove(old); /* first, because there may not be counters for both */
         r = configured_new(all, name, file, &spec, &c, &why);
         if (r < 0)
                 return r;
@@ -258,7 +258,7 @@ static int configured_load_file(ConfiguredMonitors *all, const char *directory,
                                 const char *file_name) {
         _cleanup_(config_file_done) ConfigFile file = CONFIG_FILE_NULL;
         _cleanup_free_ char *path = NULL, *name = NULL;
-        Configured *old;
+        ConfiguredMonitor *old;
         int r;
 
         name = strndup(file_name, strlen(file_name) - strlen(SUFFIX));
@@ -266,7 +266,7 @@ static int configured_load_file(ConfiguredMonitors *all, const char *directory,
                 return -ENOMEM;
         old = configured_find(all, name);
         if (old)
-                old->present = true; /* also when it cannot be read now */
+                old->present = true; /* also if it cannot be read now */
         r = config_file_read(path, &file);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
@@ -301,7 +301,7 @@ static bool has_no_file(const void *userdata, const char *name) {
 int configured_load(ConfiguredMonitors *all, const char *directory) {
         struct dirent **entries = NULL;
         int n = scandir(directory, &entries, is_monitor, alphasort), r = 0;
-        Configured *c, *next;
+        ConfiguredMonitor *c, *next;
 
         if (n < 0 && errno == ENOMEM)
                 return -ENOMEM;
@@ -327,10 +327,10 @@ int configured_load(ConfiguredMonitors *all, const char *directory) {
 }
 
 void configured_done(ConfiguredMonitors *all) {
-        Configured *c;
+        ConfiguredMonitor *c;
 
         while ((c = LIST_FIRST(&all->list))) {
-                c->n_sets = 0; /* those go, or stay, with the other counters */
+                c->n_sets = 0; /* counters_done() closes or keeps them */
                 configured_remove(c);
         }
 }

@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * Monitors that count all the time because the administrator says so: one for each file
- * monitors.d/NAME.conf, see perfallocd.conf(5). They belong to root.
+ * Configured monitors: counters that count all the time because the administrator says so. There is
+ * one for each file monitors.d/NAME.conf (perfallocd.conf(5)). They belong to root.
  *
- * Over a restart of the service they go on like other counters, and are taken over when their file
- * is read and still says the same; what it does not say any more is closed then.
+ * Over a restart of the service they go on like other counters. When its file is read and says the
+ * same, a monitor is taken over; what no file says any more is closed then.
  */
 
 #include "service/counter/counter-object.h"
 
-typedef struct Configured Configured;
+typedef struct ConfiguredMonitor ConfiguredMonitor;
 typedef struct ConfiguredMonitors ConfiguredMonitors;
 
 struct ConfiguredMonitors {
         Counters *counters;
-        LIST_HEAD(, Configured) list;
+        LIST_HEAD(, ConfiguredMonitor) list;
 };
 
-/* Reads the directory again: what has not changed goes on counting, what has is closed and opened
- * anew, what has gone is closed. A file that is wrong is refused as a whole, said in the journal;
- * an earlier version of it stays. -ENOMEM. */
+/* Reads the directory again. Unchanged monitors go on counting, changed ones are closed and opened
+ * anew, and those without a file are closed. An invalid file is refused as a whole and logged; its
+ * earlier version stays. -ENOMEM. */
 int configured_load(ConfiguredMonitors *all, const char *directory);
 
-void configured_done(ConfiguredMonitors *all); /* their counters are counters_done()'s */
+void configured_done(ConfiguredMonitors *all); /* counters_done() closes their counters */

@@ -29,7 +29,7 @@ PROPERTY_GETTER(get_state) {
         return sd_bus_message_append(reply, "s", monitor_state(userdata));
 }
 
-/* Only the connection that registered it may answer: the uid is not enough. */
+/* Only the connection that registered the monitor may answer: the uid is not enough. */
 static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Monitor *monitor = userdata;
         Monitors *monitors = monitor->monitors;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Registered monitors as objects, /org/perfalloc1/monitor/N: what is known of them. What happens to
- * them is in monitor.h.
+ * Registered monitors as objects, /org/perfalloc1/monitor/N: their data. What happens to them is in
+ * monitor.h.
  */
 
 #include "service/bus/object.h"
@@ -29,7 +29,7 @@ struct Monitor {
         uint64_t asked_for; /* the hold of the last Yield */
         int lease;          /* the read end */
         sd_event_source *lease_source;
-        sd_event_source *again; /* it is asked once more */
+        sd_event_source *again; /* asks it once more after a restart */
         StoreItem item;
 };
 

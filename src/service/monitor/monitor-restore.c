@@ -5,7 +5,7 @@
 #include "service/hold/hold-scope.h"
 #include "service/monitor/monitor-store.h"
 
-/* It had not answered when the earlier run ended: what it said since then went to nobody. */
+/* It had not answered when the earlier run ended. An answer since then is lost. */
 static int monitor_ask_again(sd_event_source *source, void *userdata) {
         Monitor *monitor = userdata;
         Monitors *monitors = monitor->monitors;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The registered monitors of an earlier run of the service.
+ * Restores the registered monitors of an earlier run of the service.
  */
 
 #include "service/monitor/monitor.h"
 
-/* Those that have not answered are asked again, from the loop; for all others who has to yield now
- * is for yielders_apply() to find out. -ENOMEM. */
+/* Monitors that have not answered are asked again, from the loop. yielders_apply() decides about
+ * all others. -ENOMEM. */
 int monitors_restore(Monitors *monitors);

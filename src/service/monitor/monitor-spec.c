@@ -40,7 +40,7 @@ static int events_set(MonitorSpec *spec, const char *value, Refusal *why) {
 static int cpus_set(MonitorSpec *spec, const char *value, Refusal *why) {
         int r;
 
-        cpuset_done(&spec->cpus); /* the last one counts */
+        cpuset_done(&spec->cpus); /* the last setting counts */
         r = cpuset_parse(&spec->cpus, value, why);
         if (r != 0)
                 return r;

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Registered monitors as they are kept for the next run of the service.
+ * Stores registered monitors for the next run of the service.
  */
 
 #include "service/monitor/monitor-object.h"
 
 void monitor_enter_store(Monitor *monitor);
 
-/* The same for one in that state. */
+/* The same for a monitor in that state. */
 void monitor_keep(Monitor *monitor, YielderState state);
 
-/* What is known of it now. state is what it will be when whoever is concerned has been told. */
+/* Saves its present data. state is the one that it will have once those concerned are told. */
 void monitor_save(Monitor *monitor, YielderState state);
 
 /* Reads back what monitor_save() has written, with the client. -EBADMSG, -ENOMEM; -ESTALE: the

@@ -27,7 +27,8 @@ const char *monitor_state(const Monitor *monitor) {
 
 /* ---- what it is told ---- */
 
-/* A signal from the monitor's object to its client alone: libsystemd 252 has no call for that. */
+/* Creates a signal from the monitor's object to its client only: libsystemd 252 has no call for
+ * that. */
 static int monitor_signal(const Monitor *monitor, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_signal(monitor->context->bus, ret, monitor->object.path,
                                           PERFALLOC_MONITOR_INTERFACE, member);
@@ -39,14 +40,14 @@ void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char path[64];
 
-        if (hold == 0) { /* for no new one */
+        if (hold == 0) { /* no new hold demands it */
                 hold = holds_current(monitor->monitors->holds);
                 deadline_usec = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
         }
         monitor->asked_for = hold;
         monitor_save(monitor, YIELDER_ASKED);
         (void) snprintf(path, sizeof(path), PERFALLOC_OBJECT_PATH "/hold/%" PRIu64, hold);
-        /* who cannot be asked does not answer, and becomes an obstacle */
+        /* a monitor that cannot be asked does not answer, and becomes an obstacle */
         if (monitor_signal(monitor, "Yield", &m) >= 0 &&
             sd_bus_message_append(m, "ot", path, deadline_usec) >= 0)
                 (void) sd_bus_send(NULL, m, NULL);
@@ -63,8 +64,8 @@ static void monitor_resume(Yielder *y) {
 
         if (monitor_signal(monitor, "Resume", &m) >= 0)
                 (void) sd_bus_send(NULL, m, NULL);
-        /* afterwards: if we are killed in between it is told twice, which does no harm, and not
-         * never */
+        /* last: if the service is killed in between, Resume is sent twice, which is harmless, and
+         * not never */
         monitor_save(monitor, YIELDER_COUNTING);
 }
 
@@ -128,7 +129,7 @@ Monitor *monitor_free(Monitor *monitor) {
         return NULL;
 }
 
-/* It is gone, and with it what it counted: whoever waited for it waits no more. */
+/* The monitor and what it counted are gone: those who wait for it go on. */
 static void monitor_end(Monitor *monitor) {
         Monitors *monitors = monitor->monitors;
 
@@ -136,7 +137,7 @@ static void monitor_end(Monitor *monitor) {
         (void) sd_bus_emit_object_removed(monitors->context->bus, monitor->object.path);
         yielders_dismiss(&monitors->context->yielders, &monitor->yielder);
         object_leave(&monitor->object, &monitors->objects);
-        /* in a partial hold another one may go on in its place */
+        /* in a partial hold, another yielder may go on in its place */
         (void) yielders_apply(&monitors->context->yielders, holds_current(monitors->holds),
                               now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
         monitor_free(monitor);
@@ -219,7 +220,7 @@ static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
         r = monitor_enter(monitor, serial_next(&monitors->context->serial, SERIAL_MONITOR));
         if (r < 0)
                 return r;
-        /* it counts, and if it has to yield it is asked to */
+        /* it counts, and is asked if it has to yield */
         monitor_enter_store(monitor);
         return 0;
 }
@@ -263,8 +264,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
                 monitor_end(monitor);
                 return reply_failure(r, NULL, error);
         }
-        /* It counts, and somebody holds what it counts with: no grant waited for it, so it is told
-         * now. */
+        /* It counts although its counters are held. No grant waits for it, so it is asked now. */
         if (monitor->yielder.state == YIELDER_YIELDED) {
                 monitor->yielder.state = YIELDER_ASKED;
                 monitor_ask(monitor, holds_current(monitors->holds),

@@ -14,12 +14,13 @@
 
 #define UID_NOBODY 65534u
 
-/* Between opening and locking, from one look to the next. */
+/* The checks for a lock after an open: the first delay, the last one, and the factor between
+ * two. */
 #define LOOK_FIRST_USEC (1 * USEC_PER_MSEC)
 #define LOOK_LAST_USEC  USEC_PER_SEC
 #define LOOK_FACTOR     10u
 
-/* Somebody who opens and closes it for ever costs that many looks a second at most. */
+/* Limits the checks for a process that opens and closes the file in a loop. */
 #define EVENTS_INTERVAL_USEC (100 * USEC_PER_MSEC)
 #define EVENTS_BURST         10u
 
@@ -30,9 +31,9 @@ struct PcpPerfalloc {
         void *userdata;
         char *name; /* of the file in its directory */
         sd_event_source *events, *timer;
-        uint64_t look_usec; /* until the next look */
-        pid_t pid;          /* who has the lock, as far as is known */
-        uint64_t hold;      /* on his behalf; 0: none */
+        uint64_t look_usec; /* until the next check */
+        pid_t pid;          /* that has the lock, as far as is known */
+        uint64_t hold;      /* on its behalf; 0: none */
 };
 
 static Hold *perfalloc_hold(const PcpPerfalloc *p) {
@@ -50,7 +51,7 @@ static bool has_hold(const Holds *holds, pid_t pid) {
         return false;
 }
 
-/* Whose process it is; what cannot be seen from here is nobody's. */
+/* The owner of a process. A process that cannot be seen from here belongs to nobody. */
 static uid_t pid_owner(pid_t pid) {
         char path[32];
         struct stat st;
@@ -82,8 +83,8 @@ static void perfalloc_begin(PcpPerfalloc *p) {
 
         r = request_make(holds, who.uid, &request, &why);
         if (r == 0) {
-                /* known before it is there: else nobody would end it if the service were killed
-                 * in between */
+                /* stored before the hold exists: otherwise nobody would end it if the service were
+                 * killed in between */
                 p->hold = holds->context->serial.next[SERIAL_HOLD];
                 p->changed(p->userdata);
                 r = hold_new(holds, &who, &request, &h, NULL, &why);
@@ -108,7 +109,7 @@ static void perfalloc_end(PcpPerfalloc *p) {
         p->changed(p->userdata);
 }
 
-/* A hold that somebody else has ended does not come back before the lock was free. */
+/* A hold that others have ended is not taken again before the lock was free. */
 static void perfalloc_look(PcpPerfalloc *p) {
         pid_t pid = pcp_lock_holder(p->lock);
 
@@ -123,8 +124,7 @@ static void perfalloc_look(PcpPerfalloc *p) {
 }
 
 static void perfalloc_look_later(PcpPerfalloc *p) {
-        /* an explicit unlock makes no event, and mostly the file is closed right after it: there is
-         * no hurry */
+        /* an explicit unlock causes no event, but a close mostly follows it: no need to hurry */
         if (p->look_usec > LOOK_LAST_USEC) {
                 if (p->pid == 0)
                         return;
@@ -143,7 +143,7 @@ static int perfalloc_timed(sd_event_source *source, uint64_t usec, void *userdat
         return 0;
 }
 
-/* Whether any of the events that are there concerns the file. */
+/* Whether any pending event is about the file. */
 static bool events_read(int fd, const char *name) {
         char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
         ssize_t n = read(fd, buffer, sizeof(buffer));
@@ -171,7 +171,7 @@ static int perfalloc_touched(sd_event_source *source, int fd, uint32_t revents, 
         return 0;
 }
 
-/* Of the directory: the file need not be there yet, and may be another one tomorrow. */
+/* Watches the directory: the file need not exist yet, and may be replaced. */
 static int perfalloc_watch(PcpPerfalloc *p, const char *directory) {
         _cleanup_close_ int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         int r;
@@ -202,8 +202,8 @@ static int perfalloc_build(PcpPerfalloc *p, const char *path) {
         if (!p->name)
                 return -ENOMEM;
         slash[slash == directory] = '\0';
-        /* the first look is when the loop runs, before anybody is answered: what follows from it is
-         * told */
+        /* the first check runs in the loop, before any call is answered: its results are
+         * signalled */
         r = sd_event_add_time(p->holds->context->event, &p->timer, CLOCK_MONOTONIC, 0,
                               LOOK_FIRST_USEC, perfalloc_timed, p);
         if (r >= 0)

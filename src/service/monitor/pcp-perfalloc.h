@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * PCP's own perfalloc(1), which knows nothing of this service: whoever has its lock gets a shared
- * hold of all core PMUs, for as long as he has it. So monitors give way to him too, and others see
- * who has the counters.
+ * PCP's own perfalloc(1), which does not know this service. A process that has its lock gets a
+ * shared hold of all core PMUs, for as long as it has the lock. So monitors yield to it too, and
+ * others see who has the counters.
  *
- * Nobody tells when a lock is taken. But the file has to be opened first and closed at last, and of
- * that inotify(7) tells: it is looked at then, and some more times shortly afterwards, for the lock
- * comes after the opening. Nothing is done while nobody touches it.
+ * Locks are not reported. But the file has to be opened before and closed after, and inotify(7)
+ * reports that. The lock is checked then, and some more times shortly afterwards, because it comes
+ * after the open. Nothing runs while nobody touches the file.
  */
 
 #include "core/pack.h"
@@ -17,22 +17,22 @@
 
 typedef struct PcpPerfalloc PcpPerfalloc;
 
-/* lock is a bridge of pcp_lock_new() for path, and must outlive this. past: what
- * pcp_perfalloc_pack() has written in an earlier run; NULL: nothing. changed is called when what is
- * to be kept has changed. */
+/* lock is a bridge of pcp_lock_new() for path, and must outlive this. past is what
+ * pcp_perfalloc_pack() wrote in an earlier run, or NULL. changed is called when what is to be
+ * stored has changed. */
 int pcp_perfalloc_new(Holds *holds, Bridge *lock, const char *path, void (*changed)(void *userdata),
                       void *userdata, const Unpack *past, PcpPerfalloc **ret);
 
-/* Ends the hold that there may be. Returns NULL. */
+/* Ends its hold, if there is one. Returns NULL. */
 PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p);
 
-/* Frees it alone, at the end of the service: the hold goes on. */
+/* Frees the memory only, at the end of the service: the hold goes on. */
 void pcp_perfalloc_drop(PcpPerfalloc *p);
 
-/* Whether there is somebody, who has to be known after a restart. NULL: no. */
+/* Whether there is a process that has to be known after a restart. p may be NULL: there is none. */
 bool pcp_perfalloc_is_kept(const PcpPerfalloc *p);
 void pcp_perfalloc_pack(const PcpPerfalloc *p, Pack *pack);
 
-/* This process asks for a hold of its own (perfalloc -f FILE): the lock is no reason for another
- * one. */
+/* The process asks for a hold of its own (perfalloc -f FILE): no other hold is taken for its
+ * lock. */
 void pcp_perfalloc_forget(PcpPerfalloc *p, pid_t pid);
