@@ -46,7 +46,7 @@ static int screen(const Peer *peer, sd_bus_message *m, unsigned actions, Refusal
         return 0;
 }
 
-static unsigned consented(Auth *a, const Peer *peer, unsigned actions, const Details *details) {
+static unsigned cached_actions(Auth *a, const Peer *peer, unsigned actions, const Details *details) {
         unsigned set = 0;
 
         for (unsigned left = actions & ACTIONS_KEPT; left; left &= left - 1)
@@ -104,7 +104,7 @@ static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, co
         if (actions == 0)
                 return 0;
         details_fill(&details, peer->uid, peer->pid, reason);
-        actions &= ~consented(a, peer, actions, &details);
+        actions &= ~cached_actions(a, peer, actions, &details);
         if (actions == 0)
                 return 0;
         r = auth_start(a, peer, m, actions, &details, quiet, why);

@@ -76,7 +76,8 @@ static int host_state_load_cpus(Context *context, const StoreRecord *record) {
                 return r;
         CPU_FOREACH (cpu, &context->pmus.online) {
                 if (cpuset_has(&online, (unsigned) cpu) &&
-                    !cpu_generations_differ(&generations, &context->pmus.generations, (unsigned) cpu))
+                    !cpu_generations_differ(&generations, &context->pmus.generations,
+                                            (unsigned) cpu))
                         continue;
                 r = cpuset_add(&context->host->was_offline, (unsigned) cpu);
                 if (r < 0)

@@ -30,8 +30,8 @@ int host_state_bus(Context *context);
 /* Writes a client to the store. */
 void host_state_pack_peer(Pack *p, const Peer *peer);
 
-/* A reference to a client of an earlier run. *ret is NULL if there is none, or it was on another bus.
- * The departure of a client meanwhile is noticed from the loop. */
+/* A reference to a client of an earlier run. *ret is NULL if there is none, or it was on another
+ * bus. The departure of a client meanwhile is noticed from the loop. */
 int host_state_unpack_peer(Context *context, const Unpack *u, Peer **ret);
 
 /* The set of online CPUs, or n_unkept, has changed. */

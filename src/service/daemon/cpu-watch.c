@@ -9,14 +9,15 @@
 #include "service/hold/hold-probe.h"
 #include "service/util/log.h"
 
-/* Who was away and is back before anybody has looked has gone and come, too. */
-static void cpus_follow(Manager *manager, const CpuSet *before, const CpuGenerations *lives) {
+/* A CPU that went offline and came back before this call has gone and come. */
+static void cpus_follow(Manager *manager, const CpuSet *before, const CpuGenerations *generations) {
         const PmuTable *pmus = &manager->context.pmus;
 
         CPU_FOREACH (cpu, &pmus->possible) {
                 bool was = cpuset_has(before, (unsigned) cpu);
                 bool is = cpuset_has(&pmus->online, (unsigned) cpu);
-                bool other = cpu_generations_differ(lives, &pmus->generations, (unsigned) cpu);
+                bool other =
+                        cpu_generations_differ(generations, &pmus->generations, (unsigned) cpu);
 
                 if (was && (!is || other))
                         counters_cpu_changed(&manager->counters, (unsigned) cpu, false);
@@ -27,18 +28,18 @@ static void cpus_follow(Manager *manager, const CpuSet *before, const CpuGenerat
         }
 }
 
-/* Some CPU came or went: which ones, the kernel's list says. */
+/* Some CPU came or went. The kernel's list says which. */
 static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Manager *manager = userdata;
         PmuTable *pmus = &manager->context.pmus;
         _cleanup_(cpuset_done) CpuSet before = CPUSET_NULL;
-        _cleanup_(cpu_generations_done) CpuGenerations lives = CPU_GENERATIONS_NULL;
+        _cleanup_(cpu_generations_done) CpuGenerations generations = CPU_GENERATIONS_NULL;
 
         if (!hotplug_read(fd) || cpuset_copy(&before, &pmus->online) < 0 ||
-            cpu_generations_load(pmus->generations.ids, pmus->generations.n, &lives) < 0 ||
+            cpu_generations_load(pmus->generations.ids, pmus->generations.n, &generations) < 0 ||
             pmu_table_refresh_online(pmus) < 0)
                 return 0;
-        cpus_follow(manager, &before, &lives);
+        cpus_follow(manager, &before, &generations);
         host_state_save(&manager->context);
         return 0;
 }
@@ -61,9 +62,9 @@ int cpu_watch_new(Manager *manager, sd_event_source **ret) {
 }
 
 void cpu_watch_catch_up(Manager *manager) {
-        CpuSet *away = &manager->context.host->away;
+        CpuSet *was_offline = &manager->context.host->was_offline;
 
-        CPU_FOREACH (cpu, away)
+        CPU_FOREACH (cpu, was_offline)
                 holds_cpu_joined(&manager->holds, (unsigned) cpu);
-        cpuset_done(away);
+        cpuset_done(was_offline);
 }

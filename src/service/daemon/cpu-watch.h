@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * CPUs that come online and go offline: counters and holds follow them.
+ * CPU hotplug: counters and holds follow the CPUs that come online and go offline.
  */
 
 #include "service/daemon/manager.h"
 
-/* Without hotplug events of the kernel, which is said in the journal, nothing is followed. */
+/* If the kernel sends no hotplug events, which is logged, nothing is followed. */
 int cpu_watch_new(Manager *manager, sd_event_source **ret);
 
-/* After a restart: holds are told of CPUs that have come online meanwhile. */
+/* After a restart: tells holds of the CPUs that have come online meanwhile. */
 void cpu_watch_catch_up(Manager *manager);

@@ -14,7 +14,7 @@ struct IdleExit {
         const void *userdata;
         sd_event_source *timer;
         sd_bus_slot *filter;
-        bool leaving; /* the name is given back; exit when nothing more arrives */
+        bool released; /* the name is released; exit when nothing more arrives */
 };
 
 static bool idle_exit_is_due(const IdleExit *x) {
@@ -27,7 +27,7 @@ static int idle_exit_again(IdleExit *x, uint64_t usec) {
 }
 
 void idle_exit_touch(IdleExit *x) {
-        if (x->leaving)
+        if (x->released)
                 return;
         if (idle_exit_is_due(x))
                 (void) idle_exit_again(x, x->context->config.idle_exit_usec);
@@ -35,7 +35,7 @@ void idle_exit_touch(IdleExit *x) {
                 (void) sd_event_source_set_enabled(x->timer, SD_EVENT_OFF);
 }
 
-/* The name is gone; whatever was sent to it before that is in our queue by now, and is answered
+/* The name is released. All messages that were sent to it are in our queue by now, and are answered
  * first. */
 static int name_released(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         IdleExit *x = userdata;
@@ -49,7 +49,7 @@ static int idle_exit_begin(IdleExit *x) {
 
         log_plain(LOG_DEBUG, "Nothing to do; leaving.");
         (void) sd_notify(false, "STOPPING=1");
-        x->leaving = true;
+        x->released = true;
         r = sd_bus_release_name_async(x->context->bus, NULL, PERFALLOC_BUS_NAME, name_released, x);
         return r < 0 ? sd_event_exit(x->context->event, EXIT_FAILURE) : 0;
 }
@@ -59,10 +59,10 @@ static int idle_exit_elapsed(sd_event_source *source, uint64_t usec, void *userd
         uint64_t idle_usec = x->context->config.idle_exit_usec;
         uint64_t quiet_usec = now_usec(CLOCK_MONOTONIC) - x->context->called_usec;
 
-        if (x->leaving) {
+        if (x->released) {
                 if (idle_exit_is_due(x))
                         return sd_event_exit(x->context->event, EXIT_SUCCESS);
-                /* Somebody was faster: they are answered, without the name. */
+                /* Calls came first: they are answered, without the name. */
                 return idle_exit_again(x, USEC_PER_SEC / 10);
         }
         if (!idle_exit_is_due(x))
@@ -72,7 +72,7 @@ static int idle_exit_elapsed(sd_event_source *source, uint64_t usec, void *userd
         return idle_exit_begin(x);
 }
 
-/* The methods that make something which stays. */
+/* Whether the call creates an object. */
 static bool call_makes_something(sd_bus_message *m) {
         static const char *const members[] = {
                 "Hold",      "HoldUnattended", "OpenCounters",    "OpenPersistent",
@@ -88,7 +88,7 @@ static bool call_makes_something(sd_bus_message *m) {
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const IdleExit *x = userdata;
 
-        if (!x->leaving || !call_makes_something(m))
+        if (!x->released || !call_makes_something(m))
                 return 0;
         return sd_bus_reply_method_errorf(
                 m, SD_BUS_ERROR_SERVICE_UNKNOWN,

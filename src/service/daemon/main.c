@@ -44,7 +44,7 @@ static int run(const char *config_path) {
         }
         r = service_new(reader, config_path, &service);
         if (r == -ECANCELED)
-                return 0; /* told to stop while it waited for the bus */
+                return 0; /* told to stop while waiting for the bus */
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot start: %s", strerror(-r));
                 return r;
@@ -83,7 +83,7 @@ int main(int argc, char *argv[]) {
         if (optind < argc)
                 return usage(stderr);
 
-        /* The loop reads them; blocked from the start, none can come in between. */
+        /* The loop reads them. They are blocked from the start, so that none is lost. */
         (void) sigemptyset(&signals);
         (void) sigaddset(&signals, SIGTERM);
         (void) sigaddset(&signals, SIGINT);

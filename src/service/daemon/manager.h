@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * All nouns of the running service.
+ * All parts of the running service.
  */
 
 #include "service/counter/counter.h"

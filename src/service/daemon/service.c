@@ -40,7 +40,7 @@ struct Service {
         sd_event_source *cpu_watch;
 };
 
-/* ---- what one noun tells another ---- */
+/* ---- what one part tells another ---- */
 
 static void peer_gone(void *userdata, Peer *peer) {
         Manager *m = userdata;
@@ -102,10 +102,10 @@ static void hold_add_counters(void *userdata, Hold *h, bool foreign) {
                 (void) counters_standing(&m->counters, scope, hold_add_counter, h);
 }
 
-static void reader_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
+static void user_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
         Manager *m = userdata;
 
-        samplers_forget_reader(&m->samplers, peer, set);
+        samplers_drop_unreadable(&m->samplers, peer, set);
 }
 
 static bool manager_is_idle(const void *userdata) {
@@ -123,8 +123,8 @@ static void service_touched(void *userdata) {
 
 /* ---- the bus ---- */
 
-/* A bus that is being started anew is not there for a moment, and may be gone for longer. Who waits
- * in here is not started anew again and again meanwhile. */
+/* A bus that is being restarted is not there for a moment, and sometimes for longer. Waiting here
+ * avoids that the service is restarted again and again meanwhile. */
 static int bus_await(sd_bus **ret) {
         const struct timespec pause = { .tv_sec = 1 };
         sigset_t signals;
@@ -200,7 +200,7 @@ static int service_open_bus(Service *s) {
 
 /* ---- configuration and signals ---- */
 
-/* Limits hold for what is made from now on. */
+/* Limits apply to what is created from now on. */
 static void service_load_config(Service *s) {
         Context *context = &s->manager.context;
 
@@ -257,7 +257,7 @@ static int service_make_loop(Service *s) {
         return r;
 }
 
-/* monitors.d stands beside the configuration file. */
+/* monitors.d is beside the configuration file. */
 static int service_set_paths(Service *s, const char *config_path) {
         const char *slash = strrchr(config_path, '/');
 
@@ -295,7 +295,7 @@ static void service_init(Service *s, Reader *reader) {
         issued_events_init(&m->events.issued);
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
         m->configured.counters = &m->counters;
-        m->counters.reader_dropped = reader_dropped;
+        m->counters.user_dropped = user_dropped;
         m->counters.userdata = m;
 }
 
@@ -355,7 +355,8 @@ int service_new(Reader *reader, const char *config_path, Service **ret) {
         return 0;
 }
 
-/* What an earlier run has left. Holds come first: they say who has to have yielded. */
+/* Restores what an earlier run has left. Holds come first: they determine who has to have
+ * yielded. */
 static int manager_restore(Manager *m) {
         Context *context = &m->context;
         int r;
@@ -383,16 +384,15 @@ static int manager_restore(Manager *m) {
 
 /* ---- the loop ---- */
 
-/* A message that was put into the bus's queue again is handled at once: libsystemd would arm a
- * timer for it and go to sleep. One an iteration, for others are waiting as well. */
+/* Handles a message that was put back into the bus's queue: libsystemd would arm a timer for it and
+ * sleep. One per iteration of the loop, because other events wait as well. */
 static void process_queued(const Context *context) {
         uint64_t n = 0;
         int code;
 
         if (sd_event_get_exit_code(context->event, &code) == -ENODATA &&
             sd_bus_get_n_queued_read(context->bus, &n) >= 0 && n > 0)
-                (void) sd_bus_process(context->bus,
-                                      NULL); /* what is wrong with the bus the loop sees */
+                (void) sd_bus_process(context->bus, NULL); /* the loop notices errors of the bus */
 }
 
 static int service_loop(const Context *context) {
@@ -468,7 +468,7 @@ Service *service_free(Service *s) {
         if (!s)
                 return NULL;
         context = &s->manager.context;
-        context->touched = NULL; /* what goes now touches nothing any more */
+        context->touched = NULL; /* what ends now touches nothing any more */
         manager_done(&s->manager);
         idle_exit_free(s->idle_exit);
         sd_event_source_disable_unref(s->cpu_watch);

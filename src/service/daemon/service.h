@@ -9,8 +9,8 @@
 
 typedef struct Service Service;
 
-/* Starts everything up to the bus name. The reader was forked before (reader_fork()) and is taken
- * over. Configured monitors are in monitors.d beside the configuration file. */
+/* Starts everything, up to the bus name. Takes over the reader, which was forked before
+ * (reader_fork()). Configured monitors are in monitors.d beside the configuration file. */
 int service_new(Reader *reader, const char *config_path, Service **ret);
 Service *service_free(Service *s);
 DEFINE_CLEANUP(Service *, service_free)
