@@ -15,6 +15,6 @@ void monitor_keep(Monitor *monitor, YielderState state);
 /* Saves its present data. state is the one that it will have once those concerned are told. */
 void monitor_save(Monitor *monitor, YielderState state);
 
-/* Reads back what monitor_save() has written, with the client. -EBADMSG, -ENOMEM; -ESTALE: the
- * client was on another bus. */
+/* Reads what monitor_save() has written, and the client. -EBADMSG, -ENOMEM; -ESTALE: the client was
+ * on another bus. */
 int monitor_unpack(Monitor *monitor, const Unpack *state);
