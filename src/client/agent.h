@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * polkit's agent for terminals, pkttyagent(1): asks for the password where no desktop does. It is
- * started as systemd's tools start it: only for somebody at a terminal who is not root, as a
- * fallback to whatever agent the session has, and only for as long as the question takes.
+ * polkit's agent for terminals, pkttyagent(1), asks for the password where no desktop does. It is
+ * started as systemd's tools start it: only for a user at a terminal who is not root, as a fallback
+ * to the session's agent, and only while polkit may ask.
  */
 
 #include <sys/types.h>
@@ -25,9 +25,9 @@ struct Agent {
 
 #define AGENT_NULL ((Agent){ .ready = -1 })
 
-/* 1: done is called once the agent is there, or could not be started, which is no error. 0: nobody
- * here could answer an agent; done is not called. */
+/* 1: done will be called, once the agent is there or could not be started, which is no error. 0:
+ * nobody here could answer an agent; done is not called. */
 int agent_start(Agent *a, sd_event *event, const Signals *signals, AgentReady done, void *userdata);
 
-/* Ends it, and waits until it has let go of the terminal. */
+/* Ends it, and waits until it has released the terminal. */
 void agent_stop(Agent *a);

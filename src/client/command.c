@@ -20,9 +20,9 @@ static void command_reap(Command *c) {
 }
 
 /*
- * What the terminal sends (^C, ^Z, hang-up) COMMAND has got already, being in the same process
- * group. Only what a process has sent to perfalloc is handed on. A shell's fg continues the whole
- * group by kill(2): COMMAND is then continued twice, which is once.
+ * COMMAND is in the same process group, so it gets the terminal's signals (^C, ^Z, hang-up) itself.
+ * Only signals that a process has sent to perfalloc are forwarded. A shell's fg continues the whole
+ * group by kill(2): COMMAND is then continued twice, which has no further effect.
  */
 static int command_signal(void *userdata, const struct signalfd_siginfo *info) {
         Command *c = userdata;
@@ -42,8 +42,8 @@ static int command_signal(void *userdata, const struct signalfd_siginfo *info) {
         return 0;
 }
 
-/* execvp(3) says EACCES too when a directory in PATH may not be searched and no other has the name.
- */
+/* execvp(3) also returns EACCES when a directory in PATH cannot be searched and no other has the
+ * name. */
 static bool path_has(const char *name) {
         const char *path = getenv("PATH"), *end;
         char file[PATH_MAX];
@@ -61,7 +61,7 @@ static bool path_has(const char *name) {
         }
 }
 
-/* Nothing is run when whoever has prepared it has gone or changed its mind. */
+/* Nothing is run if the parent has ended, or has closed the gate. */
 static void gate_wait(int gate) {
         char byte;
         ssize_t n;
@@ -80,7 +80,7 @@ static _Noreturn void command_exec(char **argv, int gate, int report, const Sign
         gate_wait(gate);
         execvp(argv[0], argv);
         error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
-        /* the parent takes the end of the pipe for success, so this cannot be done without */
+        /* the parent takes a closed pipe for success, so this must be written */
         while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
                 ;
         _exit(COMMAND_CANNOT_RUN);
@@ -115,7 +115,7 @@ int command_prepare(Command *c, char **argv, const Signals *signals) {
                 return -errno;
         if (c->pid > 0)
                 return 0;
-        /* its own copy would keep the gate from ever being shut */
+        /* with a copy of its own, the gate would never close */
         c->gate = close_fd(c->gate);
         command_exec(argv, gate_end, reporter, signals);
 }
@@ -126,7 +126,7 @@ static void command_wait(Command *c) {
         c->ended = true;
 }
 
-/* SIGPIPE is ignored: when it has been killed at the gate, that is for SIGCHLD to tell. */
+/* SIGPIPE is ignored: if the child was killed at the gate, SIGCHLD reports that. */
 static int gate_open(Command *c) {
         ssize_t n;
 

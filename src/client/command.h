@@ -13,14 +13,14 @@
 
 typedef struct Command Command;
 
-/* As env(1), nohup(1) and the shell have it. */
+/* As in env(1), nohup(1) and the shell. */
 #define COMMAND_CANNOT_RUN 126
 #define COMMAND_NOT_FOUND  127
 
 struct Command {
         pid_t pid;
-        int gate;   /* it waits at the other end until it may run */
-        int report; /* what became of its exec */
+        int gate;   /* the child waits at the other end until it may run */
+        int report; /* the errno of a failed exec */
         bool ended;
         int status; /* its exit status, where it exited */
         int signo;  /* what killed it, else 0 */
@@ -28,16 +28,17 @@ struct Command {
 
 #define COMMAND_NULL ((Command){ .gate = -1, .report = -1 })
 
-/* It has its pid, and waits to be run. Negative errno: there was no memory, process or descriptor
- * for it. */
+/* The child is created, and waits to be run. Negative errno: there was no memory, process or
+ * descriptor for it. */
 int command_prepare(Command *c, char **argv, const Signals *signals);
 
-/* It runs; once only. Negative errno: it does not. Positive: the exec failed, with this errno;
- * ended and status are set. From 0 on signals that are sent to this process are handed on. */
+/* Runs it, once only. Negative errno: it does not run. Positive: the exec failed with this errno,
+ * and ended and status are set. After 0, signals that are sent to this process are forwarded to
+ * it. */
 int command_run(Command *c, sd_event *event, Signals *signals);
 
-/* Ends what was prepared and never run, and leaves what runs alone. */
+/* Ends a child that was prepared and never run. A running one is left alone. */
 void command_done(Command *c);
 
-/* command_prepare and command_run in one. */
+/* command_prepare() and command_run() in one. */
 int command_start(Command *c, char **argv, sd_event *event, Signals *signals);

@@ -39,8 +39,8 @@ int daemon_fork(int *ret_report) {
                 return -errno;
         if (getppid() != parent)
                 _exit(EXIT_FAILURE);
-        /* The caller's locks and pipes are not to live as long as a daemon. The write end of a new
-         * pipe has the higher number. */
+        /* A daemon must not keep the caller's locks and pipes open. Of a new pipe, the write end
+         * has the higher number. */
         if (close_range(STDERR_FILENO + 1, (unsigned) reporter - 1, 0) < 0 ||
             close_range((unsigned) reporter + 1, UINT_MAX, 0) < 0)
                 return -errno;
@@ -60,7 +60,7 @@ int daemon_detach(int report) {
                 if (dup2(null, fd) < 0)
                         return -errno;
         say_to(SAY_TO_LOG);
-        /* a parent that was killed meanwhile has sent SIGTERM */
+        /* fails if the parent was killed meanwhile; its death has sent SIGTERM */
         if (write(reporter, "", 1) != 1)
                 return -errno;
         return 0;

@@ -7,7 +7,7 @@
 
 #define TIME_MAX 32
 
-/* In as many digits as one wants to read: "143 µs", "12.3 ms", "2.10 s". */
+/* With three digits at most: "143 µs", "12.3 ms", "2.10 s". */
 static void time_format(uint64_t usec, char text[static TIME_MAX]) {
         if (usec < USEC_PER_MSEC)
                 (void) snprintf(text, TIME_MAX, "%" PRIu64 " \u00b5s", usec);

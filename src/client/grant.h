@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * What is said of a granted hold: what it has, and whether the counters were measured to be free.
+ * The message about a granted hold: what it has, and whether the counters were measured to be free.
  */
 
 #include "client/hold-view.h"
 
-/* The caller frees it; NULL when there is no memory for it. view without a State is one that could
- * not be read. */
+/* The caller frees it. NULL: no memory. A view without a State is one that could not be read. */
 char *grant_words(const HoldView *view, bool confirmed, uint64_t latency_usec);

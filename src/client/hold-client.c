@@ -10,8 +10,8 @@
 
 #include "client/bus.h"
 
-#define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a service that hangs may keep its client */
-#define LOST_MAX     5 /* calls of Hold: it may be this one that kills the service */
+#define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a hanging service may delay its client */
+#define LOST_MAX     5 /* calls of Hold, because the call itself may crash the service */
 
 static void settle(HoldClient *c, int outcome) {
         c->settled = true;
@@ -32,8 +32,8 @@ static int interrupted(void *userdata, const struct signalfd_siginfo *info) {
         return 0;
 }
 
-/* Whether the service has let go of the other end. One that is started anew has not: systemd keeps
- * it meanwhile. */
+/* Whether the service has closed the other end. It stays open over a restart, because systemd keeps
+ * a copy. */
 static bool lease_has_ended(const HoldClient *c) {
         struct pollfd p = { .fd = c->lease };
 
@@ -56,7 +56,7 @@ static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->call = sd_bus_slot_unref(c->call);
         if (bus_lost_service(m) && !lease_has_ended(c) && view_hold(c) >= 0)
                 return 0;
-        /* it is granted, whether its properties can be read or not */
+        /* it is granted, even if its properties cannot be read */
         if (!sd_bus_message_is_method_error(m, NULL))
                 (void) hold_view_read(&c->view, m);
         settle(c, HOLD_CLIENT_GRANTED);
@@ -75,7 +75,7 @@ static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         int confirmed, r;
 
         c->call = sd_bus_slot_unref(c->call);
-        /* the hold has kept its place in the queue, or was granted by now */
+        /* the hold has kept its place in the queue, or is granted by now */
         if (bus_lost_service(m) && !lease_has_ended(c) && wait_for_grant(c) >= 0)
                 return 0;
         progress_stop(&c->progress);
@@ -135,8 +135,9 @@ static int read_hold(HoldClient *c, sd_bus_message *m) {
         return wait_for_grant(c);
 }
 
-/* It was just leaving for want of work: the next call starts it anew. Or it has gone while it was
- * asked: what it may have made by then ended with its lease, which has not come here. */
+/* Whether the call was lost. Either the service was about to exit when idle, and the next call
+ * starts it. Or it ended during the call: what it had made by then ended with the lease, which has
+ * not arrived. */
 static bool was_lost(HoldClient *c, sd_bus_message *m) {
         return (sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN) &&
                 c->n_lost == 0) ||
@@ -165,8 +166,7 @@ static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
-/* What COMMAND is called, in letters that any reader can show; its arguments are nobody's business.
- */
+/* The name of COMMAND in printable letters, without its arguments, which are private. */
 static int append_reason(sd_bus_message *m, const Options *o) {
         char reason[128] = "perfalloc";
 
@@ -270,8 +270,8 @@ static int on_end_told(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
-/* Whoever holds the other end of the lease has let go. Wait on an ended hold says why; only the
- * service that had it can, so no new one is to be started for that. */
+/* The other end of the lease is closed. Wait on an ended hold returns the reason. Only the service
+ * that had the hold knows it, so none is started for that. */
 static int on_lease(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         HoldClient *c = userdata;
@@ -292,11 +292,11 @@ static int on_lease(sd_event_source *source, int fd, uint32_t revents, void *use
 int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata) {
         c->ended = ended;
         c->userdata = userdata;
-        /* EPOLLERR comes unasked */
+        /* EPOLLERR is always reported */
         return sd_event_add_io(c->event, &c->lease_source, c->lease, 0, on_lease, c);
 }
 
-/* False: the service has gone meanwhile. */
+/* False: the service has ended meanwhile. */
 static bool release(HoldClient *c) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * A hold from the asking side: Hold, Wait, and what its end looks like.
+ * A hold as its client sees it: Hold, Wait, and its end.
  *
- * The service knows the holder by the process that connected to the bus, and the hold lasts as long
- * as the lease, so whoever calls this has to stay.
+ * The service identifies the holder by the process that connected to the bus, and the hold lasts as
+ * long as the lease. So the calling process has to stay.
  */
 
 #include <systemd/sd-bus.h>
@@ -36,13 +36,13 @@ struct HoldClient {
         int lease;
         bool confirmed;
         uint64_t latency_usec; /* from authorization to grant */
-        HoldView view; /* as it was granted; empty when quiet, or when it could not be read */
+        HoldView view;         /* when it was granted; empty if quiet or unreadable */
         int signo;
 
         Agent agent;
         Progress progress;
-        bool interactive; /* asking with leave to prompt */
-        unsigned n_lost;  /* calls of Hold that came to nothing */
+        bool interactive; /* polkit may prompt */
+        unsigned n_lost;  /* calls of Hold that were lost with the service */
         sd_bus_slot *call;
         bool settled;
         int outcome; /* one of the above, or a negative errno */
@@ -56,21 +56,21 @@ struct HoldClient {
 #define HOLD_CLIENT_NULL                                                                           \
         ((HoldClient){ .lease = -1, .agent = AGENT_NULL, .progress = PROGRESS_NULL })
 
-/* The entries of Hold's options that o asks for; the array is the caller's. */
+/* Appends the entries of Hold's options that o asks for; the array is the caller's. */
 int hold_options_append(sd_bus_message *m, const Options *o);
 
 /* Connects. HOLD_CLIENT_E_FAILED: c->why says why not. */
 int hold_client_open(HoldClient *c, const Options *options, Signals *signals);
 void hold_client_close(HoldClient *c);
 
-/* Runs the event loop until the hold is granted, or will not be. Asks without leave to prompt
- * first: most need no password, and then no agent. SIGINT, SIGTERM and SIGHUP are
+/* Runs the event loop until the hold is granted, or failed. The first call does not allow a prompt:
+ * most users need no password, and then no agent. SIGINT, SIGTERM and SIGHUP are
  * HOLD_CLIENT_E_INTERRUPTED. */
 int hold_client_take(HoldClient *c);
 
-/* From now on ended is called, once, when the granted hold ends by itself. */
+/* ended will be called once, when the granted hold ends by itself. */
 int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata);
 
-/* Gives the counters back; when it returns monitors have been told, unless the service does not
- * answer: the lease goes in any case. */
+/* Releases the hold. When it returns, monitors have been told, unless the service does not answer:
+ * the lease is closed in any case. */
 void hold_client_release(HoldClient *c);

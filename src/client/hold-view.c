@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMED_MAX 4u /* obstacles are named up to here, then counted */
+#define NAMED_MAX 4u /* so many obstacles are named, the others are counted */
 
 static char **strings_free(char **strings) {
         for (char **s = strings; s && *s; s++)
@@ -39,7 +39,7 @@ static int read_texts(sd_bus_message *m, const char *type, void *field) {
         return sd_bus_message_read_strv(m, texts);
 }
 
-/* a(us): pid, 0 for the kernel or nobody known, and who it is */
+/* a(us): the pid, 0 for the kernel or unknown, and the name */
 static int read_obstacles(sd_bus_message *m, const char *type, void *field) {
         char **words = field;
         const char *who;

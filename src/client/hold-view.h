@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A hold as its properties show it (org.perfalloc1.Hold in org.perfalloc1(5)), and in words.
+ * A hold as its properties show it (org.perfalloc1.Hold in org.perfalloc1(5)), and as text.
  */
 
 #include <systemd/sd-bus.h>
@@ -21,21 +21,20 @@ struct HoldView {
 
 #define HOLD_VIEW_NULL ((HoldView){})
 
-/* Reads an a{sv} of properties; what it does not know it skips. */
+/* Reads an a{sv} of properties. Unknown ones are skipped. */
 int hold_view_read(HoldView *ret, sd_bus_message *m);
 void hold_view_done(HoldView *v);
 
-/* The N of /org/perfalloc1/hold/N, 0 for any other path. */
+/* The N of /org/perfalloc1/hold/N; 0 for any other path. */
 uint64_t hold_view_id(const char *path);
 
-/* Whether a stands in b's way, or before it in the queue, as far as can be seen from outside: it
- * came earlier, has not ended, and has a PMU and a CPU in common with it. */
+/* Whether a is in b's way, or ahead of it in the queue, as far as properties tell: it came earlier,
+ * has not ended, and has a PMU and a CPU in common with it. */
 bool hold_view_precedes(const HoldView *a, const HoldView *b);
 
 bool hold_view_is(const HoldView *v, const char *state);
 
-/* Words; NULL when there is no memory for them. The caller frees them. "all counters of cpu on CPUs
- * 0-3" */
+/* Text, which the caller frees; NULL: no memory. "all counters of cpu on CPUs 0-3" */
 char *hold_view_scope(const HoldView *v);
 /* "pid 4711 of alice (all counters of cpu on CPUs 0-3, exclusive, granted)" */
 char *hold_view_holder(const HoldView *v);

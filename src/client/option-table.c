@@ -75,8 +75,8 @@ typedef struct GetoptTables {
 } GetoptTables;
 
 static void getopt_tables_fill(GetoptTables *g, const OptionTable *t) {
-        /* '+': stop at the first word that is no option; '-': give it; ':': tell a missing argument
-         * from an unknown option */
+        /* '+': stop at the first word that is no option; '-': return it; ':': distinguish a missing
+         * argument from an unknown option */
         char *letter = stpcpy(g->letters, t->mixed ? "-:" : "+:");
 
         for (size_t i = 0; i < t->n_rows; i++) {
@@ -106,7 +106,7 @@ static const OptionRow *row_find(const OptionTable *t, int value) {
         return NULL;
 }
 
-/* getopt(3) leaves the word in argv for a long option, the letter in optopt for a short one. */
+/* getopt(3) leaves a long option in argv, and the letter of a short one in optopt. */
 static int refuse_option(const OptionTable *t, int value, char **argv, Refusal *why) {
         const OptionRow *row = row_find(t, optopt);
         const char *word = argv[optind - 1];
@@ -147,7 +147,7 @@ int option_table_parse(const OptionTable *t, void *options, int argc, char **arg
 
         getopt_tables_fill(&tables, t);
         opterr = 0;
-        optind = 0; /* glibc: start anew */
+        optind = 0; /* glibc: start again */
         while ((value = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
                 r = value_take(t, options, value, argv, &w, why);
                 if (r != 0) {

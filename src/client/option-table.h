@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * The options of a command as a table: how they are spelled, where their value goes, what --help
- * says of them.
+ * The options of a command as a table: their spelling, the place of their value, and their --help.
  */
 
 #include "core/refusal.h"
@@ -26,7 +25,7 @@ struct OptionRow {
         OptionKind kind;
         size_t offset; /* of the value in the struct of options */
         const char *help;
-        const char *verbs; /* names of those it goes with, a space between them; NULL: all */
+        const char *verbs; /* verbs that it applies to, separated by spaces; NULL: all */
 };
 
 #define OPTION_ROWS_MAX 64u
@@ -34,27 +33,25 @@ struct OptionRow {
 typedef struct OptionTable {
         const OptionRow *rows;
         size_t n_rows;
-        bool mixed; /* words may stand between options; else the first one ends them */
+        bool mixed; /* words may be between options; else the first word ends them */
 } OptionTable;
 
-/* What a command line has. Texts are those of argv. */
+/* The words of a command line, all from argv. */
 typedef struct OptionWords {
-        char **rest;  /* what stands behind the options, or behind "--"; NULL-terminated, NULL: none
-                       */
-        char **words; /* mixed: the words before "--"; NULL-terminated; the caller frees the array
-                       */
+        char **rest;  /* what follows the options, or "--"; NULL: nothing */
+        char **words; /* if mixed, the words before "--"; the caller frees the array */
         size_t n_words;
         uint64_t given; /* a bit for each row that was used */
 } OptionWords;
 
 #define OPTION_WORDS_NULL ((OptionWords){})
 
-/* REFUSAL_INVALID_ARGS names the option. What was read until then is in options in any case. */
+/* REFUSAL_INVALID_ARGS names the option. options has what was read until then in any case. */
 int option_table_parse(const OptionTable *t, void *options, int argc, char **argv, OptionWords *ret,
                        Refusal *why);
 
-/* Whether a row goes with a verb. */
+/* Whether an option applies to a verb. */
 bool option_row_goes_with(const OptionRow *row, const char *verb);
 
-/* A line of --help for each row. */
+/* Prints a line of --help for each row. */
 void option_table_print(const OptionTable *t);

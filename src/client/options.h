@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The command line of perfalloc(1): PCP's -D, -d, -f, -h, -v, and what else can be asked of a hold.
+ * The command line of perfalloc(1): PCP's -D, -d, -f, -h, -v, and further options of a hold.
  *
- * Options stop at the first word that is not one, so that COMMAND keeps its own.
+ * Options end at the first word that is not one, so that COMMAND keeps its own.
  */
 
 #include "core/refusal.h"
@@ -12,16 +12,16 @@
 typedef struct Options Options;
 
 struct Options {
-        /* asked of the service; NULL, 0: its default */
+        /* for the service; NULL, 0: its default */
         bool exclusive;
         bool best_effort;
         uint32_t counters;
         const char *cpus;
         char **pmus;        /* NULL-terminated */
-        uint64_t wait_usec; /* TIMESPAN_INFINITY: for ever */
+        uint64_t wait_usec; /* TIMESPAN_INFINITY: no limit */
         const char *reason;
 
-        /* what to do with it */
+        /* for perfalloc itself */
         bool background;
         const char *lock_file;
         bool quiet;
@@ -32,9 +32,8 @@ struct Options {
 
 #define OPTIONS_NULL ((Options){})
 
-/* Texts are those of argv, which has to outlive ret. REFUSAL_INVALID_ARGS: names the option. */
+/* Texts point into argv, which must outlive ret. REFUSAL_INVALID_ARGS names the option. */
 int options_parse(Options *ret, int argc, char **argv, Refusal *why);
 void options_done(Options *o);
 
-/* What --help prints. */
 void options_print_help(void);

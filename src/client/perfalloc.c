@@ -11,7 +11,7 @@
 #include "client/options.h"
 #include "client/say.h"
 
-/* How perfalloc is to end: by a signal, as COMMAND did or as somebody asked, else with a status. */
+/* How perfalloc ends: by a signal, as COMMAND did or as requested, else with a status. */
 typedef struct Ending {
         int status;
         int signo;
@@ -149,8 +149,8 @@ static int print_and_exit(const Options *o) {
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Whatever is opened is not to become somebody's standard output by accident. COMMAND has them
- * closed as before. */
+/* Keeps later descriptors from becoming standard streams by accident. COMMAND has these closed as
+ * before. */
 static int fill_standard_streams(void) {
         int fd;
 

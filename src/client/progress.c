@@ -10,8 +10,8 @@
 #include "client/say.h"
 
 #define MOMENT_USEC (250 * USEC_PER_MSEC)
-#define SOON_USEC   (100 * USEC_PER_MSEC) /* so many signals are answered by one look */
-#define NAMED_MAX   4u                    /* holders are named up to here, then counted */
+#define SOON_USEC   (100 * USEC_PER_MSEC) /* for signals that come together */
+#define NAMED_MAX   4u                    /* so many holders are named, the others are counted */
 
 void progress_say(Progress *p, const char *text) {
         if (p->said && strcmp(p->said, text) == 0)
@@ -113,7 +113,7 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (!q.f)
                 return 0;
         fprintf(q.f, "waiting in the queue at place %" PRIu32, p->view.queue_position);
-        /* who it is behind cannot always be told, where it stands can */
+        /* the holders ahead cannot always be told, its place in the queue can */
         if (!sd_bus_message_is_method_error(m, NULL))
                 (void) queue_read(&q, m);
         if (q.n > NAMED_MAX)
@@ -157,7 +157,7 @@ static int progress_viewed(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return 0;
 }
 
-/* The place in the queue moves when some hold ends, which is told; State is told too. */
+/* The place in the queue changes when a hold ends, which is signalled, as State is. */
 static void progress_subscribe(Progress *p) {
         p->subscribed = true;
         (void) sd_bus_match_signal_async(p->bus, &p->ended, PERFALLOC_BUS_NAME,

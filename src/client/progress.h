@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * Says what is being waited for, and for whom, once that takes longer than a moment; again when it
- * changes. Nobody's rest is disturbed before: a hold that comes at once asks and hears nothing of
- * this.
+ * Tells what is being waited for, and for whom, once that takes longer than a moment, and again
+ * when it changes. A hold that is granted at once causes no call and no message of this.
  */
 
 #include <systemd/sd-bus.h>
@@ -18,7 +17,7 @@ struct Progress {
         const char *path; /* NULL: there is no hold yet */
         sd_event_source *timer;
         bool subscribed;
-        sd_bus_slot *ended, *changed; /* signals that may change what there is to say */
+        sd_bus_slot *ended, *changed; /* signals after which there may be something new to tell */
         sd_bus_slot *call;
         HoldView view;
         char *said;
@@ -26,12 +25,12 @@ struct Progress {
 
 #define PROGRESS_NULL ((Progress){})
 
-/* The bus has to be attached to an event loop. */
+/* The bus must be attached to an event loop. */
 int progress_start(Progress *p, sd_bus *bus);
 void progress_stop(Progress *p);
 
-/* The hold is there; path has to outlive p. */
+/* The hold exists. path must outlive p. */
 void progress_set_hold(Progress *p, const char *path);
 
-/* Says it now, unless it was what was said last. */
+/* Tells the text now, unless it was told last. */
 void progress_say(Progress *p, const char *text);

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What the commands tell their user: one line each, "COMMAND: TEXT", on stderr. After a daemon has
- * let go of its terminal, in the system's log.
+ * Messages of the commands to their user: one line each, "COMMAND: TEXT", on stderr, or, after a
+ * daemon has detached, in the system's log.
  *
- * Other people's words are in these lines (reasons, names of programs), so control characters never
- * get through to the terminal. Texts longer than REFUSAL_TEXT_MAX are cut.
+ * Lines contain other users' text (reasons, names of programs), so control characters never reach
+ * the terminal. Texts longer than REFUSAL_TEXT_MAX are cut.
  */
 
 #include "core/util.h"
@@ -20,8 +20,8 @@ void say_as(const char *command); /* "perfalloc" until then; has to stay */
 void say_to(SayTo where);
 void say_quietly(bool quiet); /* no more notes */
 
-/* What went wrong. */
+/* An error. */
 void say_error(const char *format, ...) _printf_(1, 2);
 
-/* What is going on. */
+/* Progress, unless say_quietly() was called. */
 void say_note(const char *format, ...) _printf_(1, 2);

@@ -40,7 +40,7 @@ void signals_init(Signals *s) {
         sigaddset(&child, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &child, &s->original);
         (void) sigaction(SIGPIPE, &ignore, &s->pipe);
-        /* where it is ignored, children leave no status behind */
+        /* if it is ignored, children leave no status */
         (void) sigaction(SIGCHLD, &normal, &s->child);
 }
 
@@ -95,7 +95,7 @@ void signals_restore(const Signals *s) {
         (void) sigprocmask(SIG_SETMASK, &s->original, NULL);
 }
 
-/* Lets one signal through that was blocked. */
+/* Handles one signal that is blocked. */
 static void signal_take(int signo) {
         sigset_t set;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The signals that perfalloc gets: which it takes for itself, which it hands on, and how what it
- * starts gets back the state in which perfalloc found them.
+ * The signals that perfalloc gets: which it handles, which it forwards, and how its children get
+ * back the state that perfalloc was started with.
  */
 
 #include <signal.h>
@@ -20,7 +20,7 @@ struct Signals {
         struct sigaction pipe;  /* what SIGPIPE did then; here it is ignored */
         struct sigaction child; /* what SIGCHLD did then; here it is blocked */
         bool hup_ignored;       /* by nohup(1) */
-        bool int_ignored;       /* by a shell without job control, for what it starts with & */
+        bool int_ignored;       /* by a shell without job control, for commands with & */
         int fd;
         sd_event_source *source;
         SignalHandler handler;
@@ -30,24 +30,23 @@ struct Signals {
 #define SIGNALS_NULL ((Signals){ .fd = -1 })
 
 typedef enum SignalSet {
-        SIGNALS_END, /* those that ask perfalloc to end: SIGINT, SIGTERM, SIGHUP */
-        SIGNALS_ALL, /* all that can be handed on, and SIGCHLD */
+        SIGNALS_END, /* requests to end: SIGINT, SIGTERM, SIGHUP */
+        SIGNALS_ALL, /* all that can be forwarded, and SIGCHLD */
 } SignalSet;
 
-/* Ignores SIGPIPE, and lets SIGCHLD wait for whoever watches it. */
+/* Ignores SIGPIPE, and blocks SIGCHLD for its watchers. */
 void signals_init(Signals *s);
 void signals_done(Signals *s);
 
-/* From now on handler is called for the signals of the set, in place of what was before. Those that
- * the caller of perfalloc wanted to be ignored are: SIGHUP always, SIGINT unless a process sent it
- * on purpose. */
+/* From now on handler is called for the signals of the set, instead of an earlier handler. Signals
+ * that perfalloc's caller ignored stay ignored: SIGHUP always, SIGINT unless a process sent it. */
 int signals_watch(Signals *s, sd_event *event, SignalSet set, SignalHandler handler,
                   void *userdata);
 
-/* In a child before it execs: everything as it was at the start. Async-signal-safe. */
+/* In a child before its exec: restores the state at the start. Async-signal-safe. */
 void signals_restore(const Signals *s);
 
-/* Whether a process sent it. What the terminal sends goes to the whole process group anyway. */
+/* Whether a process sent it. The terminal's signals go to the whole process group anyway. */
 bool signal_is_sent(const struct signalfd_siginfo *info);
 
 /* Stops this process if the signal's default is to do so, until it is continued. */

@@ -5,8 +5,7 @@
 
 #include "core/timespan.h"
 
-/* The words after "perfalloc", as the shell would give them. The vector lives until the next call.
- */
+/* The words after "perfalloc", as from the shell. The vector lives until the next call. */
 static int parse(Options *ret, Refusal *why, const char *line) {
         static char **argv;
         char *whole = g_strconcat("perfalloc ", line, NULL);

@@ -12,14 +12,14 @@ typedef struct CtlOptions CtlOptions;
 struct CtlOptions {
         bool help, version;
 
-        /* how to say it */
+        /* the output */
         bool json, no_legend, no_pager, quiet;
-        const char *output; /* open: a file in place of standard output or standard error */
+        const char *output; /* open: a file instead of standard output or standard error */
 
-        /* where to ask; NULL: here */
+        /* the place of the service; NULL: here */
         const char *host, *machine;
 
-        Options hold; /* hold: what perfalloc(1) asks for too; cpus and reason also of others */
+        Options hold; /* hold: those of perfalloc(1); cpus and reason also of other verbs */
         uint64_t lifetime_usec, deadline_usec; /* 0: the service's default */
 
         /* open, watch, attach */
@@ -39,11 +39,11 @@ struct CtlOptions {
 
 #define CTL_OPTIONS_NULL ((CtlOptions){})
 
-/* Texts are those of argv, which has to outlive ret. REFUSAL_INVALID_ARGS: names the option. */
+/* Texts point into argv, which must outlive ret. REFUSAL_INVALID_ARGS names the option. */
 int ctl_options_parse(CtlOptions *ret, int argc, char **argv, Refusal *why);
 void ctl_options_done(CtlOptions *o);
 
-/* REFUSAL_INVALID_ARGS: an option was given that does not go with this verb. */
+/* REFUSAL_INVALID_ARGS: an option does not apply to this verb. */
 int ctl_options_check(const CtlOptions *o, const char *verb, Refusal *why);
 
 void ctl_options_print(void);

@@ -10,7 +10,7 @@
 #include "client/bus.h"
 #include "client/say.h"
 
-#define LOST_MAX 10 /* calls that end with the service: it may be this one that kills it */
+#define LOST_MAX 10 /* calls that end with the service, because the call itself may crash it */
 
 bool ctl_is_local(const Ctl *c) {
         return !c->options->host && !c->options->machine;
@@ -58,7 +58,7 @@ int ctl_run(Ctl *c, const bool *done) {
 
 /* ---- calls ---- */
 
-/* What a script may want to tell apart. */
+/* Errors that a script may want to distinguish. */
 static const struct {
         const char *error;
         int code;
@@ -115,7 +115,7 @@ static int agent_is_there(void *userdata) {
         return 0;
 }
 
-/* A message can be sent once only. */
+/* Copies m: a message can be sent once only. */
 static int message_again(sd_bus_message *m, bool interactive, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *again = NULL;
         int r;
@@ -136,7 +136,8 @@ static int message_again(sd_bus_message *m, bool interactive, sd_bus_message **r
         return 0;
 }
 
-/* What may be done twice: reading, and making a sampler, which ends when nobody has its stream. */
+/* Calls that may be repeated: reads, and creating a sampler, which ends when its stream is
+ * closed. */
 static bool is_harmless(sd_bus_message *m) {
         static const char *const members[] = {
                 "CreateSampler", "EncodeEvent",    "Get",       "GetAll", "GetManagedObjects",
@@ -150,7 +151,7 @@ static bool is_harmless(sd_bus_message *m) {
         return false;
 }
 
-/* Goes on with the service that comes after this one. */
+/* Repeats the call to the next service if this one ends. */
 static int call_through(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = call_once(c, m, &reply);
@@ -189,7 +190,7 @@ static int call_with_agent(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         return call_through(c, again, ret);
 }
 
-/* ssh has told what went wrong by then; the bus only knows that it ended. */
+/* ssh has printed the error by then; the bus only sees that it ended. */
 static bool host_is_lost(const Ctl *c, const sd_bus_error *error) {
         return c->options->host && (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
                                     sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED));

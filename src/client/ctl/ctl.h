@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What all verbs of perfallocctl(1) have: their command line, the way to the service, and calls to
- * it.
+ * What all verbs of perfallocctl(1) share: their command line, the connection to the service, and
+ * calls.
  *
- * A function that can fail returns a negative errno for what nobody here can mend, or one of
- * CTL_E_* with the words in why. Each of these is an exit status.
+ * A function that can fail returns a negative errno for fatal errors, or one of CTL_E_* with its
+ * text in why. Each of these is an exit status.
  */
 
 #include <systemd/sd-bus.h>
@@ -18,12 +18,12 @@
 typedef struct Ctl Ctl;
 
 enum {
-        CTL_E_FAILED = 1,  /* and nothing more is known */
+        CTL_E_FAILED = 1,  /* any other error */
         CTL_E_USAGE,       /* the command line is wrong */
         CTL_E_DENIED,      /* not permitted */
-        CTL_E_BUSY,        /* somebody has the counters */
+        CTL_E_BUSY,        /* the counters are in use */
         CTL_E_UNKNOWN,     /* there is no such object, event or process */
-        CTL_E_INTERRUPTED, /* by signo; no exit status: perfallocctl dies of it */
+        CTL_E_INTERRUPTED, /* by signo, of which perfallocctl dies: no exit status */
         _CTL_E_MAX,
 };
 
@@ -35,23 +35,23 @@ struct Ctl {
         Signals *signals;
         sd_event *event;
         sd_bus *bus;
-        int signo;     /* what has asked perfallocctl to end, after ctl_watch_signals; else 0 */
+        int signo;     /* that asked to end, after ctl_watch_signals(); else 0 */
         int status;    /* COMMAND's exit status */
-        bool lost;     /* the service went away during the last call */
+        bool lost;     /* the service ended during the last call */
         bool terminal; /* standard output is one (or a pager's, on one) */
 };
 
 #define CTL_NULL ((Ctl){})
 
-/* Connects; options and signals are set. */
+/* Connects. options and signals must be set. */
 int ctl_open(Ctl *c, Refusal *why);
 void ctl_close(Ctl *c);
 
-/* Whether pids, cgroups and files are the service's own too. */
+/* Whether pids, cgroups and files are the same for the service. */
 bool ctl_is_local(const Ctl *c);
 
-/* From now on SIGINT, SIGTERM and SIGHUP do not kill but end calls (CTL_E_INTERRUPTED) and
- * ctl_run. */
+/* From now on SIGINT, SIGTERM and SIGHUP do not kill, but end calls (CTL_E_INTERRUPTED) and
+ * ctl_run(). */
 int ctl_watch_signals(Ctl *c);
 
 /* Runs the event loop until *done, or until a signal asks to end: CTL_E_INTERRUPTED. */
@@ -60,30 +60,28 @@ int ctl_run(Ctl *c, const bool *done);
 int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *interface,
                  const char *member);
 
-/* Calls, and waits as long as it takes. A service that is started anew meanwhile is asked again
- * where that does no harm; else c->lost tells. Where polkit wants to ask somebody it may, by its
- * agent for terminals where there is one, the bus is the local one, and standard input is a
- * terminal. */
+/* Calls, and waits without a time-out. If the service is restarted meanwhile, a harmless call is
+ * repeated; for any other c->lost is set. polkit may prompt: by its agent for terminals, if there
+ * is one, the bus is the local one, and standard input is a terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
 /* The same without arguments. ret_reply may be NULL. */
 int ctl_call_plain(Ctl *c, const char *path, const char *interface, const char *member,
                    sd_bus_message **ret_reply, Refusal *why);
 
-/* The CTL_E_* of an error, with its words. */
+/* The CTL_E_* of an error, with its text. */
 int ctl_refuse(const sd_bus_error *error, Refusal *why);
 
-/* The object that a word of the command line means, "N" or its whole path; the caller frees it.
- * kind is "hold", "counter"... CTL_E_USAGE for anything else. */
+/* The path of the object that a word of the command line names, "N" or the whole path; the caller
+ * frees it. kind is "hold", "counter"... CTL_E_USAGE for anything else. */
 int ctl_path(const char *kind, const char *word, char **ret, Refusal *why);
 
-/* The N of a path, 0 where there is none. */
+/* The N of a path; 0: there is none. */
 uint64_t ctl_path_number(const char *path);
 
-/* Says what has gone wrong with one of several (and clears why), and lets the others be done.
- * Returns what is to be returned in the end: the first that went wrong, or at once what cannot be
- * gone on from: see ctl_may_go_on. */
+/* Reports the failure of one of several (and clears why), and lets the others be done. Returns the
+ * first failure, for the end, or at once one after which ctl_may_go_on() is false. */
 int ctl_go_on(int sofar, int r, Refusal *why);
 
-/* Not after a negative errno or a signal. */
+/* False after a negative errno or a signal. */
 bool ctl_may_go_on(int r);

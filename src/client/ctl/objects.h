@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the service shows: its objects and their properties, as they were at one moment.
+ * The service's objects and their properties, as they were at one moment.
  */
 
 #include "client/ctl/ctl.h"
@@ -28,7 +28,7 @@ struct Object {
 #define OBJECT_NULL ((Object){})
 
 struct Objects {
-        Object *items; /* of one interface together, by number; those without, by path */
+        Object *items; /* by interface, then by number; those without one, by path */
         size_t n;
 };
 
@@ -43,11 +43,11 @@ const Object *objects_next(const Objects *all, const char *interface, const Obje
 size_t objects_count(const Objects *all, const char *interface);
 const Object *objects_find(const Objects *all, const char *path);
 
-/* One object alone. */
+/* A single object. */
 int object_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why);
 void object_done(Object *o);
 
-/* A property, or one of kind VALUE_NONE; its number or 0; its text or "". */
+/* A property, or a value of kind VALUE_NONE; its number or 0; its text or "". */
 const Value *object_value(const Object *o, const char *property);
 uint64_t object_number(const Object *o, const char *property);
 const char *object_text(const Object *o, const char *property);

@@ -17,8 +17,7 @@ void opening_done(Opening *o) {
 
 /* ---- what to count ---- */
 
-/* So that nobody else can have its number by the time that it is counted, and its end is noticed.
- */
+/* Keeps a pidfd, so that the pid cannot be reused before it is counted, and its end is noticed. */
 static int hold_target(Ctl *c, Opening *o, Refusal *why) {
         o->pid = c->options->pid;
         if (!ctl_is_local(c))

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * OpenCounters, as the options of open and watch ask for it.
+ * OpenCounters with the options of the verbs open and watch.
  */
 
 #include "client/ctl/readings.h"
@@ -12,16 +12,16 @@ typedef struct Opening Opening;
 struct Opening {
         char **events; /* NULL-terminated */
         uint32_t pid;  /* the target, 0: none */
-        int pidfd;     /* of it, where it is of this machine; else -1 */
+        int pidfd;     /* of the target, if it is on this machine; else -1 */
         int cgroup;
 };
 
 #define OPENING_NULL ((Opening){ .pidfd = -1, .cgroup = -1 })
 
-/* Looks up what the options name. child: what COMMAND is; 0: there is none. CTL_E_USAGE: nothing,
- * or too much, is to be counted. */
+/* Looks up what the options name. child: the pid of COMMAND; 0: there is none. CTL_E_USAGE: there
+ * is nothing, or too much, to be counted. */
 int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *why);
 void opening_done(Opening *o);
 
-/* Opens all of them. ret: the counters, in order. */
+/* Opens all events. ret: their counters, in order. */
 int opening_open(Ctl *c, const Opening *o, Readings *ret, Refusal *why);

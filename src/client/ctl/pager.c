@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* LESSSECURE: who runs this with somebody else's rights does not hand them on to a shell. */
+/* LESSSECURE: a user who runs this with another user's rights must not get a shell with them. */
 static _Noreturn void pager_exec(const char *command, int input, pid_t parent,
                                  const Signals *signals) {
         signals_restore(signals);

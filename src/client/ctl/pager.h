@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A pager for what may be long, as systemd's tools have it: $PAGER, else less(1), which leaves at
- * once what fits on the screen. PAGER=cat or empty: none.
+ * A pager for long output, as in systemd's tools: $PAGER, else less(1), which exits at once if all
+ * fits on the screen. PAGER=cat or empty: none.
  */
 
 #include "client/signals.h"
@@ -14,8 +14,8 @@ typedef struct Pager {
 
 #define PAGER_NULL ((Pager){})
 
-/* From now on standard output is read by it. Without one it stays as it is. */
+/* From now on the pager reads standard output. Without a pager it stays as it is. */
 void pager_open(Pager *p, const Signals *signals);
 
-/* Waits until whoever reads is done. */
+/* Waits until the user leaves the pager. */
 void pager_close(Pager *p);

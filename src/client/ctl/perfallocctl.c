@@ -10,7 +10,7 @@
 #define ANY SIZE_MAX
 
 typedef enum VerbFlags {
-        VERB_LOCAL = 1 << 0, /* needs a descriptor, which another host cannot give */
+        VERB_LOCAL = 1 << 0, /* needs a descriptor, which cannot come from another host */
         VERB_PAGER = 1 << 1, /* may print more than a screen */
 } VerbFlags;
 
@@ -90,7 +90,7 @@ static int fail(int r, const Refusal *why) {
 
 /* ---- the command line ---- */
 
-/* What follows "--" is COMMAND for open, and words like others for the rest. */
+/* For open, what follows "--" is COMMAND; for other verbs these are words like others. */
 static int words_join(CtlOptions *o, Refusal *why) {
         size_t n = 0;
 
@@ -110,7 +110,7 @@ static int words_join(CtlOptions *o, Refusal *why) {
         return 0;
 }
 
-/* Said before anybody connects, which may take a password. */
+/* Checked before connecting, which may ask for a password. */
 static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *why) {
         if ((o->host || o->machine) && o->command)
                 return refuse(why, CTL_E_USAGE,

@@ -72,7 +72,7 @@ static const Column columns[_READING_MAX] = {
 
 static const TableSpec spec = { "readings", "Nothing is counted.", columns, _READING_MAX };
 
-/* Without the columns of each CPU and thread, and the numbers of the others moved up. */
+/* Without the columns for CPU and thread; the others keep their order. */
 static const Column sum_columns[] = {
         { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "VALUE", COLUMN_COUNT },
         { "ESTIMATE", COLUMN_COUNT }, { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC },
@@ -130,8 +130,8 @@ static int open_persistent(Ctl *c, const char *path, Refusal *why) {
         return r < 0 ? r : ctl_call(c, m, NULL, why);
 }
 
-/* Makes this connection a reader of those that are persistent. Those that are one's own need it
- * not, and those that are not persistent have said why already. */
+/* Opens the persistent ones for reading on this connection. Own counters do not need it; for those
+ * that are not persistent, the error of the first try stands. */
 static int open_all_persistent(Ctl *c, const Readings *rs, Refusal *why) {
         int r = 0;
 

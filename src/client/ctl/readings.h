@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What counters have counted, read in one call and shown as a table.
+ * Readings of counters, read in one call and shown as a table.
  */
 
 #include "client/ctl/table.h"
@@ -18,14 +18,15 @@ struct Readings {
 
 void readings_done(Readings *r);
 
-/* One more, by its number or path. */
+/* Adds one by its number or path. */
 int readings_add(Readings *r, const char *word, Refusal *why);
 void readings_drop_last(Readings *r);
 
-/* The paths as an array of objects. */
+/* Appends the paths as an array of objects. */
 int readings_append_paths(const Readings *r, sd_bus_message *m);
 
-/* Reads and prints them. Others' persistent counters are opened for reading, if they may be. */
+/* Reads and prints them. Other users' persistent counters are opened for reading, if that is
+ * allowed. */
 int readings_print(Ctl *c, const Readings *r, FILE *f, Refusal *why);
 
 /* The same, a row for each CPU or thread. */

@@ -20,7 +20,7 @@ struct Table {
 
 /* ---- cells ---- */
 
-/* What people see, or a value of JSON. NULL: no memory. */
+/* The text for people, or a JSON value. NULL: no memory. */
 typedef char *(*CellFormat)(const Table *t, const Value *v);
 
 static char *format_text(const Table *t, const Value *v) {
@@ -75,7 +75,7 @@ static char *format_nsec(const Table *t, const Value *v) {
         return words_span(v->number / NSEC_PER_USEC);
 }
 
-/* A clock that was set back makes it 0. */
+/* The distance is 0 if the clock was set back. */
 static char *format_distance(uint64_t from, uint64_t to, const char *before, const char *after) {
         _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
         char *text;
@@ -285,7 +285,7 @@ static void print_key(const char *name, FILE *f) {
         fputs("\": ", f);
 }
 
-/* A cell that nothing was put into is null. */
+/* An empty cell is null. */
 static void print_row_json(const Table *t, struct libscols_line *row, FILE *f) {
         for (size_t i = 0; i < t->spec->n_columns; i++) {
                 const char *cell = scols_cell_get_data(scols_line_get_cell(row, i));

@@ -4,8 +4,8 @@
 /*
  * Tables, for people and as JSON.
  *
- * A table is a list of columns; what is put into a row says only what it is, and the column's kind
- * says how that looks: to people "alice" and "2min ago", as JSON the numbers of the D-Bus
+ * A table is a list of columns. A cell has a plain value, and the kind of its column decides how
+ * that is shown: to people as "alice" and "2min ago", in JSON as the numbers of the D-Bus
  * interface.
  */
 
@@ -32,7 +32,7 @@ typedef enum ColumnKind {
         COLUMN_SINCE, /* number: µs of CLOCK_REALTIME; 0: not yet */
         COLUMN_UNTIL, /* number: likewise; 0: never */
         COLUMN_TEXTS,
-        COLUMN_PATHS, /* texts: of objects, of which people see the numbers */
+        COLUMN_PATHS, /* texts: of objects; people see their numbers */
         COLUMN_NUMBERS,
         _COLUMN_KIND_MAX,
 } ColumnKind;
@@ -41,13 +41,13 @@ struct Column {
         const char *name; /* the heading; in lower case the key in JSON */
         ColumnKind kind;
         const char *property; /* what table_add_object puts there; NULL: the object's number */
-        bool cut;             /* where the terminal is too narrow */
+        bool cut;             /* may be cut if the terminal is too narrow */
         bool detail;          /* only as JSON */
 };
 
 struct TableSpec {
         const char *name;  /* the key in JSON */
-        const char *empty; /* what to say when there are no rows */
+        const char *empty; /* printed when there are no rows */
         const Column *columns;
         size_t n_columns;
 };
@@ -56,20 +56,21 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free)
 
-/* A row to put into, cell by cell. Errors are kept for table_print. */
+/* Adds a row, to be filled cell by cell. Errors are kept for table_print(). */
 void table_add_row(Table *t);
 void table_put(Table *t, size_t column, const Value *v);
 void table_put_number(Table *t, size_t column, uint64_t n);
 void table_put_text(Table *t, size_t column, const char *text);
 void table_put_nothing(Table *t, size_t column); /* "-", as JSON null */
 
-/* A row with the properties of the object. */
+/* Adds a row with the properties of the object. */
 void table_add_object(Table *t, const Object *o);
 
 size_t table_rows(const Table *t);
 
-/* Headings only where they are wanted. As JSON: an object with one member, an array of objects. */
+/* Prints the table, with headings unless switched off. As JSON: an object with one member, an array
+ * of objects. */
 int table_print(Table *t, FILE *f);
 
-/* One JSON object with a member for each table. */
+/* Prints one JSON object with a member for each table. */
 int tables_print_json(Table *const tables[], size_t n_tables, FILE *f);

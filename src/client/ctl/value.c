@@ -35,7 +35,7 @@ static int read_text(sd_bus_message *m, const char *type, Value *v) {
 
 /* ---- lists ---- */
 
-/* Takes the text over; NULL is what asprintf or strdup had no memory for. */
+/* Takes over the text. NULL: asprintf() or strdup() had no memory. */
 static int texts_add(Value *v, size_t *n, char *text) {
         char **more = text ? reallocarray(v->texts, *n + 2, sizeof(char *)) : NULL;
 

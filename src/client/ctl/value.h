@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The value of a D-Bus property, of the few types that org.perfalloc1(5) has.
+ * The value of a D-Bus property, of one of the types in org.perfalloc1(5).
  */
 
 #include <systemd/sd-bus.h>
@@ -29,9 +29,9 @@ struct Value {
 
 #define VALUE_NULL ((Value){ .kind = VALUE_NONE })
 
-/* Reads a variant. A type that is not known here is skipped, and is VALUE_NONE. */
+/* Reads a variant. Unknown types are skipped, and are VALUE_NONE. */
 int value_read(Value *ret, sd_bus_message *m);
 void value_done(Value *v);
 
-/* The texts with glue in between; "" for none. NULL: no memory. The caller frees it. */
+/* Joins the texts with glue; "" for none. NULL: no memory. The caller frees it. */
 char *value_join(const Value *v, const char *glue);

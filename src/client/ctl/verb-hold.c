@@ -12,8 +12,8 @@
 #include "core/clock.h"
 
 /*
- * hold: for scripts, which have no process that stays: a hold without a lease. It is there after
- * this command only if it was granted: whoever is told of a failure has nothing to release.
+ * hold: a hold without a lease, for scripts, which have no process that stays. After this command
+ * the hold exists only if it was granted: after a failure there is nothing to release.
  */
 
 static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
@@ -41,8 +41,8 @@ static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
         return r < 0 ? r : ctl_call(c, m, ret, why);
 }
 
-/* The hold that this process has asked for since then; it may be there without our having been
- * told. *ret_path is NULL when it is not. */
+/* Finds the hold that this process has asked for since then. It may exist although the reply was
+ * lost. *ret_path is NULL if it does not. */
 static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
         int r = objects_fetch(c, &all, why);
@@ -123,7 +123,7 @@ static int print_hold(Ctl *c, const char *path, Refusal *why) {
         return r == 0 && fflush(stdout) != 0 ? -errno : r;
 }
 
-/* Not waited for longer than a service that hangs deserves. */
+/* Waits for sd-bus' time-out at most, if the service hangs. */
 static void release(Ctl *c, const char *path) {
         (void) sd_bus_call_method(c->bus, PERFALLOC_BUS_NAME, path, PERFALLOC_HOLD_INTERFACE,
                                   "Release", NULL, NULL, NULL);

@@ -8,7 +8,7 @@
 #include "client/ctl/words.h"
 
 /*
- * metrics: for Prometheus and its like, in the format of OpenMetrics
+ * metrics: OpenMetrics for Prometheus and similar programs
  * (https://github.com/OpenObservability/OpenMetrics): all samples of a family together, the type
  * before them, "# EOF" at the end.
  */
@@ -190,7 +190,7 @@ typedef struct Sample {
         uint64_t value, enabled_nsec, running_nsec;
 } Sample;
 
-/* Those of others cannot be read, and are left out. */
+/* Other users' counters cannot be read, and are left out. */
 static int sample_read(Ctl *c, const Object *o, Sample *ret, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *quality;

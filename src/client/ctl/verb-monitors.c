@@ -4,7 +4,7 @@
 
 #include "client/ctl/verbs.h"
 
-/* monitors: whoever gives way, of all three kinds. */
+/* monitors: yielders of all three kinds: monitor counters, registered monitors, bridges. */
 
 enum {
         MONITOR_KIND,
@@ -46,7 +46,7 @@ static void add_registered(Table *t, const Object *o) {
         table_put(t, MONITOR_STATE, object_value(o, "State"));
 }
 
-/* PMUs are known by their type. */
+/* Finds the PMU by its type. */
 static void put_pmu(Table *t, const Objects *all, uint64_t type) {
         OBJECTS_FOREACH(pmu, all, PERFALLOC_PMU_INTERFACE) {
                 char *texts[] = { (char *) object_text(pmu, "Name"), NULL };
@@ -74,7 +74,7 @@ static void add_counter(Table *t, const Objects *all, const Object *o) {
         table_put(t, MONITOR_STATE, object_value(o, "State"));
 }
 
-/* A bridge gives way to every hold, and nobody answers for it. */
+/* A bridge yields to every hold, and has no owner. */
 static void add_bridge(Table *t, const char *name, bool yielding) {
         table_add_row(t);
         table_put_text(t, MONITOR_KIND, "bridge");

@@ -12,8 +12,8 @@
 #include "client/say.h"
 #include "core/clock.h"
 
-/* open: counters that last as long as this command does (or, persistent, for ever), and what they
- * have counted in the end. */
+/* open: counters that last as long as this command (persistent ones outlive it), and finally their
+ * counts. */
 
 /* ---- the result ---- */
 
@@ -37,7 +37,7 @@ static void say_counters(const Readings *readings, char **events) {
 
 /* ---- with COMMAND ---- */
 
-/* Its end, and then what it has counted; on standard error, for standard output is COMMAND's. */
+/* Runs COMMAND and prints its counts, on standard error, because standard output is COMMAND's. */
 static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why) {
         _cleanup_free_ char *span = NULL;
         uint64_t start = now_usec(CLOCK_MONOTONIC);
@@ -63,7 +63,7 @@ static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why)
         return r == 0 && c->signo > 0 ? CTL_E_INTERRUPTED : r;
 }
 
-/* It waits, as a process of its own, until it is counted. */
+/* COMMAND waits, in its own process, until it is counted. */
 static int open_and_run(Ctl *c, Refusal *why) {
         _cleanup_(readings_done) Readings readings = READINGS_NULL;
         _cleanup_(opening_done) Opening opening = OPENING_NULL;
@@ -85,7 +85,7 @@ static int target_ended(sd_event_source *source, int fd, uint32_t revents, void 
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-/* Until somebody asks it to end, or what is counted has ended. */
+/* Waits for a signal to end, or for the end of what is counted. */
 static int stay(Ctl *c, const Opening *opening) {
         _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         bool ended = false;

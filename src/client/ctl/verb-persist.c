@@ -44,7 +44,7 @@ int verb_persist(Ctl *c, Refusal *why) {
         return result ?: r;
 }
 
-/* This connection is its last one, as like as not: what it has counted is read before it goes. */
+/* This may be the counter's last connection: reads it before closing. */
 static int adopt(Ctl *c, Readings *readings, const char *word, Refusal *why) {
         int r = readings_add(readings, word, why);
 

@@ -23,7 +23,7 @@ static const Column columns[_PROBE_MAX] = {
 static const TableSpec spec = { "probe", "No PMU here has counters that could be measured.",
                                 columns, _PROBE_MAX };
 
-/* How many there are is measured with the first probe, so it is asked for afterwards. */
+/* The number of counters is measured with the first probe, so it is read afterwards. */
 static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(object_done) Object pmu = OBJECT_NULL;
@@ -51,7 +51,7 @@ static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
         return r;
 }
 
-/* Where none is named: those that can be measured. */
+/* No PMU is named: probes all that can be measured. */
 static int probe_all(Ctl *c, Table *t, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
         int r = objects_fetch(c, &all, why);

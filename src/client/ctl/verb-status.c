@@ -7,13 +7,13 @@
 #include "client/ctl/verbs.h"
 #include "client/hold-view.h"
 
-/* status: one screen. Are the counters free; who has them, since when and why; who waits, and
- * behind whom; who has given way; what each PMU has. */
+/* status: one screen. Whether the counters are free; who has them, since when and why; who waits,
+ * and for whom; what has yielded; what each PMU has. */
 
 typedef struct Status {
         Ctl *c;
         Objects all;
-        HoldView *views; /* of the holds, in their order; what they point to is all's */
+        HoldView *views; /* of the holds, in order; their pointers are all's */
         const Object **holds;
         size_t n_holds;
         Table *granted, *waiting, *monitors, *pmus;
@@ -30,7 +30,7 @@ static void status_done(Status *s) {
         objects_done(&s->all);
 }
 
-/* The words for holds are those of perfalloc(1). */
+/* Holds are described as perfalloc(1) does. */
 static HoldView view_of(const Object *o) {
         return (HoldView){
                 .id = o->number,
@@ -143,7 +143,7 @@ static const Column waiting_columns[_WAITING_MAX] = {
 
 static const TableSpec waiting_spec = { "waiting", NULL, waiting_columns, _WAITING_MAX };
 
-/* The numbers of those that keep pmu (NULL: any), and that come before a hold (NULL: any). */
+/* Puts the numbers of holds that have pmu (NULL: any), and that precede a hold (NULL: any). */
 static int put_holds(const Status *s, Table *t, size_t column, const HoldView *before,
                      const char *pmu) {
         char(*numbers)[24] = calloc(s->n_holds + 1, sizeof(*numbers));
@@ -211,7 +211,7 @@ static const Column pmu_columns[_PMU_MAX] = {
 
 static const TableSpec pmus_spec = { "pmus", NULL, pmu_columns, _PMU_MAX };
 
-/* The software ones have no scarce counters, and of uncore ones there may be a hundred. */
+/* Software PMUs have no limited counters, and there may be a hundred uncore ones. */
 static bool pmu_matters(const Object *pmu) {
         return object_is(pmu, "Kind", "core") || object_is(pmu, "Kind", "breakpoint") ||
                object_number(pmu, "Counters") > 0;

@@ -14,7 +14,7 @@
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
 
-/* watch: rates as they are, from a sampler; a picture on a terminal, lines elsewhere. */
+/* watch: rates from a sampler: a screen on a terminal, lines elsewhere. */
 
 #define INTERVAL_USEC USEC_PER_SEC
 #define BAR_MAX       60u
@@ -31,7 +31,7 @@ typedef struct Watch {
         Readings counters;
         Opening opening;
         WatchRow *rows;
-        struct perfalloc_sample *now, *before; /* before: none yet where its tick is UINT64_MAX */
+        struct perfalloc_sample *now, *before; /* before: tick is UINT64_MAX if there is none yet */
         uint64_t first_nsec;
         uint64_t n_shown;
         size_t size;
@@ -52,7 +52,7 @@ static void watch_done(Watch *w) {
 
 /* ---- rates ---- */
 
-/* What shared its counter is scaled up by the time that it had not, in this interval alone. */
+/* Multiplexed values are scaled by the share of this interval in which they were counted. */
 static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
                       uint64_t nsec) {
         double n = (double) (b->value - a->value);
@@ -64,7 +64,7 @@ static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_
         return n * (double) NSEC_PER_SEC / (double) nsec;
 }
 
-/* Somebody may have called Reset. */
+/* Whether a value has fallen, as after Reset. */
 static bool has_fallen(const struct perfalloc_reading *a, const struct perfalloc_reading *b) {
         return b->value < a->value || b->enabled_nsec < a->enabled_nsec ||
                b->running_nsec < a->running_nsec;
@@ -146,7 +146,7 @@ static void lines_print(Watch *w) {
         }
 }
 
-/* One object a line, as for what never ends (jsonlines.org). */
+/* One object per line (jsonlines.org), because the output never ends. */
 static void json_print(Watch *w) {
         printf("{\"tick\":%" PRIu64 ",\"boottime_nsec\":%" PRIu64 ",\"missed\":%" PRIu64
                ",\"readings\":[",
@@ -203,7 +203,6 @@ static int on_sample(sd_event_source *source, int fd, uint32_t revents, void *us
         return 0;
 }
 
-/* A sampler ends with its stream. */
 static int stream_open(Watch *w, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         uint64_t interval = w->c->options->interval_usec ?: INTERVAL_USEC;
@@ -288,7 +287,7 @@ int verb_watch(Ctl *c, Refusal *why) {
         if (r != 0)
                 return r;
         r = ctl_run(c, &w.over);
-        /* that is how one ends it */
+        /* the usual end */
         if (r == CTL_E_INTERRUPTED)
                 return 0;
         if (r == 0 && w.n_shown != c->options->count && !ferror(stdout))

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The verbs of perfallocctl(1). Each has a file; what they return is what ctl.h says.
+ * The verbs of perfallocctl(1), one file each. Return values are as in ctl.h.
  */
 
 #include "client/ctl/table.h"

@@ -18,7 +18,7 @@ static const struct {
         { "s", USEC_PER_SEC },
 };
 
-/* Two units, of which the second may be nothing. */
+/* Two units; the second one is left out if it is 0. */
 static int span_long(uint64_t usec, char **ret) {
         size_t i = 0;
         uint64_t rest;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Numbers as people read them. The caller frees what is returned; NULL: no memory.
+ * Numbers as text for people. The caller frees what is returned. NULL: no memory.
  */
 
 #include <sys/types.h>
@@ -15,14 +15,14 @@ char *words_span(uint64_t usec);
 /* "alice", or the number of a user without a name. */
 char *words_user(uid_t uid);
 
-/* With the thousands apart, as the locale has it. */
+/* With the locale's thousands separators. */
 char *words_count(uint64_t n);
 
 /* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */
 char *words_rate(double per_second);
 
-/* For a label of OpenMetrics, without the quotes around it: quotes, backslashes and newlines are
- * escaped. */
+/* For an OpenMetrics label, without the quotes around it: escapes quotes, backslashes and
+ * newlines. */
 char *words_label(const char *text);
 
 /* A string of JSON, with its quotes. */
