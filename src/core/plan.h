@@ -22,16 +22,26 @@ typedef enum PlanClass {
 
 struct PlanMonitor {
         const Scope *scope; /* NULL: empty */
+        bool by_cpu;        /* it can yield on some CPUs and count on the others */
         uint32_t priority;
         PlanClass klass;
         unsigned use; /* counters that it uses on each slot, at least 1 */
         uint64_t seq; /* lower is older */
-        bool must;    /* result: it must yield */
+        bool must;    /* result: it must yield; by_cpu: on one CPU at least */
+        CpuSet where; /* result, by_cpu: on which CPUs; plan_monitor_init() makes the room */
 };
 
-/* Sets must of all monitors, which are sorted by descending priority, then ascending seq. Monitors
- * whose class lets them stay use counters first, whatever their priority: what is promised must be
- * free beside them. On slots of unknown capacity all monitors of PLAN_ALWAYS yield.
+/* Before the first plan: -ENOMEM. */
+int plan_monitor_init(PlanMonitor *m);
+void plan_monitor_done(PlanMonitor *m);
+
+/* Before the first plan: -ENOMEM. */
+int plan_monitor_init(PlanMonitor *m);
+void plan_monitor_done(PlanMonitor *m);
+
+/* Sets must and where of all monitors, which are sorted by descending priority, then ascending seq.
+ * Monitors whose class lets them stay use counters first, whatever their priority: what is promised
+ * must be free beside them. On slots of unknown capacity all monitors of PLAN_ALWAYS yield.
  *
  * Returns 0: the scratch space is in the slots, so nothing can fail. */
 int plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n);

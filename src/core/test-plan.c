@@ -25,8 +25,10 @@ static void stage_tear_down(Stage *s, gconstpointer unused) {
         ledger_done(&s->ledger);
         for (size_t i = 0; i < s->n_holds; i++)
                 scope_done(&s->holds[i].scope);
-        for (size_t i = 0; i < s->n_monitors; i++)
+        for (size_t i = 0; i < s->n_monitors; i++) {
+                plan_monitor_done(&s->monitors[i]);
                 scope_done(&s->scopes[i]);
+        }
 }
 
 static void scope_extend(Scope *scope, unsigned pmu, const char *list) {
@@ -181,6 +183,37 @@ static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unuse
         g_assert_false(second->must);
 }
 
+static void assert_yields_on(const PlanMonitor *m, const char *cpus) {
+        g_autofree char *where = NULL;
+
+        g_assert_cmpint(cpuset_format(&m->where, &where), ==, 0);
+        g_assert_cmpstr(where, ==, cpus);
+        g_assert_true(m->must == (cpus[0] != '\0'));
+}
+
+static void test_by_cpu_it_yields_where_it_must(Stage *s, gconstpointer unused) {
+        PlanMonitor *high = stage_monitor(s, "0-100", PLAN_ALWAYS, 5);
+        PlanMonitor *low = stage_monitor(s, "0-100", PLAN_ALWAYS, 1);
+        LedgerHold *h;
+
+        high->by_cpu = low->by_cpu = true;
+        g_assert_cmpint(plan_monitor_init(high), ==, 0);
+        g_assert_cmpint(plan_monitor_init(low), ==, 0);
+        stage_capacity(s, 4);
+        h = stage_hold(s, "63-64", false, 0);
+        stage_plan(s);
+        assert_yields_on(high, "63-64");
+        assert_yields_on(low, "63-64");
+        stage_hold(s, "2-3", false, 3);
+        stage_plan(s);
+        assert_yields_on(high, "63-64");
+        assert_yields_on(low, "2-3,63-64");
+        ledger_remove(&s->ledger, h);
+        stage_plan(s);
+        assert_yields_on(high, "");
+        assert_yields_on(low, "2-3");
+}
+
 /* Random stages, compared with the rule as applied to the holds themselves. */
 
 #define N_PMUS 2u
@@ -217,6 +250,11 @@ static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         return demand;
 }
 
+/* Whether the monitor, which has this CPU in its scope, counts there. */
+static bool counts_on(const PlanMonitor *m, unsigned cpu) {
+        return m->by_cpu ? !cpuset_has(&m->where, cpu) : !m->must;
+}
+
 /* Counters used on a slot by monitors that stay: those that always do, and others before m. */
 static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
         uint64_t kept = 0;
@@ -224,18 +262,21 @@ static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const Plan
         for (size_t i = 0; i < s->n_monitors; i++) {
                 const PlanMonitor *o = s->sorted[i];
 
-                if (!o->must && scope_has(o->scope, pmu, cpu) &&
+                if (counts_on(o, cpu) && scope_has(o->scope, pmu, cpu) &&
                     (o->klass != PLAN_ALWAYS || !m || o->seq < m->seq))
                         kept += o->use;
         }
         return kept;
 }
 
-static bool rule_says_must(const Stage *s, const PlanMonitor *m) {
+/* only: of by_cpu, for this CPU alone; -1: for all. */
+static bool rule_says_must(const Stage *s, const PlanMonitor *m, int only) {
         for (unsigned i = 0; i < N_PMUS * N_CPUS && m->klass != PLAN_NEVER; i++) {
                 unsigned pmu = i / N_CPUS, cpu = cpu_numbers[i % N_CPUS];
                 uint64_t demand = slot_demand(s, pmu, cpu);
 
+                if (only >= 0 && cpu != (unsigned) only)
+                        continue;
                 if (!scope_has(m->scope, pmu, cpu))
                         continue;
                 if (slot_is_full(s, pmu, cpu, m->klass == PLAN_EXCLUSIVE))
@@ -280,6 +321,8 @@ static void stage_random(Stage *s) {
                 m->use = (unsigned) g_test_rand_int_range(1, 4);
                 if (g_test_rand_int_range(0, 4) == 0)
                         m->klass = g_test_rand_bit() ? PLAN_EXCLUSIVE : PLAN_NEVER;
+                m->by_cpu = g_test_rand_bit();
+                g_assert_cmpint(plan_monitor_init(m), ==, 0);
         }
 }
 
@@ -304,8 +347,14 @@ static void run_stages(void (*check)(const Stage *s)) {
 }
 
 static void check_rule(const Stage *s) {
-        for (size_t i = 0; i < s->n_monitors; i++)
-                g_assert_true(s->sorted[i]->must == rule_says_must(s, s->sorted[i]));
+        for (size_t i = 0; i < s->n_monitors; i++) {
+                const PlanMonitor *m = s->sorted[i];
+
+                g_assert_true(m->must == rule_says_must(s, m, -1));
+                for (size_t cpu = 0; m->by_cpu && cpu < N_CPUS; cpu++)
+                        g_assert_true(cpuset_has(&m->where, cpu_numbers[cpu]) ==
+                                      rule_says_must(s, m, (int) cpu_numbers[cpu]));
+        }
 }
 
 /* No monitor that could yield stays where more is used than the holds leave. */
@@ -320,7 +369,7 @@ static void check_promise(const Stage *s) {
                 for (size_t j = 0; j < s->n_monitors; j++)
                         if (scope_has(s->sorted[j]->scope, pmu, cpu) &&
                             s->sorted[j]->klass == PLAN_ALWAYS && (full || tight))
-                                g_assert_true(s->sorted[j]->must);
+                                g_assert_false(counts_on(s->sorted[j], cpu));
         }
 }
 
@@ -337,6 +386,7 @@ static void test_keeps_each_promise(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
+        ADD("by-cpu-it-yields-where-it-must", test_by_cpu_it_yields_where_it_must);
         ADD("nobody-yields-to-nobody", test_nobody_yields_to_nobody);
         ADD("all-yield-where-all-is-held", test_all_yield_where_all_is_held);
         ADD("class-decides-to-whom", test_class_decides_to_whom);

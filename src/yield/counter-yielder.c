@@ -17,7 +17,10 @@ static void counter_yielder_changed(CounterYielder *m) {
 static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
         CounterYielder *m = counter_yielder_of(y);
 
-        group_yield(m->group);
+        if (y->plan.by_cpu)
+                group_yield_cpus(m->group, &y->plan.where);
+        else
+                group_yield(m->group);
         counter_yielder_changed(m);
         return 0;
 }
@@ -25,7 +28,11 @@ static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_us
 static void counter_yielder_resume(Yielder *y) {
         CounterYielder *m = counter_yielder_of(y);
 
-        (void) group_resume(m->group, NULL); /* a failure is in group->error, and tried again */
+        /* a failure is in group->error, and tried again */
+        if (y->plan.by_cpu)
+                (void) group_resume_cpus(m->group, &y->plan.where, NULL);
+        else
+                (void) group_resume(m->group, NULL);
         counter_yielder_changed(m);
 }
 
@@ -54,6 +61,7 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
         m->group = group;
         m->yielder.ops = &counter_yielder_ops;
         m->yielder.plan = (PlanMonitor){ .scope = scope,
+                                         .by_cpu = group->scope != GROUP_PROCESS,
                                          .priority = priority,
                                          .klass = yields_to,
                                          .seq = seq,
@@ -65,7 +73,7 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
                 return r;
         }
         if (yielded)
-                group_yield(group);
+                (void) counter_yielder_yield(&m->yielder, 0, 0);
         *ret = m;
         return 0;
 }
@@ -80,9 +88,21 @@ CounterYielder *counter_yielder_free(CounterYielder *m) {
         return NULL;
 }
 
+/* 1: there is nothing to mend. */
+static int counter_yielder_mend(CounterYielder *m) {
+        const Yielder *y = &m->yielder;
+
+        if (y->plan.by_cpu)
+                return m->group->error == 0 && !group_yields_beyond(m->group, &y->plan.where)
+                               ? 1
+                               : group_resume_cpus(m->group, &y->plan.where, NULL);
+        if (y->state != YIELDER_COUNTING || (m->group->error == 0 && !m->group->yielded))
+                return 1;
+        return group_mend(m->group, NULL);
+}
+
 bool counter_yielder_retry(CounterYielder *m) {
-        if (m->yielder.state == YIELDER_COUNTING && (m->group->error != 0 || m->group->yielded) &&
-            group_mend(m->group, NULL) == 0)
+        if (counter_yielder_mend(m) == 0)
                 counter_yielder_changed(m);
         return m->group->error == 0;
 }

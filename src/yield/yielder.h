@@ -41,4 +41,5 @@ struct Yielder {
         PlanMonitor plan;   /* scope, priority, class, use */
         bool every_hold;    /* yields to every hold, whatever its scope */
         YielderState state;
+        CpuSet yielded; /* plan.by_cpu: where it has yielded */
 };

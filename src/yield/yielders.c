@@ -10,9 +10,22 @@ void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void 
         };
 }
 
+static int yielder_init(Yielder *y) {
+        int k = plan_monitor_init(&y->plan);
+
+        return k < 0 ? k : cpuset_copy(&y->yielded, &y->plan.where);
+}
+
+static void yielder_done(Yielder *y) {
+        plan_monitor_done(&y->plan);
+        cpuset_done(&y->yielded);
+}
+
 void yielders_done(Yielders *r) {
-        for (size_t i = 0; i < r->n_yielders; i++)
+        for (size_t i = 0; i < r->n_yielders; i++) {
                 r->yielders[i]->yielders = NULL;
+                yielder_done(r->yielders[i]);
+        }
         free(r->yielders);
         free(r->plans);
         *r = (Yielders){};
@@ -83,11 +96,22 @@ static bool yielders_demands(const Yielders *r, const Yielder *y) {
         return y->every_hold ? r->ledger->n_active > 0 : y->plan.must;
 }
 
+/* What the plan says is so now. */
+static void yielder_set_yielded(Yielder *y) {
+        if (y->plan.by_cpu)
+                memcpy(y->yielded.words, y->plan.where.words,
+                       y->plan.where.n_words * sizeof(uint64_t));
+}
+
 int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
         int k = yielders_reserve(r);
 
-        if (k < 0)
+        if (k == 0)
+                k = yielder_init(y);
+        if (k < 0) {
+                yielder_done(y);
                 return k;
+        }
         if (y->plan.seq == 0)
                 y->plan.seq = r->next_seq;
         r->next_seq = MAX(r->next_seq, y->plan.seq + 1);
@@ -95,9 +119,11 @@ int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
         k = plan_compute(r->ledger, r->plans, r->n_yielders);
         if (k < 0) {
                 yielders_take_out(r, y);
+                yielder_done(y);
                 return k;
         }
         *ret_yielded = yielders_demands(r, y);
+        yielder_set_yielded(y);
         y->state = *ret_yielded ? YIELDER_YIELDED : YIELDER_COUNTING;
         return 0;
 }
@@ -106,8 +132,22 @@ void yielders_dismiss(Yielders *r, Yielder *y) {
         bool asked = y->state == YIELDER_ASKED;
 
         yielders_take_out(r, y);
+        yielder_done(y);
         if (asked)
                 r->acknowledged(r->userdata);
+}
+
+/* Whether it counts where it must not; or has yielded where it need not. */
+static bool yielders_must_yield(const Yielders *r, const Yielder *y) {
+        if (!yielders_demands(r, y))
+                return false;
+        return y->plan.by_cpu ? !cpuset_is_subset(&y->plan.where, &y->yielded)
+                              : y->state == YIELDER_COUNTING;
+}
+
+static bool yielders_may_resume(const Yielders *r, const Yielder *y) {
+        return y->plan.by_cpu ? !cpuset_is_subset(&y->yielded, &y->plan.where)
+                              : y->state != YIELDER_COUNTING && !yielders_demands(r, y);
 }
 
 int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told) {
@@ -119,7 +159,7 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
-                if (y->state != YIELDER_COUNTING || !yielders_demands(r, y))
+                if (!yielders_must_yield(r, y))
                         continue;
                 y->state = YIELDER_ASKED;
                 n_told++;
@@ -129,10 +169,11 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
-                if (y->state == YIELDER_COUNTING || yielders_demands(r, y))
-                        continue;
-                y->state = YIELDER_COUNTING;
-                y->ops->resume(y);
+                if (yielders_may_resume(r, y)) {
+                        y->state = yielders_demands(r, y) ? y->state : YIELDER_COUNTING;
+                        y->ops->resume(y);
+                }
+                yielder_set_yielded(y);
         }
         if (ret_n_told)
                 *ret_n_told = n_told;

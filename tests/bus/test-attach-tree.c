@@ -280,6 +280,40 @@ static void test_a_client_that_leaves_in_the_middle(void) {
         writer_write(parent);
 }
 
+/* A tree is on its way under a counter while an exclusive hold is granted: either the hold is not
+ * confirmed, or the attachment is refused. */
+static void test_an_exclusive_hold_in_the_middle(void) {
+        g_autoptr(Client) bob = client_new("bob"), root = client_new("root");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("bob", &child);
+        unsigned n_refused = 0;
+
+        for (int i = 0; i < 200; i++) {
+                g_autofree char *counter = unattached_open(bob), *hold = NULL;
+                g_autoptr(sd_bus_message) reply = NULL;
+                _cleanup_close_ int lease = -1;
+                uint64_t cookie = client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                              (uint32_t) parent->pid, 1, "descendants", "b", true);
+                bool attached, confirmed;
+
+                g_usleep((gulong) (i % 40) * 100);
+                hold = hold_take(root, &lease, "a{sv}", 3, BREAKPOINTS, "mode", "s", "exclusive",
+                                 "best_effort", "b", true);
+                confirmed = hold_wait(root, hold);
+                reply = client_receive(bob, cookie);
+                attached = !sd_bus_message_is_method_error(reply, NULL);
+                if (!attached)
+                        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
+                                        PERFALLOC_ERROR_BUSY);
+                n_refused += !attached;
+                g_assert_false(confirmed && attached);
+                hold_release(root, hold);
+                await(hold_is(root, hold, "ended"));
+                counter_do(bob, counter, "Close");
+        }
+        g_test_message("%u of 200 were refused", n_refused);
+}
+
 /* The service stops one tree for several at a time: they are not in each other's way. */
 static void test_several_attach_the_same_tree(void) {
         Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
@@ -326,6 +360,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/middle/counter-is-closed",
                         test_a_counter_that_is_closed_in_the_middle);
         g_test_add_func("/attach/middle/client-leaves", test_a_client_that_leaves_in_the_middle);
+        g_test_add_func("/attach/an-exclusive-hold-in-the-middle",
+                        test_an_exclusive_hold_in_the_middle);
         g_test_add_func("/attach/several-attach-the-same-tree", test_several_attach_the_same_tree);
         return g_test_run();
 }

@@ -320,6 +320,25 @@ static void test_list_events(void) {
         g_assert_true(found);
 }
 
+/* What is pinned to a CPU takes from everybody there: so it needs a hold, as in OpenEvent. */
+static void test_pinned_on_cpus(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *event = watched_event(0), *hold = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        client_refused(alice, PERFALLOC_ERROR_NOT_PERMITTED, MANAGER, "OpenCounters", "asa{sv}", 1,
+                       event, 2, "scope", "s", "cpu", "pinned", "b", true);
+        g_assert_nonnull(strstr(alice->refusal, "'pinned'"));
+        hold = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(alice, hold));
+        if (n_cpus() > 1)
+                client_refused(alice, PERFALLOC_ERROR_NOT_PERMITTED, MANAGER, "OpenCounters",
+                               "asa{sv}", 1, event, 2, "scope", "s", "cpu", "pinned", "b", true);
+        counter = counter_open(alice, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
+                               "pinned", "b", true);
+        counter_do(alice, counter, "Close");
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/counter/counts-when-the-reply-comes", test_starts);
@@ -340,5 +359,6 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/counter/the-object-manager-tells-of-it", test_added);
         g_test_add_func("/counter/encodeevent-says-what-a-string-means", test_encode);
         g_test_add_func("/counter/listevents-takes-a-glob-in-any-case", test_list_events);
+        g_test_add_func("/counter/pinned-on-cpus-needs-a-hold", test_pinned_on_cpus);
         return g_test_run();
 }

@@ -5,6 +5,7 @@
 
 #include "foreigner.h"
 
+#include <sched.h>
 #include <signal.h>
 
 enum { N = 4 }; /* breakpoints of a CPU: monitors have them all */
@@ -242,6 +243,71 @@ static void test_other_cpu(Desk *d, const void *data) {
         g_assert_true(counter_is(d->root, there, "counting"));
 }
 
+static void write_on(unsigned cpu, unsigned n) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        g_assert_cmpint(sched_setaffinity(0, sizeof(set), &set), ==, 0);
+        watched_write(0, n);
+}
+
+/* The row of one CPU in ReadEach. */
+static char *row_read(Client *c, const char *path, int cpu, uint64_t *ret_value) {
+        g_autoptr(sd_bus_message) rows = client_call(c, path, COUNTER, "ReadEach", NULL);
+        const char *quality = NULL;
+        int row_cpu = -1;
+
+        g_assert_cmpint(sd_bus_message_enter_container(rows, 'a', "(iuttts)"), >, 0);
+        while (row_cpu != cpu)
+                g_assert_cmpint(sd_bus_message_read(rows, "(iuttts)", &row_cpu, NULL, ret_value,
+                                                    NULL, NULL, &quality),
+                                >, 0);
+        return g_strdup(quality);
+}
+
+static bool row_is(Client *c, const char *path, int cpu, const char *quality) {
+        uint64_t value;
+        g_autofree char *now = row_read(c, path, cpu, &value);
+
+        return strcmp(now, quality) == 0;
+}
+
+static void assert_row(Client *c, const char *path, int cpu, uint64_t value, const char *quality) {
+        uint64_t row_value = 0;
+        g_autofree char *row_quality = row_read(c, path, cpu, &row_value);
+
+        g_assert_cmpuint(row_value, ==, value);
+        g_assert_cmpstr(row_quality, ==, quality);
+}
+
+/* A hold of one CPU takes that CPU's part of a monitor of all; the others count on. */
+static void test_part_of_cpus(Desk *d, const void *data) {
+        g_autofree char *path = NULL, *monitor = d->monitors[0];
+        _cleanup_close_ int lease = -1;
+
+        if (n_cpus() < 2) {
+                g_test_skip("one CPU only");
+                return;
+        }
+        d->monitors[0] = NULL;
+        write_on(0, 10);
+        write_on(1, 20);
+        path = hold_take(d->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(d->alice, path));
+        g_assert_true(counter_is(d->root, monitor, "counting"));
+        write_on(0, 1000);
+        write_on(1, 3);
+        assert_row(d->root, monitor, 0, 10, "unmeasured");
+        assert_row(d->root, monitor, 1, 23, "exact");
+        lease = close_fd(lease);
+        await(row_is(d->root, monitor, 0, "exact"));
+        write_on(0, 5);
+        write_on(1, 5);
+        assert_row(d->root, monitor, 0, 15, "exact");
+        assert_row(d->root, monitor, 1, 28, "exact");
+}
+
 static void test_user_with_monitor(Desk *d, const void *data) {
         g_autoptr(Client) carol = client_new("carol"), dave = client_new("dave");
         g_autofree char *monitor = NULL, *path = NULL, *event = watched_event(0);
@@ -412,6 +478,7 @@ int main(int argc, char *argv[]) {
         ADD("close-while-yielded-takes-nothing-back", test_close_while_yielded);
         ADD("a-second-hold-yields-nobody-anew", test_second_hold);
         ADD("a-hold-of-another-cpu-leaves-it-alone", test_other_cpu);
+        ADD("a-hold-of-one-cpu-takes-that-part-alone", test_part_of_cpus);
         ADD("an-ordinary-user-may-have-one-with-the-action", test_user_with_monitor);
         ADD("one-that-cannot-be-opened-again-says-so-and-comes-back", test_stolen);
         g_test_add_func("/monitor/one-opened-in-a-hold-counts-after-it", test_opened_while_held);

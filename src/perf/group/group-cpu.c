@@ -3,7 +3,7 @@
 
 #include "perf/group/group-open.h"
 #include "perf/group/group-read.h"
-#include "perf/group/group-yield.h"
+#include "perf/group/group-start.h"
 
 int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online) {
         int r = group_grow(g, cpuset_count(cpus));
@@ -27,15 +27,20 @@ void group_cpu_leave(Group *g, unsigned cpu) {
 
 int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
         bool joins = false;
+        int r;
 
         for (size_t part = 0; part < g->n_parts; part++)
                 if (g->parts[part].cpu == (int) cpu && g->parts[part].ended) {
                         g->parts[part].ended = false;
                         joins = true;
                 }
-        if (!joins || (g->yielded && group_closes_to_yield(g)))
+        if (!joins)
                 return 0;
-        return g->yielded ? group_open(g, why) : group_mend(g, why);
+        r = group_open_each(g, why);
+        g->error = r > 0 ? refusal_errno(r) : -r;
+        if (g->wanted)
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+        return r;
 }
 
 void group_follow_cpus(Group *g, const CpuSet *online) {

@@ -52,6 +52,27 @@ static int group_open_part(Group *g, size_t part, Refusal *why) {
         return 0;
 }
 
+/* Whether the part is to be opened. */
+static bool group_part_wants_open(const Group *g, size_t part) {
+        const GroupPart *p = &g->parts[part];
+
+        return !p->ended && !group_part_is_open(g, part) &&
+               !(p->yielded && group_closes_to_yield(g));
+}
+
+int group_open_each(Group *g, Refusal *why) {
+        int first = 0;
+
+        for (size_t part = 0; part < g->n_parts; part++) {
+                int r = group_part_wants_open(g, part)
+                                ? group_open_part(g, part, first == 0 ? why : NULL)
+                                : 0;
+
+                first = first != 0 ? first : r;
+        }
+        return first;
+}
+
 int group_open(Group *g, Refusal *why) {
         _cleanup_free_ bool *opened = calloc(MAX(g->n_parts, 1u), sizeof(bool));
 
@@ -60,7 +81,7 @@ int group_open(Group *g, Refusal *why) {
         for (size_t part = 0; part < g->n_parts; part++) {
                 int r;
 
-                if (g->parts[part].ended || group_part_is_open(g, part))
+                if (!group_part_wants_open(g, part))
                         continue;
                 r = group_open_part(g, part, why);
                 if (r == REFUSAL_NO_SUCH_PROCESS &&

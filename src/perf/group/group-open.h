@@ -11,6 +11,10 @@
  * perf_event_open(2)'s. */
 int group_open(Group *g, Refusal *why);
 
+/* The same part by part: what cannot be opened stays closed, and what it failed with first is
+ * returned. */
+int group_open_each(Group *g, Refusal *why);
+
 /* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:
  * threads are created faster than that. */
 int group_reopen(Group *g, Refusal *why);

@@ -8,8 +8,8 @@
 bool group_part_is_dropped(const Group *g, size_t part) {
         uint64_t data[3];
 
-        return g->pinned && g->wanted && !g->yielded && group_part_is_open(g, part) &&
-               !group_part_is_pending(g, part) &&
+        return g->pinned && g->wanted && !group_part_is_yielded(g, part) &&
+               group_part_is_open(g, part) && !group_part_is_pending(g, part) &&
                read(group_slot(g, part, 0)->fd, data, sizeof(data)) == 0;
 }
 

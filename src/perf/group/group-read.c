@@ -60,7 +60,13 @@ void group_read_part(const Group *g, size_t event, size_t part, Reading *ret,
                      Quality *ret_quality) {
         bool complete = group_read_slot(g, part, event, ret);
 
-        *ret_quality = complete && !g->yielded ? reading_quality(ret) : QUALITY_UNMEASURED;
+        *ret_quality = complete && !group_part_is_yielded(g, part) ? reading_quality(ret)
+                                                                   : QUALITY_UNMEASURED;
+}
+
+/* It does not count, though its CPU runs. */
+static bool part_is_silent(const GroupPart *p) {
+        return p->yielded && !p->ended;
 }
 
 void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality) {
@@ -72,7 +78,7 @@ void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality
         for (size_t part = 0; part < g->n_parts; part++) {
                 Reading reading;
 
-                if (!group_read_slot(g, part, event, &reading))
+                if (!group_read_slot(g, part, event, &reading) || part_is_silent(&g->parts[part]))
                         worst = QUALITY_UNMEASURED;
                 else if (reading.enabled > 0) /* else: a thread that has not run since the start */
                         worst = MAX(worst, reading_quality(&reading));

@@ -20,7 +20,8 @@ typedef struct SavedPart {
 enum {
         PART_OPEN = 1 << 0, /* all its events are */
         PART_ENDED = 1 << 1,
-        PART_FLAGS = PART_OPEN | PART_ENDED,
+        PART_YIELDED = 1 << 2,
+        PART_FLAGS = PART_OPEN | PART_ENDED | PART_YIELDED,
 };
 
 /* What must accept a target. Written to the store: never renumber. */
@@ -79,6 +80,8 @@ static void save_parts(const Group *g, Pack *p) {
                         saved[part].flags |= PART_OPEN;
                 if (from->ended)
                         saved[part].flags |= PART_ENDED;
+                if (from->yielded)
+                        saved[part].flags |= PART_YIELDED;
         }
         pack_bytes(p, "parts", saved, g->n_parts * sizeof(SavedPart));
 }
@@ -237,6 +240,7 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
                                                .tid = p.tid,
                                                .target = p.target,
                                                .ended = p.flags & PART_ENDED,
+                                               .yielded = p.flags & PART_YIELDED,
                                                .dropped_nsec = p.dropped_nsec });
                 (*ret_open)[i] = p.flags & PART_OPEN;
         }
@@ -351,6 +355,8 @@ int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Gr
                         group_detach(g, i);
         /* a group that was closed to yield still is; of others the current holds decide */
         g->yielded = g->yielded && group_closes_to_yield(g);
+        for (size_t part = 0; part < g->n_parts; part++)
+                g->parts[part].yielded &= group_closes_to_yield(g);
         *ret = TAKE_PTR(g);
         return 0;
 }

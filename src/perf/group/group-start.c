@@ -14,7 +14,7 @@ static void group_gate(const Group *g, unsigned long request) {
         if (enable && g->yielded)
                 return;
         for (size_t part = 0; part < g->n_parts; part++)
-                if (!enable || !group_part_is_pending(g, part))
+                if (!enable || !(group_part_is_yielded(g, part) || group_part_is_pending(g, part)))
                         group_part_ioctl(g, part, request);
 }
 
@@ -62,7 +62,7 @@ void group_go_on(Group *g) {
         /* enables what was dropped, and accounts for the time */
         (void) group_revive(g);
         for (size_t part = 0; part < g->n_parts; part++)
-                if (group_part_is_pending(g, part))
+                if (group_part_is_pending(g, part) || g->parts[part].yielded)
                         group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
         group_gate_all(g, counts ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);
 }

@@ -40,6 +40,53 @@ int group_resume(Group *g, Refusal *why) {
         return 0;
 }
 
+/* ---- by CPU ---- */
+
+static void group_note_yielded(Group *g) {
+        g->yielded = g->n_parts > 0;
+        for (size_t part = 0; part < g->n_parts; part++)
+                g->yielded &= g->parts[part].yielded;
+        if (g->yielded)
+                g->error = 0;
+}
+
+void group_yield_cpus(Group *g, const CpuSet *cpus) {
+        for (size_t part = 0; part < g->n_parts; part++) {
+                GroupPart *p = &g->parts[part];
+
+                if (p->yielded || !cpuset_has(cpus, (unsigned) p->cpu))
+                        continue;
+                if (g->wanted)
+                        group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
+                if (group_closes_to_yield(g))
+                        group_fold_part(g, part);
+                p->yielded = true;
+        }
+        group_note_yielded(g);
+}
+
+bool group_yields_beyond(const Group *g, const CpuSet *cpus) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].yielded && !cpuset_has(cpus, (unsigned) g->parts[part].cpu))
+                        return true;
+        return false;
+}
+
+int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why) {
+        int r;
+
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (!cpuset_has(except, (unsigned) g->parts[part].cpu))
+                        g->parts[part].yielded = false;
+        g->yielded = false;
+        r = group_open_each(g, why);
+        g->error = r > 0 ? refusal_errno(r) : -r;
+        if (g->wanted)
+                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+        group_note_yielded(g);
+        return r;
+}
+
 int group_mend(Group *g, Refusal *why) {
         int r;
 

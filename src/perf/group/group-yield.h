@@ -14,5 +14,14 @@
 void group_yield(Group *g);
 int group_resume(Group *g, Refusal *why);
 
+/* The same for some CPUs of a group of scope cpu or cgroup: it yields on these, on top of those
+ * where it has yielded already; or resumes on all but these. Where it cannot be opened, error is
+ * set, and the other CPUs count. */
+void group_yield_cpus(Group *g, const CpuSet *cpus);
+int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why);
+
+/* Whether it has yielded on another CPU than these. */
+bool group_yields_beyond(const Group *g, const CpuSet *cpus);
+
 /* After an error: opens (and starts) what should be open and is not. */
 int group_mend(Group *g, Refusal *why);

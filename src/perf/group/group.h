@@ -34,6 +34,7 @@ struct GroupPart {
         pid_t tid;             /* -1: whatever runs on the CPU; also of a cgroup's parts */
         size_t target;         /* of the thread: index in targets */
         bool ended;            /* the thread has ended, or the CPU is offline: nothing to open */
+        bool yielded;          /* on this CPU; of scope cpu and cgroup */
         uint64_t dropped_nsec; /* CLOCK_MONOTONIC: when its pinned events were found dropped from
                                 * the PMU; 0: they are on it */
 };
@@ -71,7 +72,8 @@ struct Group {
         GroupSlot *slots; /* n_parts * n_events, part by part */
 
         bool wanted;  /* started by its owner */
-        bool yielded; /* nothing is on the PMU, and closed if it closes to yield */
+        bool yielded; /* nothing is on the PMU: all parts have yielded, or a process does as a whole
+                       */
         int error;    /* errno of an opening that failed after a yield, else 0 */
 
         uint64_t version; /* changes whenever a descriptor is opened or closed */
@@ -102,6 +104,10 @@ static inline GroupSlot *group_slot(const Group *g, size_t part, size_t event) {
 
 static inline bool group_part_is_open(const Group *g, size_t part) {
         return group_slot(g, part, 0)->fd >= 0;
+}
+
+static inline bool group_part_is_yielded(const Group *g, size_t part) {
+        return g->yielded || g->parts[part].yielded;
 }
 
 static inline bool group_part_is_pending(const Group *g, size_t part) {

@@ -58,6 +58,67 @@ static void test_yielded_breakpoints_free_their_slots(void) {
                 group_free(groups[i]);
 }
 
+static void pin_to(unsigned cpu) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        g_assert_cmpint(sched_setaffinity(0, sizeof(set), &set), ==, 0);
+}
+
+/* What the part of each CPU has counted, and how good that is. */
+static void assert_parts(const Group *g, uint64_t first, Quality first_quality, uint64_t second,
+                         Quality second_quality) {
+        const uint64_t values[] = { first, second };
+        const Quality qualities[] = { first_quality, second_quality };
+
+        for (size_t part = 0; part < 2; part++) {
+                Reading reading;
+                Quality quality;
+
+                group_read_part(g, 0, part, &reading, &quality);
+                g_assert_cmpuint(reading.value, ==, values[part]);
+                g_assert_cmpint(quality, ==, qualities[part]);
+        }
+}
+
+static void test_one_cpu_yields_and_the_other_counts(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_(cpuset_done) CpuSet first = CPUSET_NULL;
+        Reading reading;
+        Quality quality;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        g_assert_cmpint(cpuset_add(&first, 0), ==, 0);
+        assert_opens(g);
+        group_start(g);
+        for (unsigned cpu = 0; cpu < 2; cpu++) {
+                pin_to(cpu);
+                target_write_words(7, 0);
+        }
+        assert_parts(g, 7, QUALITY_EXACT, 7, QUALITY_EXACT);
+        group_yield_cpus(g, &first);
+        g_assert_false(g->yielded);
+        g_assert_true(group_yields_beyond(g, &CPUSET_NULL));
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        g_assert_cmpuint(slots_free(1), ==, SLOTS - 1);
+        for (unsigned cpu = 0; cpu < 2; cpu++) {
+                pin_to(cpu);
+                target_write_words(5, 0);
+        }
+        assert_parts(g, 7, QUALITY_UNMEASURED, 12, QUALITY_EXACT);
+        group_read(g, 0, &reading, &quality);
+        g_assert_cmpuint(reading.value, ==, 19);
+        g_assert_cmpint(quality, ==, QUALITY_UNMEASURED); /* the lowest of its parts */
+        g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, 0);
+        for (unsigned cpu = 0; cpu < 2; cpu++) {
+                pin_to(cpu);
+                target_write_words(1, 0);
+        }
+        assert_parts(g, 8, QUALITY_EXACT, 13, QUALITY_EXACT);
+}
+
 /* Software events take no counters, so they stay open and are only disabled. */
 static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         _cleanup_(target_done) Target s = target_new();
@@ -301,6 +362,7 @@ int main(int argc, char **argv) {
                   test_process_with_the_number_of_an_ended_target_is_left_alone },
                 { "process-with-the-number-of-an-ended-thread-is-left-alone",
                   test_process_with_the_number_of_an_ended_thread_is_left_alone },
+                { "one-cpu-yields-and-the-other-counts", test_one_cpu_yields_and_the_other_counts },
                 { "several-targets-add-up", test_several_targets_add_up },
         };
 

@@ -321,3 +321,29 @@ int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         }
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }
+
+/* ---- for exclusive holds ---- */
+
+typedef struct AttachSearch {
+        uid_t uid;
+        const Scope *scope;
+        int (*f)(void *userdata, const CounterSet *set);
+        void *userdata;
+} AttachSearch;
+
+static void attach_call_look_foreign(void *userdata, void *work) {
+        const AttachSearch *search = userdata;
+        const AttachCall *c = work;
+
+        if (c->opening && c->set->uid != search->uid &&
+            scope_overlaps(&c->set->scope, search->scope))
+                (void) search->f(search->userdata, c->set);
+}
+
+void attach_calls_foreign(const Counters *counters, uid_t uid, const Scope *scope,
+                          int (*f)(void *userdata, const CounterSet *set), void *userdata) {
+        AttachSearch search = { uid, scope, f, userdata };
+
+        requests_walk(counters->context->requests, attach_call_end, attach_call_look_foreign,
+                      &search);
+}

@@ -8,6 +8,7 @@
 #include "perf/process/tree.h"
 #include "service/auth/trace-rule.h"
 #include "service/counter/counter-target.h"
+#include "service/hold/hold-scope.h"
 #include "service/sibling/reader-wire.h"
 
 #define THREAD_ROUNDS 8  /* tries to open all threads while none is created */
@@ -111,7 +112,13 @@ static int attach_job_open_threads(AttachJob *a, const pid_t *tids, size_t n_tid
         };
 
         for (size_t i = 0; i < a->n_sets; i++) {
-                int r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
+                const Group *g = a->sets[i]->group;
+                /* an exclusive hold may have been granted since the call was */
+                int r = holds_admit_opening(a->counters->holds, a->sets[i]->uid, g->events,
+                                            g->n_events, NULL, why);
+
+                if (r == 0)
+                        r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
 
                 if (r != 0) {
                         attach_job_undo(a);

@@ -190,6 +190,10 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
         r = holds_admit_opening(counters->holds, o->call->peer->uid, o->request.events,
                                 o->request.n_events,
                                 o->request.scope == GROUP_PROCESS ? NULL : &o->request.cpus, why);
+        if (r == 0 && o->request.pinned && o->request.scope != GROUP_PROCESS)
+                r = holds_admit_pinned(counters->holds, o->call->peer->uid, o->request.events,
+                                       o->request.n_events, &o->request.cpus, "option 'pinned'",
+                                       why);
         if (r == 0 && !o->opened)
                 r = open_call_new_sets(o, why);
         if (r == 0 && o->request.attach) {

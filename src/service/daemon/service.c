@@ -12,7 +12,7 @@
 #include "service/bus/bus-lost.h"
 #include "service/bus/host-state.h"
 #include "service/bus/scheduler.h"
-#include "service/counter/attach-job.h"
+#include "service/counter/attach-call.h"
 #include "service/counter/counter-bus.h"
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
@@ -92,13 +92,23 @@ static int hold_add_counter(void *userdata, const CounterSet *set) {
         return hold_add_obstacle(userdata, set->peer ? set->peer->pid : 0, who);
 }
 
+static void hold_add_event(void *userdata, const Peer *peer, const Pmu *pmu) {
+        char who[256];
+
+        (void) snprintf(who, sizeof(who), "uid %u is opening an event of %s through this service",
+                        (unsigned) peer->uid, pmu->name);
+        (void) hold_add_obstacle(userdata, peer->pid, who);
+}
+
 static void hold_add_counters(void *userdata, Hold *h, bool foreign) {
         const Manager *m = userdata;
         const Scope *scope = &h->request.what.scope;
 
-        if (foreign)
+        if (foreign) {
                 (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
-        else
+                attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+                event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
+        } else
                 (void) counters_standing(&m->counters, scope, hold_add_counter, h);
 }
 

@@ -262,17 +262,37 @@ static int event_call_inspect_first(EventCall *c, Refusal *why) {
 
 /* ---- authorization ---- */
 
+/* The CPUs that it counts on: NULL: all. */
+static int event_call_cpus(const EventCall *c, CpuSet *one, const CpuSet **ret) {
+        int r = c->request.cpu >= 0 ? cpuset_add(one, (unsigned) c->request.cpu) : 0;
+
+        *ret = c->request.cpu >= 0 ? one : NULL;
+        return r;
+}
+
+/* A pinned event of a process competes for its own counters alone. */
+static bool event_call_needs_hold(const EventCall *c) {
+        uint64_t flags = attr_number(&c->request.attr, ATTR_FLAGS);
+
+        return flags & attr_flag(3) ||
+               (flags & attr_flag(2) && !event_request_has_target(&c->request));
+}
+
 static int event_call_check_hold(const EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
-        const char *field = q->needs.by[ATTR_NEED_HOLD];
+        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
+        const CpuSet *cpus;
+        char field[64];
+        int r;
 
-        if (!field || holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu))
+        if (!q->needs.by[ATTR_NEED_HOLD] || !event_call_needs_hold(c))
                 return 0;
-        return refuse(why, REFUSAL_NOT_PERMITTED,
-                      "attr: %s takes counters away from everybody else, and so needs a hold on "
-                      "PMU %s; take "
-                      "one first (Hold, perfalloc)",
-                      field, q->event.pmu->name);
+        r = event_call_cpus(c, &one, &cpus);
+        if (r < 0)
+                return r;
+        (void) snprintf(field, sizeof(field), "attr: %s", q->needs.by[ATTR_NEED_HOLD]);
+        return holds_admit_pinned(c->events->holds, c->call->peer->uid, &q->event, 1, cpus, field,
+                                  why);
 }
 
 static int event_call_authorize(EventCall *c, Refusal *why) {
@@ -307,13 +327,13 @@ static void event_call_adapt(const EventCall *c, Attr *attr) {
 }
 
 static int event_call_admit(const EventCall *c, Refusal *why) {
-        const EventRequest *q = &c->request;
-        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
+        const CpuSet *cpus;
+        int r = event_call_cpus(c, &one, &cpus);
 
-        if (q->cpu >= 0 && cpuset_add(&cpus, (unsigned) q->cpu) < 0)
-                return -ENOMEM;
-        return holds_admit_opening(c->events->holds, c->call->peer->uid, &q->event, 1,
-                                   q->cpu >= 0 ? &cpus : NULL, why);
+        return r < 0 ? r
+                     : holds_admit_opening(c->events->holds, c->call->peer->uid, &c->request.event,
+                                           1, cpus, why);
 }
 
 /* Opens the event, disabled. Its output is set later: an exec of the target may enable the event,
@@ -351,7 +371,10 @@ static int event_call_finish(EventCall *c, Refusal *why) {
         uint64_t id;
         int r;
 
-        r = event_call_redirect(c, why);
+        /* an exclusive hold may have been granted since it was opened */
+        r = event_call_admit(c, why);
+        if (r == 0)
+                r = event_call_redirect(c, why);
         if (r != 0)
                 return r;
         if (ioctl(c->fd, PERF_EVENT_IOC_ID, &id) < 0)
@@ -407,4 +430,29 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return 1;
         event_call_end(c);
         return reply_failure(r, &why, error);
+}
+
+typedef struct EventSearch {
+        uid_t uid;
+        const Scope *scope;
+        void (*f)(void *userdata, const Peer *peer, const Pmu *pmu);
+        void *userdata;
+} EventSearch;
+
+static void event_call_look_foreign(void *userdata, void *work) {
+        const EventSearch *search = userdata;
+        const EventCall *c = work;
+        const ScopePart *part = scope_find(search->scope, c->request.event.pmu->index);
+
+        if (c->fd >= 0 && c->call->peer->uid != search->uid && part &&
+            (c->request.cpu < 0 || cpuset_has(&part->cpus, (unsigned) c->request.cpu)))
+                search->f(search->userdata, c->call->peer, c->request.event.pmu);
+}
+
+void event_calls_foreign(const Events *events, uid_t uid, const Scope *scope,
+                         void (*f)(void *userdata, const Peer *peer, const Pmu *pmu),
+                         void *userdata) {
+        EventSearch search = { uid, scope, f, userdata };
+
+        requests_walk(events->context->requests, event_call_end, event_call_look_foreign, &search);
 }

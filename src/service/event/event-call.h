@@ -11,6 +11,7 @@
  * the target in another one, the event is closed, and polkit is asked for count-other.
  */
 
+#include "service/bus/peer.h"
 #include "service/event/issued-events.h"
 #include "service/hold/hold-object.h"
 #include "service/util/context.h"
@@ -25,3 +26,8 @@ struct Events {
 
 /* The handler of Manager.OpenEvent; userdata is the Events. */
 int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* Calls f for the events of other users in the scope that are open and not handed out yet. */
+void event_calls_foreign(const Events *events, uid_t uid, const Scope *scope,
+                         void (*f)(void *userdata, const Peer *peer, const Pmu *pmu),
+                         void *userdata);

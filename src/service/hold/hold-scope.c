@@ -65,3 +65,22 @@ bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu) {
                         return false;
         return true;
 }
+
+int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
+                       const CpuSet *cpus, const char *field, Refusal *why) {
+        const CpuSet *all = &holds->context->pmus.online;
+
+        for (size_t i = 0; i < n_events; i++)
+                CPU_FOREACH (cpu, cpus ?: all) {
+                        const Pmu *pmu = events[i].pmu;
+
+                        if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
+                            !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
+                                return refuse(why, REFUSAL_NOT_PERMITTED,
+                                              "%s takes counters away from everybody else, and so "
+                                              "needs a hold on PMU %s; take one first (Hold, "
+                                              "perfalloc)",
+                                              field, pmu->name);
+                }
+        return 0;
+}

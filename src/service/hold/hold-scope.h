@@ -23,3 +23,9 @@ bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu);
  * NULL: a process, which may run anywhere. */
 int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                         const CpuSet *cpus, Refusal *why);
+
+/* REFUSAL_NOT_PERMITTED, naming field, where the user has no hold on all of these CPUs (NULL: all
+ * that are online) of the events' PMUs: what is pinned to a CPU, or exclusive there, takes counters
+ * from everybody else, and ends others' pinned events for good. */
+int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
+                       const CpuSet *cpus, const char *field, Refusal *why);
