@@ -71,8 +71,8 @@ static unsigned hold_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
         return pmu->counters > others ? pmu->counters - (unsigned) others : 0;
 }
 
-static unsigned hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
-        return hold_promised(userdata, pmu, cpu);
+static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
+        return (Shape){ .general = hold_promised(userdata, pmu, cpu) };
 }
 
 /* The online CPUs of a part that nobody has measured yet. What was measured before is taken over.
@@ -104,15 +104,17 @@ static int hold_probe_part(Hold *h, const ScopePart *part) {
         r = part_to_measure(h, part, &cpus);
         if (r < 0 || cpuset_is_empty(&cpus))
                 return r;
-        if (!pmu->measured || !probe_can(pmu)) {
+        if (!look_can(pmu)) {
                 h->measured_free = false; /* nobody can tell */
                 return 0;
         }
-        r = probe_begin_each(pmu, &cpus, hold_wants, h, now_usec(CLOCK_MONOTONIC),
-                             &h->probes[h->n_probes]);
+        r = probe_new(hold_wants, h, &h->probes[h->n_probes]);
+        if (r < 0)
+                return r;
+        r = probe_add(h->probes[h->n_probes++], pmu, &cpus);
         if (r == 0)
-                h->n_probes++;
-        return r;
+                r = probe_look(h->probes[h->n_probes - 1], now_usec(CLOCK_MONOTONIC));
+        return MIN(r, 0);
 }
 
 static int hold_probe_begin(Hold *h) {
@@ -163,10 +165,10 @@ static bool hold_ask_for_more(Hold *h) {
                 unsigned missing = 0;
 
                 for (size_t j = 0; j < p->n_cpus; j++)
-                        if (p->cpus[j].free < p->cpus[j].wanted)
-                                missing = MAX(missing, p->cpus[j].wanted - p->cpus[j].free);
+                        missing = MAX(missing,
+                                      shape_without(p->cpus[j].wanted, p->cpus[j].free).general);
                 if (missing > 0)
-                        hold_add_extra(h, p->pmu, missing);
+                        hold_add_extra(h, p->cpus[0].pmu, missing);
         }
         if (yielders_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) < 0)
                 return false;
@@ -177,9 +179,8 @@ static bool hold_probes_agree(const Hold *h) {
         if (!h->measured_free)
                 return false;
         for (size_t i = 0; i < h->n_probes; i++)
-                for (size_t j = 0; j < h->probes[i]->n_cpus; j++)
-                        if (h->probes[i]->cpus[j].free < h->probes[i]->cpus[j].wanted)
-                                return false;
+                if (!probe_confirms(h->probes[i]))
+                        return false;
         return true;
 }
 
@@ -236,11 +237,12 @@ void hold_admission_joined(Hold *h) {
                 for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
                         const ScopePart *part = &h->request.what.scope.parts[i];
                         const Pmu *pmu = &s->pmus.pmus[part->pmu];
-                        unsigned promised = hold_promised(h, pmu, (unsigned) cpu);
+                        Shape promised = hold_wants(h, pmu, (unsigned) cpu), found;
 
-                        if (cpuset_has(&part->cpus, (unsigned) cpu) && promised > 0 &&
+                        if (cpuset_has(&part->cpus, (unsigned) cpu) && promised.general > 0 &&
                             cpuset_has(&s->pmus.online, (unsigned) cpu) &&
-                            probe_free_now(pmu, (unsigned) cpu, promised) < (int) promised)
+                            (probe_free_now(pmu, (unsigned) cpu, promised, &found) != 0 ||
+                             !shape_contains(found, promised)))
                                 all_free = false;
                 }
         cpuset_done(&h->joined);

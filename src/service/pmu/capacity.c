@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "capacity.h"
 
-#include "perf/pmu/probe.h"
+#include "perf/pmu/capacity.h"
 
 /* The ledger has to know it before the first hold. */
 static int capacity_tell(Service *s, const Pmu *pmu) {
@@ -17,8 +17,10 @@ int capacities_need(Service *s) {
                 return 0;
         for (size_t i = 0; i < s->pmus.n_pmus; i++) {
                 Pmu *pmu = &s->pmus.pmus[i];
-                /* one that an earlier run could not measure may be free now */
-                int r = pmu->measured ? 0 : probe_capacity(pmu, &s->pmus.online);
+                /* Nobody is in the way of what core PMUs are measured with. Of others, one that an
+                 * earlier run could not measure may be free now. */
+                int r = pmu->measured && pmu->kind != PMU_CORE ? 0
+                                                               : capacity_measure(&s->pmus, pmu);
 
                 if (r >= 0)
                         r = capacity_tell(s, pmu);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * How many events each PMU counts at once, measured (probe_capacity()) and told to the ledger.
+ * How many events each PMU counts at once, measured (capacity_measure()) and told to the ledger.
  *
  * Measuring breakpoints makes the kernel wait for an RCU grace period, several milliseconds, which
  * whoever starts the service by calling it would wait for as well. So it is done when the first
