@@ -37,13 +37,13 @@ static struct {
         Ev events[EVENTS_MAX];
         uint64_t now, next_order;
         struct {
-                bool offline;
+                bool offline, hogged;
                 unsigned task, blocked;
                 uint64_t turn; /* when the next one is */
                 int watchdog;
         } cpus[MODEL_CPUS_MAX];
-        unsigned here;          /* where the thread under test is */
-        uint32_t allowed, stay; /* where it may be, and where it wants to */
+        unsigned here;    /* where the thread under test is */
+        uint32_t allowed; /* where it may be */
         bool asleep;
         uint64_t slice;
         void (*each_call)(void *userdata);
@@ -391,6 +391,11 @@ void kernel_rest(uint64_t usec) {
 
 /* ---- where the thread under test is ---- */
 
+unsigned kernel_cpu(void) {
+        call();
+        return model.here;
+}
+
 static void move(unsigned cpu) {
         unsigned before = model.here;
 
@@ -401,26 +406,21 @@ static void move(unsigned cpu) {
                 sleep_for(SLICE_NSEC);
 }
 
-unsigned kernel_place_stay(KernelPlace *p) {
-        call();
-        model.stay = 1u << model.here;
-        return model.here;
-}
+int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata) {
+        unsigned before = model.here;
+        int r;
 
-bool kernel_place_leave(KernelPlace *p, unsigned cpu) {
-        call();
-        for (unsigned i = 0; i < model.machine->n_cpus; i++)
-                if (i != cpu && (model.allowed & 1u << i) && !model.cpus[i].offline) {
-                        model.stay = 1u << i;
-                        move(i);
-                        return true;
-                }
-        return false;
-}
-
-void kernel_place_back(KernelPlace *p) {
-        call();
-        model.stay = model.allowed;
+        for (unsigned i = 0; i < model.machine->n_cpus; i++) {
+                if (i == cpu || !(model.allowed & 1u << i) || model.cpus[i].offline ||
+                    model.cpus[i].hogged)
+                        continue;
+                move(i);
+                r = f(userdata);
+                move(before);
+                return r;
+        }
+        sleep_for(KERNEL_ELSEWHERE_USEC * NSEC_PER_USEC);
+        return -EAGAIN;
 }
 
 /* ---- for tests ---- */
@@ -429,7 +429,7 @@ void model_boot(const char *name) {
         memset(&model, 0, sizeof(model));
         model.machine = model_machine(name);
         model.now = NSEC_PER_SEC;
-        model.allowed = model.stay = UINT32_MAX;
+        model.allowed = UINT32_MAX;
         for (unsigned i = 0; i < MODEL_CPUS_MAX; i++) {
                 /* CPUs have no common clock for this */
                 model.cpus[i].turn = model.now + (i + 1) * 700 * NSEC_PER_USEC;
@@ -439,7 +439,6 @@ void model_boot(const char *name) {
 
 void model_halt(void) {
         model_watchdog(false);
-        g_assert_cmpuint(model.stay, ==, model.allowed);
         g_assert_cmpuint(model_n_open(), ==, 0);
 }
 
@@ -512,9 +511,14 @@ void model_run(unsigned cpu, unsigned task) {
         schedule(cpu);
 }
 
+void model_hog(unsigned cpu, unsigned task) {
+        model.cpus[cpu].hogged = task != MODEL_NO_TASK;
+        model_run(cpu, task);
+}
+
 void model_put(unsigned cpu, uint32_t allowed) {
         model.here = cpu;
-        model.allowed = model.stay = allowed;
+        model.allowed = allowed;
         for (unsigned i = 0; i < model.machine->n_cpus; i++)
                 schedule(i);
 }

@@ -96,6 +96,9 @@ void model_set_online(unsigned cpu, bool online);
  * under test is elsewhere or sleeps, and shares the CPU with it in slices of 3 ms. */
 void model_run(unsigned cpu, unsigned task);
 
+/* The same of one of real time: the thread under test never runs there. */
+void model_hog(unsigned cpu, unsigned task);
+
 /* The thread under test: where it is, and the CPUs where it may be. */
 void model_put(unsigned cpu, uint32_t allowed);
 

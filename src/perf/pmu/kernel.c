@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel.h"
 
-#include <string.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 
-#define PLACE_CPUS_MAX 65536u /* more than any kernel is built for */
+#define CPUS_MAX     65536u /* more than any kernel is built for */
+#define STACK_BYTES  ((size_t) 128 * 1024)
+#define ASLEEP_USEC  20u
+#define ASLEEP_TRIES 100u
 
 int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader) {
         int fd = (int) syscall(SYS_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
@@ -55,53 +58,153 @@ void kernel_rest(uint64_t usec) {
         (void) nanosleep(&t, NULL);
 }
 
-/* The kernel refuses a mask that is shorter than its own (sched_getaffinity(2), EINVAL). */
-static bool place_keep(KernelPlace *p) {
-        for (size_t n = 1024; p->size == 0 && n <= PLACE_CPUS_MAX; n *= 2) {
-                cpu_set_t *cpus = CPU_ALLOC(n);
-
-                if (cpus && sched_getaffinity(0, CPU_ALLOC_SIZE(n), cpus) == 0)
-                        *p = (KernelPlace){ .size = CPU_ALLOC_SIZE(n), .before = cpus };
-                else
-                        CPU_FREE(cpus);
-        }
-        return p->size > 0;
-}
-
-unsigned kernel_place_stay(KernelPlace *p) {
-        int cpu = sched_getcpu();
-        cpu_set_t *only;
-
-        if (cpu < 0 || !place_keep(p) || (size_t) cpu >= p->size * 8 ||
-            !(only = calloc(1, p->size)))
-                return (unsigned) MAX(cpu, 0);
-        CPU_SET_S((size_t) cpu, p->size, only);
-        (void) sched_setaffinity(0, p->size, only);
-        free(only);
+unsigned kernel_cpu(void) {
         return (unsigned) sched_getcpu();
 }
 
-bool kernel_place_leave(KernelPlace *p, unsigned cpu) {
-        cpu_set_t *others;
-        bool left;
+/* ---- from another CPU ---- */
 
-        if (!place_keep(p) || cpu >= p->size * 8 || !(others = malloc(p->size)))
-                return (unsigned) sched_getcpu() != cpu;
-        memcpy(others, p->before, p->size);
-        CPU_CLR_S(cpu, p->size, others);
-        left = sched_setaffinity(0, p->size, others) == 0;
-        free(others);
-        return left;
+/* This thread does not move there itself: where a task of real time has the CPU it would never come
+ * back. One that is started for it can be left behind. */
+typedef struct Errand {
+        pthread_mutex_t mutex;
+        pthread_cond_t done_cond;
+        int (*f)(void *userdata);
+        void *userdata;
+        int result;
+        clockid_t waiting; /* the CPU time of the thread that waits */
+        bool begun, done, cancelled;
+        bool left; /* by one of the two that use it; the other frees it */
+} Errand;
+
+static void errand_leave(Errand *e) {
+        bool last = e->left;
+
+        e->left = true;
+        (void) pthread_mutex_unlock(&e->mutex);
+        if (!last)
+                return;
+        (void) pthread_cond_destroy(&e->done_cond);
+        (void) pthread_mutex_destroy(&e->mutex);
+        free(e);
 }
 
-/* What the kernel told is what was online of what it might be: so where that was all, all is given
- * back. */
-void kernel_place_back(KernelPlace *p) {
-        if (p->size == 0)
-                return;
-        if (CPU_COUNT_S(p->size, p->before) == get_nprocs())
-                memset(p->before, 0xff, p->size);
-        (void) sched_setaffinity(0, p->size, p->before);
-        CPU_FREE(p->before);
-        *p = KERNEL_PLACE_NULL;
+/* Who waits is off its CPU, and others are on it, when it uses no time any more. */
+static void wait_for_sleep(clockid_t thread) {
+        struct timespec before = {}, now = { .tv_sec = -1 };
+
+        for (unsigned i = 0;
+             i < ASLEEP_TRIES && (now.tv_sec != before.tv_sec || now.tv_nsec != before.tv_nsec);
+             i++) {
+                before = now;
+                kernel_rest(ASLEEP_USEC);
+                (void) clock_gettime(thread, &now);
+        }
+}
+
+static void *errand_run(void *userdata) {
+        Errand *e = userdata;
+
+        (void) pthread_mutex_lock(&e->mutex);
+        e->begun = !e->cancelled;
+        (void) pthread_mutex_unlock(&e->mutex);
+        if (e->begun) {
+                wait_for_sleep(e->waiting);
+                e->result = e->f(e->userdata);
+        }
+        (void) pthread_mutex_lock(&e->mutex);
+        e->done = true;
+        (void) pthread_cond_signal(&e->done_cond);
+        errand_leave(e);
+        return NULL;
+}
+
+static Errand *errand_new(int (*f)(void *userdata), void *userdata) {
+        Errand *e = calloc(1, sizeof(Errand));
+        pthread_condattr_t clock;
+
+        if (!e)
+                return NULL;
+        e->f = f;
+        e->userdata = userdata;
+        e->waiting = CLOCK_THREAD_CPUTIME_ID;
+        (void) pthread_getcpuclockid(pthread_self(), &e->waiting);
+        (void) pthread_mutex_init(&e->mutex, NULL);
+        (void) pthread_condattr_init(&clock);
+        (void) pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        (void) pthread_cond_init(&e->done_cond, &clock);
+        (void) pthread_condattr_destroy(&clock);
+        return e;
+}
+
+/* What this process may run on without one CPU; NULL when that is nothing. The kernel refuses a
+ * mask that is shorter than its own (sched_getaffinity(2), EINVAL). */
+static cpu_set_t *cpus_without(unsigned cpu, size_t *ret_size) {
+        for (size_t n = 1024; n <= CPUS_MAX; n *= 2) {
+                cpu_set_t *cpus = CPU_ALLOC(n);
+                size_t size = CPU_ALLOC_SIZE(n);
+
+                if (cpus && sched_getaffinity(0, size, cpus) == 0) {
+                        CPU_CLR_S(cpu, size, cpus);
+                        if (CPU_COUNT_S(size, cpus) > 0) {
+                                *ret_size = size;
+                                return cpus;
+                        }
+                        n = CPUS_MAX;
+                }
+                CPU_FREE(cpus);
+        }
+        return NULL;
+}
+
+/* 0 or an errno. */
+static int errand_start(Errand *e, unsigned cpu) {
+        size_t size;
+        cpu_set_t *cpus = cpus_without(cpu, &size);
+        pthread_attr_t attr;
+        pthread_t thread;
+        int r;
+
+        if (!cpus)
+                return ENODEV;
+        (void) pthread_attr_init(&attr);
+        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
+        r = pthread_attr_setaffinity_np(&attr, size, cpus);
+        if (r == 0)
+                r = pthread_create(&thread, &attr, errand_run, e);
+        (void) pthread_attr_destroy(&attr);
+        CPU_FREE(cpus);
+        return r;
+}
+
+/* It is not waited for for ever before it has begun; then it is as quick as this thread is. */
+static int errand_wait(Errand *e) {
+        uint64_t until = kernel_now_usec() + KERNEL_ELSEWHERE_USEC;
+        const struct timespec t = { .tv_sec = (time_t) (until / USEC_PER_SEC),
+                                    .tv_nsec = (long) (until % USEC_PER_SEC * NSEC_PER_USEC) };
+        int r = 0;
+
+        (void) pthread_mutex_lock(&e->mutex);
+        while (!e->done && r == 0)
+                r = pthread_cond_timedwait(&e->done_cond, &e->mutex, &t);
+        while (!e->done && e->begun)
+                (void) pthread_cond_wait(&e->done_cond, &e->mutex);
+        e->cancelled = !e->done;
+        r = e->cancelled ? -EAGAIN : e->result;
+        errand_leave(e);
+        return r;
+}
+
+int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata) {
+        Errand *e = errand_new(f, userdata);
+
+        if (!e)
+                return -EAGAIN;
+        if (errand_start(e, cpu) != 0) {
+                e->left = true;
+                errand_leave(e);
+                return -EAGAIN;
+        }
+        return errand_wait(e);
 }

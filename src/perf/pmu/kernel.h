@@ -7,13 +7,11 @@
  */
 
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <sys/types.h>
 
 #include "core/util.h"
 
 typedef struct KernelTimes KernelTimes;
-typedef struct KernelPlace KernelPlace;
 
 struct KernelTimes {
         uint64_t value, enabled, running; /* as PERF_FORMAT_TOTAL_TIME_* gives them */
@@ -35,20 +33,12 @@ bool kernel_is_offline(unsigned cpu);
 uint64_t kernel_now_usec(void); /* CLOCK_MONOTONIC */
 void kernel_rest(uint64_t usec);
 
-/* Where this thread may run: what it was before, to be given back. */
-struct KernelPlace {
-        size_t size; /* 0: nothing was changed */
-        cpu_set_t *before;
-};
+/* The CPU that this thread is on. */
+unsigned kernel_cpu(void);
 
-#define KERNEL_PLACE_NULL ((KernelPlace){})
-
-/* The CPU that this thread is on, where it stays from now on. */
-unsigned kernel_place_stay(KernelPlace *p);
-
-/* Moves this thread to another CPU than this one, where it stays. False where it may run on no
- * other: it is still on this one. */
-bool kernel_place_leave(KernelPlace *p, unsigned cpu);
-
-/* The thread may run again where it might before; a CPU that comes online later included. */
-void kernel_place_back(KernelPlace *p);
+/* Calls f from another CPU than this one, while this thread waits, and so does not run: what f
+ * returns. -EAGAIN: f was not called, for there is no other CPU that this process may run on, or
+ * none that had time for it within KERNEL_ELSEWHERE_USEC (a task of real time may never leave it
+ * any). */
+#define KERNEL_ELSEWHERE_USEC (20 * USEC_PER_MSEC)
+int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata);

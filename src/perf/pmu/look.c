@@ -8,6 +8,15 @@
 #define ATTEMPTS 4u
 #define NO_TASK  (-1)
 
+typedef struct Looking {
+        const Pmu *pmu;
+        unsigned cpu;
+        Shape shape;
+        bool counts;
+        LookSeen seen;
+        Shape found;
+} Looking;
+
 bool look_can(const Pmu *pmu) {
         return pmu->measured && (pmu->kind == PMU_CORE || pmu->kind == PMU_BREAKPOINT);
 }
@@ -66,97 +75,132 @@ static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
         return look_failed(r, cpu);
 }
 
-/* Nobody else runs on a CPU while this thread does; whoever would has pinned events perhaps. */
-static int group_look_on(const Trial *t) {
+/* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
+ * that stays on takes nobody's turn. */
+static int group_rest(const Trial *t) {
         kernel_rest(LOOK_REST_USEC);
         return group_was_on(t) ? LOOK_FREE : LOOK_TAKEN;
 }
 
-/* What passes in the rest is no matter: a group that is on all the time took nobody's turn. */
-static int counters_look(const Pmu *pmu, unsigned cpu, Shape shape, bool elsewhere) {
+static int counters_look(Looking *l, Shape shape) {
         uint64_t begun = kernel_now_usec();
-        bool in_time;
+        bool disturbed;
         Trial t;
-        int r = group_look(&t, pmu, cpu, shape);
+        int r = group_look(&t, l->pmu, l->cpu, shape);
 
         if (r != LOOK_FREE)
                 return r;
         trial_close(&t);
-        r = group_look(&t, pmu, cpu, shape);
+        r = group_look(&t, l->pmu, l->cpu, shape);
         if (r != LOOK_FREE)
                 return r;
-        in_time = kernel_now_usec() - begun < pmu->turn_usec;
-        if (!elsewhere)
-                r = group_look_on(&t);
+        l->seen.usec = kernel_now_usec();
+        disturbed = l->seen.usec - begun >= l->pmu->turn_usec ||
+                    (!l->seen.alone && kernel_cpu() == l->cpu); /* moved there just now */
+        if (l->seen.alone)
+                r = group_rest(&t);
         trial_close(&t);
-        return r == LOOK_FREE && !in_time ? LOOK_DISTURBED : r;
+        return r == LOOK_FREE && disturbed ? LOOK_DISTURBED : r;
 }
 
-int look_at(const Pmu *pmu, unsigned cpu, Shape shape, bool elsewhere, uint64_t *ret_usec) {
+static int look_once(Looking *l, Shape shape) {
+        l->seen.usec = kernel_now_usec();
+        if (shape_is_empty(shape))
+                return kernel_is_offline(l->cpu) ? LOOK_OFFLINE : LOOK_FREE;
+        return l->pmu->kind == PMU_BREAKPOINT ? breakpoints_look(l->cpu, shape.general)
+                                              : counters_look(l, shape);
+}
+
+static int look_often(Looking *l, Shape shape) {
         int r = LOOK_DISTURBED;
 
-        for (unsigned i = 0; r == LOOK_DISTURBED && i < ATTEMPTS; i++) {
-                *ret_usec = kernel_now_usec();
-                if (shape_is_empty(shape))
-                        r = kernel_is_offline(cpu) ? LOOK_OFFLINE : LOOK_FREE;
-                else
-                        r = pmu->kind == PMU_BREAKPOINT ? breakpoints_look(cpu, shape.general)
-                                                        : counters_look(pmu, cpu, shape, elsewhere);
-        }
+        for (unsigned i = 0; r == LOOK_DISTURBED && i < ATTEMPTS; i++)
+                r = look_once(l, shape);
         return r;
 }
 
 /* ---- how much is free ---- */
 
-static int count_general(const Pmu *pmu, unsigned cpu, bool elsewhere, unsigned max,
-                         unsigned *ret) {
-        uint64_t usec;
-
+static int count_general(Looking *l, unsigned max, unsigned *ret) {
         for (unsigned n = max; n > 0; n--) {
-                int r = look_at(pmu, cpu, (Shape){ .general = n }, elsewhere, &usec);
+                int r = look_often(l, (Shape){ .general = n });
 
-                if (r < 0 || r == LOOK_OFFLINE)
-                        return r;
-                if (r == LOOK_FREE) {
+                if (r == LOOK_FREE)
                         *ret = n;
-                        return 0;
-                }
+                if (r != LOOK_TAKEN)
+                        return r == LOOK_FREE ? 0 : r;
         }
-        *ret = 0;
         return 0;
 }
 
 /* Beside all the general ones that are free, or else the event would take one of these. */
-static int count_fixed(const Pmu *pmu, unsigned cpu, bool elsewhere, unsigned general,
-                       uint32_t wanted, uint32_t *ret) {
-        uint64_t usec;
+static int count_fixed(Looking *l, unsigned general, uint32_t *ret) {
+        for (uint32_t rest = l->shape.fixed; rest; rest &= rest - 1) {
+                uint32_t bit = rest & -rest;
+                int r = look_often(l, (Shape){ .general = general, .fixed = *ret | bit });
 
-        for (*ret = 0; wanted; wanted &= wanted - 1) {
-                uint32_t bit = wanted & -wanted;
-                Shape shape = { .general = general, .fixed = *ret | bit };
-                int r = look_at(pmu, cpu, shape, elsewhere, &usec);
-
-                if (r < 0 || r == LOOK_OFFLINE)
-                        return r;
                 if (r == LOOK_FREE)
                         *ret |= bit;
+                else if (r != LOOK_TAKEN)
+                        return r;
         }
         return 0;
 }
 
-int look_count(const Pmu *pmu, unsigned cpu, Shape shape, bool elsewhere, Shape *ret) {
+static int count(Looking *l) {
+        unsigned max = MIN(l->shape.fixed ? l->pmu->counters : l->shape.general, l->pmu->counters);
         Shape found = SHAPE_NULL;
+        int r = l->pmu->kind == PMU_BREAKPOINT
+                        ? breakpoints_count(l->cpu, l->shape.general, &found.general)
+                        : count_general(l, max, &found.general);
+
+        if (r == 0 && l->shape.fixed)
+                r = count_fixed(l, found.general, &found.fixed);
+        l->found = shape_common(found, l->shape);
+        return r;
+}
+
+/* ---- from where ---- */
+
+static int look_from_here(void *userdata) {
+        Looking *l = userdata;
+
+        return l->counts ? count(l) : look_often(l, l->shape);
+}
+
+static int look_from_best(Looking *l) {
         int r;
 
-        if (pmu->kind == PMU_BREAKPOINT)
-                r = breakpoints_count(cpu, shape.general, &found.general);
-        else
-                r = count_general(pmu, cpu, elsewhere,
-                                  MIN(shape.fixed ? pmu->counters : shape.general, pmu->counters),
-                                  &found.general);
-        if (r == 0 && shape.fixed)
-                r = count_fixed(pmu, cpu, elsewhere, found.general, shape.fixed, &found.fixed);
-        if (r == 0)
-                *ret = shape_common(found, shape);
+        l->seen.alone = false;
+        if (l->pmu->kind != PMU_CORE || kernel_cpu() != l->cpu)
+                return look_from_here(l);
+        r = kernel_elsewhere(l->cpu, look_from_here, l);
+        if (r != -EAGAIN)
+                return r;
+        l->seen.alone = true;
+        return look_from_here(l);
+}
+
+/* The scheduler may move this thread to the CPU that it looks at. */
+static int look_until_told(Looking *l, LookSeen *ret) {
+        int r = LOOK_DISTURBED;
+
+        for (unsigned i = 0; r == LOOK_DISTURBED && i < ATTEMPTS; i++)
+                r = look_from_best(l);
+        *ret = l->seen;
+        return r;
+}
+
+int look_at(const Pmu *pmu, unsigned cpu, Shape shape, LookSeen *ret) {
+        Looking l = { .pmu = pmu, .cpu = cpu, .shape = shape };
+
+        return look_until_told(&l, ret);
+}
+
+int look_count(const Pmu *pmu, unsigned cpu, Shape shape, Shape *ret, LookSeen *ret_seen) {
+        Looking l = { .pmu = pmu, .cpu = cpu, .shape = shape, .counts = true };
+        int r = look_until_told(&l, ret_seen);
+
+        *ret = l.found;
         return r;
 }

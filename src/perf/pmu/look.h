@@ -26,7 +26,7 @@
 #include "core/shape.h"
 #include "perf/pmu/pmu.h"
 
-#define LOOK_REST_USEC 50u /* what passes until another task runs on this CPU is some µs */
+#define LOOK_REST_USEC 50u /* what passes until another task runs on a CPU is some µs */
 
 typedef enum Look {
         LOOK_TAKEN,
@@ -35,13 +35,19 @@ typedef enum Look {
         LOOK_OFFLINE,   /* the CPU is offline */
 } Look;
 
+typedef struct LookSeen {
+        uint64_t usec; /* when (CLOCK_MONOTONIC) */
+        bool alone;    /* from that CPU itself: what its tasks have pinned is not surely seen */
+} LookSeen;
+
 /* Whether looks at this PMU can tell anything: it is measured (capacity.h) and has counters that
  * can be taken. */
 bool look_can(const Pmu *pmu);
 
-/* A Look, or -ENOMEM, -EMFILE, -ENFILE. ret_usec: when it was so (CLOCK_MONOTONIC). */
-int look_at(const Pmu *pmu, unsigned cpu, Shape shape, bool elsewhere, uint64_t *ret_usec);
+/* A Look, or -ENOMEM, -EMFILE, -ENFILE. */
+int look_at(const Pmu *pmu, unsigned cpu, Shape shape, LookSeen *ret);
 
 /* How much of a shape is free, counter by counter: the largest number of general ones, and which of
- * the fixed. 0, LOOK_OFFLINE, or -errno as above. */
-int look_count(const Pmu *pmu, unsigned cpu, Shape shape, bool elsewhere, Shape *ret);
+ * the fixed. 0, or LOOK_OFFLINE, or LOOK_DISTURBED with what was surely free, or -errno as above.
+ */
+int look_count(const Pmu *pmu, unsigned cpu, Shape shape, Shape *ret, LookSeen *ret_seen);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probe.h"
 
-#include "perf/pmu/kernel.h"
-#include "perf/pmu/trial.h"
-
 int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
         Probe *p = calloc(1, sizeof(Probe));
 
@@ -33,7 +30,6 @@ int probe_add(Probe *p, const Pmu *pmu, const CpuSet *cpus) {
         if (!all)
                 return -ENOMEM;
         p->cpus = all;
-        p->scheduled |= pmu->kind == PMU_CORE;
         CPU_FOREACH (cpu, cpus)
                 p->cpus[p->n_cpus++] = (ProbeCpu){ .pmu = pmu, .cpu = (unsigned) cpu };
         return 0;
@@ -51,60 +47,29 @@ typedef enum Round {
         ROUND_COUNT, /* those that are not settled: how much is free there */
 } Round;
 
-static int cpu_look(const Probe *p, ProbeCpu *c, Round round, bool elsewhere) {
+static int cpu_look(const Probe *p, ProbeCpu *c, Round round) {
         int r;
 
         c->wanted = p->wants(p->userdata, c->pmu, c->cpu);
-        c->alone = !elsewhere && c->pmu->kind == PMU_CORE;
         if (round == ROUND_COUNT) {
-                c->seen_usec = kernel_now_usec();
-                r = look_count(c->pmu, c->cpu, c->wanted, elsewhere, &c->free);
+                r = look_count(c->pmu, c->cpu, c->wanted, &c->free, &c->seen);
                 if (r == 0)
                         r = shape_contains(c->free, c->wanted) ? LOOK_FREE : LOOK_TAKEN;
         } else {
-                r = look_at(c->pmu, c->cpu, c->wanted, elsewhere, &c->seen_usec);
+                r = look_at(c->pmu, c->cpu, c->wanted, &c->seen);
                 c->free = r == LOOK_FREE ? c->wanted : SHAPE_NULL;
         }
-        if (r < 0)
-                return r;
-        c->look = (Look) r;
-        return 0;
-}
-
-/* Those of the CPU that this thread is on, or all others. */
-static int round_look(Probe *p, Round round, unsigned here, bool at_here, bool elsewhere) {
-        for (size_t i = 0; i < p->n_cpus; i++) {
-                ProbeCpu *c = &p->cpus[i];
-
-                if ((c->cpu == here) != at_here || (round != ROUND_ALL && cpu_is_settled(c)))
-                        continue;
-                int r = cpu_look(p, c, round, elsewhere);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static bool round_needs(const Probe *p, Round round, unsigned cpu) {
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].cpu == cpu && (round == ROUND_ALL || !cpu_is_settled(&p->cpus[i])))
-                        return true;
-        return false;
+        if (r >= 0)
+                c->look = (Look) r;
+        return MIN(r, 0);
 }
 
 static int probe_round(Probe *p, Round round) {
-        KernelPlace place = KERNEL_PLACE_NULL;
-        unsigned here;
-        int r;
+        int r = 0;
 
-        if (!p->scheduled)
-                return round_look(p, round, UINT32_MAX, false, true);
-        here = kernel_place_stay(&place);
-        r = round_look(p, round, here, false, true);
-        if (r == 0 && round_needs(p, round, here))
-                r = round_look(p, round, here, true, kernel_place_leave(&place, here));
-        kernel_place_back(&place);
+        for (size_t i = 0; r == 0 && i < p->n_cpus; i++)
+                if (round == ROUND_ALL || !cpu_is_settled(&p->cpus[i]))
+                        r = cpu_look(p, &p->cpus[i], round);
         return r;
 }
 
@@ -183,27 +148,19 @@ uint64_t probe_seen_usec(const Probe *p) {
 
         for (size_t i = 0; i < p->n_cpus; i++)
                 if (p->cpus[i].look == LOOK_FREE)
-                        oldest = MIN(oldest, p->cpus[i].seen_usec);
+                        oldest = MIN(oldest, p->cpus[i].seen.usec);
         return oldest == UINT64_MAX ? 0 : oldest;
 }
 
 bool probe_is_alone(const Probe *p) {
         for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].alone && p->cpus[i].look != LOOK_OFFLINE)
+                if (p->cpus[i].seen.alone && p->cpus[i].look != LOOK_OFFLINE)
                         return true;
         return false;
 }
 
 int probe_free_now(const Pmu *pmu, unsigned cpu, Shape wanted, Shape *ret) {
-        KernelPlace place = KERNEL_PLACE_NULL;
-        bool elsewhere = true;
-        int r;
+        LookSeen seen;
 
-        if (!look_can(pmu))
-                return -EOPNOTSUPP;
-        if (kernel_place_stay(&place) == cpu)
-                elsewhere = kernel_place_leave(&place, cpu);
-        r = look_count(pmu, cpu, wanted, elsewhere, ret);
-        kernel_place_back(&place);
-        return r;
+        return look_can(pmu) ? look_count(pmu, cpu, wanted, ret, &seen) : -EOPNOTSUPP;
 }

@@ -42,9 +42,7 @@ struct ProbeCpu {
         Shape wanted;
         Look look;  /* the last one */
         Shape free; /* when all is done: as much of what was wanted as was free */
-        uint64_t seen_usec;
-        bool alone; /* it was looked at from itself, for there is no other: who runs on it has not
-                     * been seen */
+        LookSeen seen;
 };
 
 struct Probe {
@@ -53,8 +51,7 @@ struct Probe {
         uint64_t begun_usec; /* CLOCK_MONOTONIC, as all times here; 0: there was no look yet */
         uint64_t next_usec;
         uint64_t step_usec;
-        bool unknown;   /* a PMU was added that cannot be measured */
-        bool scheduled; /* it matters from which CPU is looked */
+        bool unknown; /* a PMU was added that cannot be measured */
         bool done;
         bool confirmed; /* all was free at one round of looks */
         size_t n_cpus;
@@ -80,9 +77,9 @@ bool probe_confirms(const Probe *p);
 /* When it was: the oldest of the last looks. 0 where nothing had to be looked at. */
 uint64_t probe_seen_usec(const Probe *p);
 
-/* Whether a CPU was looked at from itself. */
+/* Whether a CPU was looked at from itself, for there is no other. */
 bool probe_is_alone(const Probe *p);
 
-/* What is free on one CPU at this moment, as far as wanted. LOOK_OFFLINE; -EOPNOTSUPP when nobody
- * can tell, -ENOMEM, -EMFILE, -ENFILE. */
+/* What is free on one CPU at this moment, as far as wanted: as look_count(). -EOPNOTSUPP when
+ * nobody can tell. */
 int probe_free_now(const Pmu *pmu, unsigned cpu, Shape wanted, Shape *ret);

@@ -319,11 +319,28 @@ static void test_only_cpu(void) {
                 }
                 (void) probe_run(p);
                 g_assert_true(probe_is_alone(p));
-                g_assert_true(cpu_of(p, 2)->alone);
-                g_assert_false(cpu_of(p, 1)->alone);
+                g_assert_true(cpu_of(p, 2)->seen.alone);
+                g_assert_false(cpu_of(p, 1)->seen.alone);
                 g_assert_true(probe_confirms(p) == !busy);
         }
         strangers_leave(&s);
+        host_halt(&h);
+}
+
+/* All other CPUs are those of tasks of real time: nobody waits there for ever. */
+static void test_no_time_elsewhere(void) {
+        Want want = { .shape = { .general = 6 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        Host h = {};
+
+        host_boot(&h, "zen");
+        model_put(0, UINT32_MAX);
+        for (unsigned cpu = 1; cpu < h.machine->n_cpus; cpu++)
+                model_hog(cpu, 9);
+        p = probe_of(&h, wants, &want);
+        g_assert_cmpuint(probe_run(p), <, 2 * KERNEL_ELSEWHERE_USEC);
+        g_assert_true(probe_confirms(p));
+        g_assert_true(probe_is_alone(p));
         host_halt(&h);
 }
 
@@ -575,6 +592,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/probe-counters/no-look-is-short", test_no_look_is_short);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
         g_test_add_func("/probe-counters/without-another-it-says-so", test_only_cpu);
+        g_test_add_func("/probe-counters/without-time-elsewhere-it-says-so",
+                        test_no_time_elsewhere);
         g_test_add_func("/probe-counters/waits-for-those-who-leave", test_waits);
         g_test_add_func("/probe-counters/an-old-look-proves-nothing", test_stale_look);
         g_test_add_func("/probe-counters/a-cpu-that-comes-is-measured", test_cpu_comes);

@@ -155,8 +155,8 @@ static int probing_look(Probing *p) {
                 return 1;
         store_settle(p->service->store);
         look = probe_free_now(p->pmu, (unsigned) cpu, (Shape){ .general = p->pmu->counters }, &n);
-        if (look != 0) /* it may have just gone offline */
-                return look == LOOK_OFFLINE ? 1 : look;
+        if (look < 0 || look == LOOK_OFFLINE) /* it may have just gone */
+                return look < 0 ? look : 1;
         TAILQ_FOREACH (c, &p->measured, entry)
                 if (r > 0)
                         r = MIN(probe_call_add(c, (unsigned) cpu, n.general), 1);
