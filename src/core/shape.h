@@ -33,6 +33,10 @@ static inline bool shape_is_empty(Shape s) {
         return s.general == 0 && s.fixed == 0;
 }
 
+static inline bool shape_equal(Shape a, Shape b) {
+        return a.general == b.general && a.fixed == b.fixed;
+}
+
 static inline bool shape_contains(Shape whole, Shape part) {
         return part.general <= whole.general && !(part.fixed & ~whole.fixed);
 }

@@ -65,29 +65,16 @@ unsigned kernel_cpu(void) {
 /* ---- from another CPU ---- */
 
 /* This thread does not move there itself: where a task of real time has the CPU it would never come
- * back. One that is started for it can be left behind. */
+ * back. One that is started for it can be called back. */
 typedef struct Errand {
         pthread_mutex_t mutex;
-        pthread_cond_t done_cond;
+        pthread_cond_t changed;
         int (*f)(void *userdata);
         void *userdata;
         int result;
         clockid_t waiting; /* the CPU time of the thread that waits */
-        bool begun, done, cancelled;
-        bool left; /* by one of the two that use it; the other frees it */
+        bool done, called_back;
 } Errand;
-
-static void errand_leave(Errand *e) {
-        bool last = e->left;
-
-        e->left = true;
-        (void) pthread_mutex_unlock(&e->mutex);
-        if (!last)
-                return;
-        (void) pthread_cond_destroy(&e->done_cond);
-        (void) pthread_mutex_destroy(&e->mutex);
-        free(e);
-}
 
 /* Who waits is off its CPU, and others are on it, when it uses no time any more. */
 static void wait_for_sleep(clockid_t thread) {
@@ -104,37 +91,19 @@ static void wait_for_sleep(clockid_t thread) {
 
 static void *errand_run(void *userdata) {
         Errand *e = userdata;
+        bool called_back;
 
+        wait_for_sleep(e->waiting);
         (void) pthread_mutex_lock(&e->mutex);
-        e->begun = !e->cancelled;
+        called_back = e->called_back;
         (void) pthread_mutex_unlock(&e->mutex);
-        if (e->begun) {
-                wait_for_sleep(e->waiting);
+        if (!called_back)
                 e->result = e->f(e->userdata);
-        }
         (void) pthread_mutex_lock(&e->mutex);
         e->done = true;
-        (void) pthread_cond_signal(&e->done_cond);
-        errand_leave(e);
+        (void) pthread_cond_signal(&e->changed);
+        (void) pthread_mutex_unlock(&e->mutex);
         return NULL;
-}
-
-static Errand *errand_new(int (*f)(void *userdata), void *userdata) {
-        Errand *e = calloc(1, sizeof(Errand));
-        pthread_condattr_t clock;
-
-        if (!e)
-                return NULL;
-        e->f = f;
-        e->userdata = userdata;
-        e->waiting = CLOCK_THREAD_CPUTIME_ID;
-        (void) pthread_getcpuclockid(pthread_self(), &e->waiting);
-        (void) pthread_mutex_init(&e->mutex, NULL);
-        (void) pthread_condattr_init(&clock);
-        (void) pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        (void) pthread_cond_init(&e->done_cond, &clock);
-        (void) pthread_condattr_destroy(&clock);
-        return e;
 }
 
 /* What this process may run on without one CPU; NULL when that is nothing. The kernel refuses a
@@ -158,28 +127,25 @@ static cpu_set_t *cpus_without(unsigned cpu, size_t *ret_size) {
 }
 
 /* 0 or an errno. */
-static int errand_start(Errand *e, unsigned cpu) {
+static int errand_start(Errand *e, unsigned cpu, pthread_t *ret) {
         size_t size;
         cpu_set_t *cpus = cpus_without(cpu, &size);
         pthread_attr_t attr;
-        pthread_t thread;
         int r;
 
         if (!cpus)
                 return ENODEV;
         (void) pthread_attr_init(&attr);
-        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
         (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
         r = pthread_attr_setaffinity_np(&attr, size, cpus);
         if (r == 0)
-                r = pthread_create(&thread, &attr, errand_run, e);
+                r = pthread_create(ret, &attr, errand_run, e);
         (void) pthread_attr_destroy(&attr);
         CPU_FREE(cpus);
         return r;
 }
 
-/* It is not waited for for ever before it has begun; then it is as quick as this thread is. */
-static int errand_wait(Errand *e) {
+static bool errand_wait(Errand *e) {
         uint64_t until = kernel_now_usec() + KERNEL_ELSEWHERE_USEC;
         const struct timespec t = { .tv_sec = (time_t) (until / USEC_PER_SEC),
                                     .tv_nsec = (long) (until % USEC_PER_SEC * NSEC_PER_USEC) };
@@ -187,24 +153,52 @@ static int errand_wait(Errand *e) {
 
         (void) pthread_mutex_lock(&e->mutex);
         while (!e->done && r == 0)
-                r = pthread_cond_timedwait(&e->done_cond, &e->mutex, &t);
-        while (!e->done && e->begun)
-                (void) pthread_cond_wait(&e->done_cond, &e->mutex);
-        e->cancelled = !e->done;
-        r = e->cancelled ? -EAGAIN : e->result;
-        errand_leave(e);
-        return r;
+                r = pthread_cond_timedwait(&e->changed, &e->mutex, &t);
+        e->called_back = !e->done;
+        (void) pthread_mutex_unlock(&e->mutex);
+        return !e->called_back;
+}
+
+/* A thread that waits for a CPU that it does not get is moved to one that this one gets. */
+static void errand_call_back(pthread_t thread) {
+        size_t size;
+        cpu_set_t *cpus = cpus_without(UINT32_MAX, &size);
+
+        if (!cpus)
+                return;
+        CPU_ZERO_S(size, cpus);
+        CPU_SET_S(kernel_cpu(), size, cpus);
+        (void) pthread_setaffinity_np(thread, size, cpus);
+        CPU_FREE(cpus);
+}
+
+static void errand_init(Errand *e, int (*f)(void *userdata), void *userdata) {
+        pthread_condattr_t clock;
+
+        *e = (Errand){ .f = f, .userdata = userdata, .waiting = CLOCK_THREAD_CPUTIME_ID };
+        (void) pthread_getcpuclockid(pthread_self(), &e->waiting);
+        (void) pthread_mutex_init(&e->mutex, NULL);
+        (void) pthread_condattr_init(&clock);
+        (void) pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        (void) pthread_cond_init(&e->changed, &clock);
+        (void) pthread_condattr_destroy(&clock);
 }
 
 int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata) {
-        Errand *e = errand_new(f, userdata);
+        pthread_t thread;
+        bool in_time;
+        Errand e;
 
-        if (!e)
-                return -EAGAIN;
-        if (errand_start(e, cpu) != 0) {
-                e->left = true;
-                errand_leave(e);
-                return -EAGAIN;
+        errand_init(&e, f, userdata);
+        if (errand_start(&e, cpu, &thread) != 0)
+                in_time = false;
+        else {
+                in_time = errand_wait(&e);
+                if (!in_time)
+                        errand_call_back(thread);
+                (void) pthread_join(thread, NULL);
         }
-        return errand_wait(e);
+        (void) pthread_cond_destroy(&e.changed);
+        (void) pthread_mutex_destroy(&e.mutex);
+        return in_time ? e.result : -EAGAIN;
 }

@@ -37,8 +37,8 @@ void kernel_rest(uint64_t usec);
 unsigned kernel_cpu(void);
 
 /* Calls f from another CPU than this one, while this thread waits, and so does not run: what f
- * returns. -EAGAIN: f was not called, for there is no other CPU that this process may run on, or
- * none that had time for it within KERNEL_ELSEWHERE_USEC (a task of real time may never leave it
- * any). */
+ * returns. -EAGAIN: there is no other CPU that this process may run on, or none that had the time
+ * for it within KERNEL_ELSEWHERE_USEC (a task of real time may never leave it any); f may have been
+ * called, and what it did is void. */
 #define KERNEL_ELSEWHERE_USEC (20 * USEC_PER_MSEC)
 int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata);

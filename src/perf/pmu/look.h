@@ -10,12 +10,13 @@
  * go on). Only where others take turns it may be on at somebody's expense: the kernel moves the
  * first of them behind the others every few milliseconds, behind the new group too when it happens
  * while that is opened. Of two groups that are on one after the other within one such interval this
- * can be true of one only. A look that took longer (something else ran on the CPU of this thread)
- * says nothing, and is repeated.
+ * can be true of one only. A look that took longer (something else ran on the CPU of this thread,
+ * or an interrupt was slow) proves nothing yet: its group stays on and is watched, for as many
+ * intervals as it would take to come to its turn to be moved if there were others.
  *
  * While a thread looks at the CPU that it runs on, the tasks of that CPU do not run, and their
- * pinned events do not count: so it should look from another one (kernel_place_leave()). Where
- * there is no other, it rests for a moment while its group is on.
+ * pinned events do not count: so that CPU is looked at from another one (kernel_elsewhere()). Where
+ * there is no other, this thread rests for a moment while its group is on, and says so.
  *
  * Not to be seen are pinned events of tasks that do not run at the moment, and flexible events of
  * tasks, which give way to any that is CPU-wide.
@@ -25,29 +26,45 @@
 
 #include "core/shape.h"
 #include "perf/pmu/pmu.h"
+#include "perf/pmu/trial.h"
 
 #define LOOK_REST_USEC 50u /* what passes until another task runs on a CPU is some µs */
 
-typedef enum Look {
+typedef struct Look Look;
+
+typedef enum LookResult {
         LOOK_TAKEN,
         LOOK_FREE,
-        LOOK_DISTURBED, /* each of a few attempts took too long: nobody can tell */
-        LOOK_OFFLINE,   /* the CPU is offline */
-} Look;
+        LOOK_WATCHED, /* its group is on: look again at until_usec */
+        LOOK_OFFLINE, /* the CPU is offline */
+} LookResult;
 
-typedef struct LookSeen {
-        uint64_t usec; /* when (CLOCK_MONOTONIC) */
-        bool alone;    /* from that CPU itself: what its tasks have pinned is not surely seen */
-} LookSeen;
+struct Look {
+        const Pmu *pmu;
+        unsigned cpu;
+        Shape wanted;
+        LookResult result;  /* of the last look */
+        uint64_t seen_usec; /* when that was so (CLOCK_MONOTONIC) */
+        bool alone; /* it was from that CPU itself: what its tasks have pinned is not surely seen */
+        Shape free; /* wanted where that is free, or what look_count() has found */
+
+        Trial *watched; /* a group that is on since a slow look, of this shape */
+        Shape watched_shape;
+        uint64_t until_usec;
+};
 
 /* Whether looks at this PMU can tell anything: it is measured (capacity.h) and has counters that
  * can be taken. */
 bool look_can(const Pmu *pmu);
 
-/* A Look, or -ENOMEM, -EMFILE, -ENFILE. */
-int look_at(const Pmu *pmu, unsigned cpu, Shape shape, LookSeen *ret);
+/* Sets the result. A group that is watched stays on while it is free, and is looked at again. 0, or
+ * -ENOMEM, -EMFILE, -ENFILE: nothing is known. */
+int look_at(Look *l);
 
-/* How much of a shape is free, counter by counter: the largest number of general ones, and which of
- * the fixed. 0, or LOOK_OFFLINE, or LOOK_DISTURBED with what was surely free, or -errno as above.
- */
-int look_count(const Pmu *pmu, unsigned cpu, Shape shape, Shape *ret, LookSeen *ret_seen);
+/* How much of what is wanted is free, counter by counter: the largest number of general ones, and
+ * which of the fixed. The result is LOOK_FREE where that is all of it. What a look was too slow for
+ * is not free. */
+int look_count(Look *l);
+
+/* Closes what is watched. */
+void look_done(Look *l);

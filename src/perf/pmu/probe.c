@@ -11,108 +11,116 @@ int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
         return 0;
 }
 
+static void probe_close(Probe *p) {
+        for (size_t i = 0; i < p->n_looks; i++)
+                look_done(&p->looks[i]);
+}
+
 Probe *probe_free(Probe *p) {
         if (!p)
                 return NULL;
-        free(p->cpus);
+        probe_close(p);
+        free(p->looks);
         free(p);
         return NULL;
 }
 
 int probe_add(Probe *p, const Pmu *pmu, const CpuSet *cpus) {
-        ProbeCpu *all;
+        Look *looks;
 
         if (!look_can(pmu)) {
                 p->unknown |= !pmu->measured;
                 return 0;
         }
-        all = reallocarray(p->cpus, MAX(p->n_cpus + cpuset_count(cpus), 1u), sizeof(*all));
-        if (!all)
+        looks = reallocarray(p->looks, MAX(p->n_looks + cpuset_count(cpus), 1u), sizeof(*looks));
+        if (!looks)
                 return -ENOMEM;
-        p->cpus = all;
+        p->looks = looks;
         CPU_FOREACH (cpu, cpus)
-                p->cpus[p->n_cpus++] = (ProbeCpu){ .pmu = pmu, .cpu = (unsigned) cpu };
+                p->looks[p->n_looks++] = (Look){ .pmu = pmu, .cpu = (unsigned) cpu };
         return 0;
 }
 
-static bool cpu_is_settled(const ProbeCpu *c) {
-        return c->look == LOOK_FREE || c->look == LOOK_OFFLINE;
+static bool is_settled(const Look *l) {
+        return l->result == LOOK_FREE || l->result == LOOK_OFFLINE;
 }
-
-/* ---- one round of looks ---- */
-
-typedef enum Round {
-        ROUND_WAITING, /* those that are not settled */
-        ROUND_ALL,
-        ROUND_COUNT, /* those that are not settled: how much is free there */
-} Round;
-
-static int cpu_look(const Probe *p, ProbeCpu *c, Round round) {
-        int r;
-
-        c->wanted = p->wants(p->userdata, c->pmu, c->cpu);
-        if (round == ROUND_COUNT) {
-                r = look_count(c->pmu, c->cpu, c->wanted, &c->free, &c->seen);
-                if (r == 0)
-                        r = shape_contains(c->free, c->wanted) ? LOOK_FREE : LOOK_TAKEN;
-        } else {
-                r = look_at(c->pmu, c->cpu, c->wanted, &c->seen);
-                c->free = r == LOOK_FREE ? c->wanted : SHAPE_NULL;
-        }
-        if (r >= 0)
-                c->look = (Look) r;
-        return MIN(r, 0);
-}
-
-static int probe_round(Probe *p, Round round) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < p->n_cpus; i++)
-                if (round == ROUND_ALL || !cpu_is_settled(&p->cpus[i]))
-                        r = cpu_look(p, &p->cpus[i], round);
-        return r;
-}
-
-/* ---- rounds ---- */
 
 static bool probe_is_settled(const Probe *p) {
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (!cpu_is_settled(&p->cpus[i]))
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (!is_settled(&p->looks[i]))
                         return false;
         return true;
 }
 
-/* Where nobody could look it is not over. Breakpoints are not waited for: whoever has a slot has it
- * until they close it. */
-static bool probe_is_over(const Probe *p, uint64_t now_usec) {
-        uint64_t watched = now_usec - p->begun_usec;
+static const Look *probe_taken(const Probe *p) {
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].result == LOOK_TAKEN)
+                        return &p->looks[i];
+        return NULL;
+}
 
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].look == LOOK_TAKEN)
-                        return p->cpus[i].pmu->kind == PMU_BREAKPOINT ||
-                               watched >= PROBE_WATCH_USEC;
-        return watched >= PROBE_BUSY_USEC;
+/* ---- rounds of looks ---- */
+
+static int probe_round(Probe *p, bool all, int (*f)(Look *l)) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < p->n_looks; i++) {
+                Look *l = &p->looks[i];
+
+                if (!all && is_settled(l))
+                        continue;
+                l->wanted = p->wants(p->userdata, l->pmu, l->cpu);
+                r = f(l);
+        }
+        return r;
 }
 
 static int probe_round_all(Probe *p) {
-        int r = probe_round(p, ROUND_ALL);
+        int r = probe_round(p, true, look_at);
 
         p->confirmed = r == 0 && probe_is_settled(p);
         return r;
 }
 
+/* Breakpoints are not waited for: whoever has a slot has it until they close it. */
+static bool probe_is_over(const Probe *p, uint64_t now_usec) {
+        const Look *taken = probe_taken(p);
+
+        return taken &&
+               (taken->pmu->kind == PMU_BREAKPOINT || now_usec - p->begun_usec >= PROBE_WATCH_USEC);
+}
+
 /* The first round is the last one as well, when all is free. */
 static int probe_rounds(Probe *p, bool first, uint64_t now_usec) {
-        int r = first ? probe_round_all(p) : probe_round(p, ROUND_WAITING);
+        int r = first ? probe_round_all(p) : probe_round(p, false, look_at);
 
         if (r == 0 && !first && probe_is_settled(p))
                 r = probe_round_all(p);
-        if (r == 0 && !p->confirmed && probe_is_over(p, now_usec)) {
-                r = probe_round(p, ROUND_COUNT);
+        if (r == 0 && probe_is_over(p, now_usec)) {
+                probe_close(p);
+                r = probe_round(p, false, look_count);
                 p->done = r == 0;
         }
         p->done |= p->confirmed;
         return r;
+}
+
+/* ---- when to look again ---- */
+
+static uint64_t probe_step(Probe *p, uint64_t now_usec) {
+        uint64_t end = p->begun_usec + PROBE_WATCH_USEC, next = now_usec + p->step_usec;
+
+        p->step_usec = MIN(p->step_usec * 2, PROBE_WATCH_USEC);
+        return now_usec < end ? MIN(next, end) : next;
+}
+
+static uint64_t probe_until(const Probe *p) {
+        uint64_t until = UINT64_MAX;
+
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].result == LOOK_WATCHED)
+                        until = MIN(until, p->looks[i].until_usec);
+        return until;
 }
 
 int probe_look(Probe *p, uint64_t now_usec) {
@@ -126,14 +134,14 @@ int probe_look(Probe *p, uint64_t now_usec) {
         if (first)
                 p->begun_usec = MAX(now_usec, UINT64_C(1));
         r = probe_rounds(p, first, now_usec);
-        if (r < 0 && (first || probe_is_over(p, now_usec)))
+        if (r < 0 && (first || now_usec - p->begun_usec >= PROBE_WATCH_USEC))
                 return r;
-        if (p->done)
+        if (p->done) {
+                probe_close(p);
                 return PROBE_DONE;
-        p->next_usec = now_usec + p->step_usec;
-        if (now_usec < p->begun_usec + PROBE_WATCH_USEC)
-                p->next_usec = MIN(p->next_usec, p->begun_usec + PROBE_WATCH_USEC);
-        p->step_usec = MIN(p->step_usec * 2, PROBE_WATCH_USEC);
+        }
+        p->next_usec = r == 0 && !probe_taken(p) ? MAX(probe_until(p), now_usec + 1)
+                                                 : probe_step(p, now_usec);
         return PROBE_AGAIN;
 }
 
@@ -146,21 +154,25 @@ bool probe_confirms(const Probe *p) {
 uint64_t probe_seen_usec(const Probe *p) {
         uint64_t oldest = UINT64_MAX;
 
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].look == LOOK_FREE)
-                        oldest = MIN(oldest, p->cpus[i].seen.usec);
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].result == LOOK_FREE)
+                        oldest = MIN(oldest, p->looks[i].seen_usec);
         return oldest == UINT64_MAX ? 0 : oldest;
 }
 
 bool probe_is_alone(const Probe *p) {
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].seen.alone && p->cpus[i].look != LOOK_OFFLINE)
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].alone && p->looks[i].result != LOOK_OFFLINE)
                         return true;
         return false;
 }
 
 int probe_free_now(const Pmu *pmu, unsigned cpu, Shape wanted, Shape *ret) {
-        LookSeen seen;
+        Look l = { .pmu = pmu, .cpu = cpu, .wanted = wanted };
+        int r = look_can(pmu) ? look_count(&l) : -EOPNOTSUPP;
 
-        return look_can(pmu) ? look_count(pmu, cpu, wanted, ret, &seen) : -EOPNOTSUPP;
+        if (r < 0)
+                return r;
+        *ret = l.free;
+        return l.result == LOOK_OFFLINE ? LOOK_OFFLINE : 0;
 }

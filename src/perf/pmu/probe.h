@@ -11,21 +11,19 @@
  * online, at one moment as nearly as CPUs can be looked at one after the other. A CPU that is
  * offline has nothing to be measured, and is asked again at each last look.
  *
- * A machine that is too busy for a look to be short is watched longer, PROBE_BUSY_USEC: that nobody
- * could look is not called taken.
+ * A look that was slow takes some tens of milliseconds more (look.h): a busy machine is not called
+ * taken.
  *
  * A probe never waits: the caller calls probe_look() at once, and again when next_usec has come,
- * until it says something else than PROBE_AGAIN. Nothing is open in between.
+ * until it says something else than PROBE_AGAIN. Only groups that are watched are open in between.
  */
 
 #include "perf/pmu/look.h"
 
 typedef struct Probe Probe;
-typedef struct ProbeCpu ProbeCpu;
 
 #define PROBE_WATCH_USEC (50 * USEC_PER_MSEC)
 #define PROBE_STEP_USEC  (2 * USEC_PER_MSEC) /* to the second look; each later one twice as long */
-#define PROBE_BUSY_USEC  USEC_PER_SEC
 
 enum {
         PROBE_DONE,  /* see probe_confirms() */
@@ -34,16 +32,6 @@ enum {
 
 /* What has to be free there, asked for at every look. Empty: nothing has to. */
 typedef Shape (*ProbeWants)(void *userdata, const Pmu *pmu, unsigned cpu);
-
-/* One CPU of one PMU. */
-struct ProbeCpu {
-        const Pmu *pmu;
-        unsigned cpu;
-        Shape wanted;
-        Look look;  /* the last one */
-        Shape free; /* when all is done: as much of what was wanted as was free */
-        LookSeen seen;
-};
 
 struct Probe {
         ProbeWants wants;
@@ -54,8 +42,8 @@ struct Probe {
         bool unknown; /* a PMU was added that cannot be measured */
         bool done;
         bool confirmed; /* all was free at one round of looks */
-        size_t n_cpus;
-        ProbeCpu *cpus;
+        size_t n_looks;
+        Look *looks; /* one for each CPU of each PMU; free tells what there was when all is done */
 };
 
 /* -ENOMEM. */
@@ -80,6 +68,6 @@ uint64_t probe_seen_usec(const Probe *p);
 /* Whether a CPU was looked at from itself, for there is no other. */
 bool probe_is_alone(const Probe *p);
 
-/* What is free on one CPU at this moment, as far as wanted: as look_count(). -EOPNOTSUPP when
- * nobody can tell. */
+/* What is free on one CPU at this moment, as far as wanted. 0, LOOK_OFFLINE, or -EOPNOTSUPP when
+ * nobody can tell, -ENOMEM, -EMFILE, -ENFILE. */
 int probe_free_now(const Pmu *pmu, unsigned cpu, Shape wanted, Shape *ret);

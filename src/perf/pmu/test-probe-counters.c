@@ -75,10 +75,10 @@ static uint64_t probe_run(Probe *p) {
         return kernel_now_usec() - begun;
 }
 
-static const ProbeCpu *cpu_of(const Probe *p, unsigned cpu) {
-        for (size_t i = 0; i < p->n_cpus; i++)
-                if (p->cpus[i].cpu == cpu)
-                        return &p->cpus[i];
+static const Look *cpu_of(const Probe *p, unsigned cpu) {
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].cpu == cpu)
+                        return &p->looks[i];
         g_assert_not_reached();
 }
 
@@ -253,34 +253,50 @@ static void test_busy(gconstpointer allowed) {
         host_halt(&h);
 }
 
-typedef struct Storm {
-        uint64_t until_usec;
-} Storm;
-
+/* Every call takes long, as where the CPUs of a virtual machine wait for one another. */
 static void storm(void *userdata) {
-        const Storm *s = userdata;
-
-        if (kernel_now_usec() < s->until_usec)
-                model_pass(5000);
+        model_pass(*(const uint64_t *) userdata);
 }
 
-/* Where no look is ever short nothing is confirmed, and where that ends it is. */
-static void test_no_look_is_short(void) {
-        Storm s = {};
-        Want want = { .shape = { .general = 6 } };
+static void test_slow(void) {
+        uint64_t usec = 700;
         Host h = {};
 
         host_boot(&h, "zen");
-        for (unsigned i = 0; i < 2; i++) {
+        for (; usec < 6000; usec += 900) {
+                Want want = { .shape = { .general = 6 } };
                 _cleanup_(probe_freep) Probe *p = probe_of(&h, wants, &want);
-                uint64_t took;
+                Strangers s = {};
 
-                s.until_usec = i == 0 ? UINT64_MAX : kernel_now_usec() + 400000;
-                model_each_call(storm, &s);
-                took = probe_run(p);
+                model_each_call(storm, &usec);
+                (void) probe_run(p);
+                g_assert_true(probe_confirms(p));
+                g_assert_cmpuint(model_n_open(), ==, 0);
+                strangers_add(&s, &(ModelEvent){ "cycles", .cpu = 3, .pinned = true }, 1);
+                g_assert_false(confirms_general(&h, 6));
+                strangers_leave(&s);
                 model_each_call(NULL, NULL);
-                g_assert_true(probe_confirms(p) == (i == 1));
-                g_assert_cmpuint(took, >=, i == 0 ? PROBE_BUSY_USEC : 390000);
+        }
+        host_halt(&h);
+}
+
+/* There are turns while a slow look opens its groups, so that it may see itself on. */
+static void test_slow_turns(void) {
+        Host h = {};
+
+        host_boot(&h, "zen");
+        for (unsigned i = 0; i < 150; i++) {
+                uint64_t usec = (uint64_t) g_test_rand_int_range(0, 5000);
+                unsigned n = (unsigned) g_test_rand_int_range(1, 13),
+                         wanted = (unsigned) g_test_rand_int_range(1, 7);
+                Strangers s = {};
+
+                strangers_add(&s, &(ModelEvent){ "cycles", .cpu = 1 }, n);
+                model_each_call(storm, &usec);
+                g_assert_true(confirms_general(&h, wanted) == (n + wanted <= 6));
+                model_each_call(NULL, NULL);
+                strangers_leave(&s);
+                model_pass((uint64_t) g_test_rand_int_range(0, 5000));
         }
         host_halt(&h);
 }
@@ -319,8 +335,8 @@ static void test_only_cpu(void) {
                 }
                 (void) probe_run(p);
                 g_assert_true(probe_is_alone(p));
-                g_assert_true(cpu_of(p, 2)->seen.alone);
-                g_assert_false(cpu_of(p, 1)->seen.alone);
+                g_assert_true(cpu_of(p, 2)->alone);
+                g_assert_false(cpu_of(p, 1)->alone);
                 g_assert_true(probe_confirms(p) == !busy);
         }
         strangers_leave(&s);
@@ -589,7 +605,8 @@ int main(int argc, char **argv) {
                              test_busy);
         g_test_add_data_func("/probe-counters/busy-is-not-taken-with-one-cpu-to-be-on",
                              GUINT_TO_POINTER(1u << 1), test_busy);
-        g_test_add_func("/probe-counters/no-look-is-short", test_no_look_is_short);
+        g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
+        g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
         g_test_add_func("/probe-counters/without-another-it-says-so", test_only_cpu);
         g_test_add_func("/probe-counters/without-time-elsewhere-it-says-so",

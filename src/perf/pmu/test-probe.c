@@ -83,8 +83,8 @@ static unsigned found_free(const Pmu *pmu, const char *list, unsigned wanted) {
         _cleanup_(probe_freep) Probe *p = probe_of(pmu, list, &wanted);
 
         probe_to_end(p);
-        g_assert_true(probe_confirms(p) == (p->cpus[0].free.general == wanted));
-        return p->cpus[0].free.general;
+        g_assert_true(probe_confirms(p) == (p->looks[0].free.general == wanted));
+        return p->looks[0].free.general;
 }
 
 /* ---- capacity ---- */
@@ -168,11 +168,11 @@ static void test_free_is_what_others_have_left(void) {
 
                 probe_to_end(p);
                 g_assert_true(probe_confirms(p) == (n == 0));
-                g_assert_cmpuint(p->n_cpus, ==, 2);
-                g_assert_cmpuint(p->cpus[0].cpu, ==, 0);
-                g_assert_cmpuint(p->cpus[0].free.general, ==, SLOTS);
-                g_assert_cmpuint(p->cpus[1].cpu, ==, 1);
-                g_assert_cmpuint(p->cpus[1].free.general, ==, SLOTS - n);
+                g_assert_cmpuint(p->n_looks, ==, 2);
+                g_assert_cmpuint(p->looks[0].cpu, ==, 0);
+                g_assert_cmpuint(p->looks[0].free.general, ==, SLOTS);
+                g_assert_cmpuint(p->looks[1].cpu, ==, 1);
+                g_assert_cmpuint(p->looks[1].free.general, ==, SLOTS - n);
                 g_assert_cmpuint(free_now(pmu, 1, SLOTS), ==, SLOTS - n);
                 child_end(pid);
         }
@@ -252,7 +252,7 @@ static void test_only_what_can_be_measured_is_looked_at(void) {
                 g_assert_cmpint(capacity_measure(&machine.pmus, pmu), ==, 0);
                 p = probe_of(pmu, "0", &wanted);
                 g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
-                g_assert_cmpuint(p->n_cpus, ==, 0);
+                g_assert_cmpuint(p->n_looks, ==, 0);
                 g_assert_true(probe_confirms(p) == pmus[i].confirmed);
                 g_assert_cmpuint(probe_seen_usec(p), ==, 0);
                 g_assert_cmpint(probe_free_now(pmu, 0, (Shape){ .general = 1 }, &found), ==,

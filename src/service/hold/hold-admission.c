@@ -164,11 +164,11 @@ static bool hold_ask_for_more(Hold *h) {
                 const Probe *p = h->probes[i];
                 unsigned missing = 0;
 
-                for (size_t j = 0; j < p->n_cpus; j++)
+                for (size_t j = 0; j < p->n_looks; j++)
                         missing = MAX(missing,
-                                      shape_without(p->cpus[j].wanted, p->cpus[j].free).general);
+                                      shape_without(p->looks[j].wanted, p->looks[j].free).general);
                 if (missing > 0)
-                        hold_add_extra(h, p->cpus[0].pmu, missing);
+                        hold_add_extra(h, p->looks[0].pmu, missing);
         }
         if (yielders_apply(&s->roster, h->id, h->yield_until_usec, &n_yielded) < 0)
                 return false;
