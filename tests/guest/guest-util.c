@@ -270,7 +270,7 @@ int counter_fd(Client *c, const char *path) {
         return fd;
 }
 
-unsigned probe_free(Client *c, int cpu) {
+unsigned client_probe(Client *c, int cpu) {
         g_autoptr(sd_bus_message) reply = client_call(c, PMU_PATH, PMU_FACE, "Probe", NULL);
         uint32_t is, n;
 

@@ -98,4 +98,4 @@ char *cycles_monitor(Client *c, uint32_t priority);
 int counter_fd(Client *c, const char *path);
 
 /* What Probe says about a CPU. */
-unsigned probe_free(Client *c, int cpu);
+unsigned client_probe(Client *c, int cpu);

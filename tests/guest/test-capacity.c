@@ -46,8 +46,8 @@ static void test_free_beside(gconstpointer pinned) {
                 g_autoptr(Actor) a = stranger_new(&s);
 
                 g_assert_cmpuint(free_on(0), ==, COUNTERS - n);
-                g_assert_cmpuint(probe_free(root, 0), ==, COUNTERS - n);
-                g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS);
+                g_assert_cmpuint(client_probe(root, 0), ==, COUNTERS - n);
+                g_assert_cmpuint(client_probe(root, 1), ==, COUNTERS);
                 /* flexible ones share for the moments of looking */
                 if (n > 0)
                         stranger_assert_alive(a, s.pinned);
@@ -61,20 +61,20 @@ static void test_free_beside_service(void) {
         first = counter_open(alice, "cycles", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "1");
         second = counter_open(alice, "instructions", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s",
                               "1");
-        g_assert_cmpuint(probe_free(root, 0), ==, COUNTERS);
-        g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS - 2);
+        g_assert_cmpuint(client_probe(root, 0), ==, COUNTERS);
+        g_assert_cmpuint(client_probe(root, 1), ==, COUNTERS - 2);
         counter_do(alice, first, "Close");
-        g_assert_cmpuint(probe_free(root, 1), ==, COUNTERS - 1);
+        g_assert_cmpuint(client_probe(root, 1), ==, COUNTERS - 1);
 }
 
 static void test_leaves_nothing(void) {
         g_autoptr(Client) root = client_new("root");
         unsigned before;
 
-        (void) probe_free(root, 0);
+        (void) client_probe(root, 0);
         before = service_descriptors();
         for (unsigned i = 0; i < 20; i++)
-                (void) probe_free(root, 0);
+                (void) client_probe(root, 0);
         g_assert_cmpuint(service_descriptors(), ==, before);
         g_assert_cmpuint(free_on(0), ==, COUNTERS);
         g_assert_cmpuint(free_on(1), ==, COUNTERS);

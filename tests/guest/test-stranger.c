@@ -176,7 +176,7 @@ static void test_harms_nobody(void) {
                 hold = hold_take(alice, &lease, "a{sv}", 2, "best_effort", "b", 1, "counters", "u",
                                  (uint32_t) round);
                 (void) hold_wait(alice, hold);
-                (void) probe_free(root, (int) round % 2);
+                (void) client_probe(root, (int) round % 2);
                 for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
                         stranger_assert_alive(strangers[i], kinds[i].pinned);
                 close_fd(lease);

@@ -56,7 +56,8 @@ static const Column sampler_columns[] = {
 static const Column pmu_columns[] = {
         { "NAME", COLUMN_TEXT, "Name" },         { "TYPE", COLUMN_NUMBER, "Type" },
         { "KIND", COLUMN_TEXT, "Kind" },         { "CPUS", COLUMN_TEXT, "Cpus" },
-        { "COUNTERS", COLUMN_SOME, "Counters" }, { "PROBED", COLUMN_TEXT, "Probed" },
+        { "COUNTERS", COLUMN_SOME, "Counters" }, { "FIXED", COLUMN_TEXTS, "Fixed" },
+        { "KERNEL", COLUMN_TEXTS, "Kernel" },    { "PROBED", COLUMN_TEXTS, "Probed" },
 };
 
 static const TableSpec counters_spec = { "counters", "No counters.", counter_columns,

@@ -195,7 +195,8 @@ enum {
         PMU_KIND,
         PMU_CPUS,
         PMU_COUNTERS,
-        PMU_PROBED,
+        PMU_FIXED,
+        PMU_KERNEL,
         PMU_HOLDS,
         _PMU_MAX,
 };
@@ -205,7 +206,8 @@ static const Column pmu_columns[_PMU_MAX] = {
         [PMU_KIND] = { "KIND", COLUMN_TEXT, "Kind" },
         [PMU_CPUS] = { "CPUS", COLUMN_TEXT, "Cpus" },
         [PMU_COUNTERS] = { "COUNTERS", COLUMN_SOME, "Counters" },
-        [PMU_PROBED] = { "PROBED", COLUMN_TEXT, "Probed" },
+        [PMU_FIXED] = { "FIXED", COLUMN_TEXTS, "Fixed" },
+        [PMU_KERNEL] = { "KERNEL", COLUMN_TEXTS, "Kernel" },
         [PMU_HOLDS] = { "HOLDS", COLUMN_NUMBERS, "" },
 };
 

@@ -304,3 +304,14 @@ Pmu *pmu_table_find_event(const PmuTable *t, uint32_t type, uint64_t config) {
 const char *pmu_kind_name(PmuKind kind) {
         return kinds[kind].name;
 }
+
+Shape pmu_whole(const Pmu *pmu) {
+        return (Shape){ .general = pmu->counters, .fixed = (UINT32_C(1) << pmu->n_fixed) - 1 };
+}
+
+uint32_t pmu_fixed_bit(const Pmu *pmu, const char *name) {
+        for (unsigned i = 0; i < pmu->n_fixed; i++)
+                if (strcmp(pmu->fixed[i].name, name) == 0)
+                        return UINT32_C(1) << i;
+        return 0;
+}

@@ -10,9 +10,11 @@
 #include <stdio.h>
 
 #include "core/cpuset.h"
+#include "core/shape.h"
 #include "perf/pmu/cpu-generation.h"
 
 typedef struct Pmu Pmu;
+typedef struct PmuEvent PmuEvent;
 typedef struct PmuTable PmuTable;
 
 typedef enum PmuKind {
@@ -25,6 +27,15 @@ typedef enum PmuKind {
         _PMU_KIND_MAX,
 } PmuKind;
 
+#define PMU_EVENT_NAME_MAX 32u
+
+/* An event that a core PMU is measured with. */
+struct PmuEvent {
+        char name[PMU_EVENT_NAME_MAX];
+        uint32_t type;
+        uint64_t config;
+};
+
 struct Pmu {
         unsigned index; /* place in the table; the ledger's number for this PMU */
         char *name;     /* the directory's name in sysfs */
@@ -33,9 +44,15 @@ struct Pmu {
         CpuSet cpus; /* where its events can be opened: "cpus" or "cpumask", else all possible */
         bool closes_to_yield; /* an event frees its counter when closed, not when disabled */
         uint64_t turn_usec;   /* multiplexing: how long flexible events are on the PMU at a time */
-        unsigned counters;    /* general events that count at once on a CPU; 0: see measured */
-        bool measured;        /* counters was measured; then 0 is unlimited, else unknown */
-        char *probed;         /* the event it was measured with; "": it was not */
+
+        /* What it has, see capacity.h. */
+        bool measured;     /* false: nobody can tell what is free, and nothing is confirmed */
+        unsigned counters; /* general counters of each CPU, debug registers; 0: not measured, or
+                            * never scarce */
+        unsigned n_fixed;
+        PmuEvent fixed[SHAPE_FIXED_MAX]; /* events with a counter of their own, besides those */
+        PmuEvent general;                /* one that takes any general counter and no other */
+        char *probed; /* names of the events it was measured with, blanks between them */
 };
 
 struct PmuTable {
@@ -57,6 +74,12 @@ void pmu_table_done(PmuTable *t);
 int pmu_table_refresh_online(PmuTable *t);
 
 Pmu *pmu_table_find(const PmuTable *t, const char *name);
+
+/* All counters of each CPU, as far as they are known. */
+Shape pmu_whole(const Pmu *pmu);
+
+/* The bit of the fixed counter that serves the event of this name; 0: there is none. */
+uint32_t pmu_fixed_bit(const Pmu *pmu, const char *name);
 
 /* The PMU that serves an event of this perf_event_attr type and config: PERF_TYPE_HARDWARE,
  * HW_CACHE and RAW belong to a core PMU (the extended type in config's upper half chooses on hybrid

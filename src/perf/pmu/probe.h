@@ -2,89 +2,72 @@
 #pragma once
 
 /*
- * Measures how many counters of a PMU are free, and harms nobody: it never pins, because a
- * CPU-pinned event would throw other people's task-pinned ones off the PMU for good.
+ * Measures whether what is promised could be counted, on every CPU of a scope, and harms nobody.
  *
- * breakpoint: opens (disabled) until the kernel says ENOSPC; a slot is reserved from open to close.
- * Counting PMUs: a successful open proves nothing, so one flexible group of the wanted size is put
- * on each CPU and looked at. The kernel schedules a new flexible group after all that are there; so
- * it is on the PMU at once only where so many counters are free, and running == enabled > 0 of two
- * such groups, one after the other, proves it. A group that waited for its turn would come to it
- * some time, and prove nothing; so each look is with new groups, which are closed after it. Who is
- * not free at the first look is looked at again, ever more rarely, for PROBE_WATCH_USEC: others may
- * just be leaving.
+ * Each CPU is looked at (look.h). Where the counters are taken it is looked at again, ever more
+ * rarely, for PROBE_WATCH_USEC: others may just be leaving (not on `breakpoint`). When none is left
+ * to wait for, and some were looked at earlier than others, all are looked at once more, those that
+ * have come online meanwhile included: so what a probe confirms was free on every CPU that was
+ * online, at one moment as nearly as CPUs can be looked at one after the other. A CPU that is
+ * offline has nothing to be measured, and is asked again at each last look.
  *
- * Not to be seen are events of tasks that do not run: pinned ones that come back with their task,
- * and flexible ones, which give way to any that is CPU-wide.
+ * A look that was slow takes some tens of milliseconds more (look.h): a busy machine is not called
+ * taken.
  *
- * A probe never waits: after probe_begin() the caller calls probe_look() when the time that it gave
- * has come, until it says something else than PROBE_AGAIN.
+ * A probe never waits: the caller calls probe_look() at once, and again when next_usec has come,
+ * until it says something else than PROBE_AGAIN. Only groups that are watched are open in between.
  */
 
-#include "perf/pmu/pmu.h"
+#include "perf/pmu/look.h"
 
 typedef struct Probe Probe;
-typedef struct ProbeCpu ProbeCpu;
 
 #define PROBE_WATCH_USEC (50 * USEC_PER_MSEC)
-#define PROBE_STEP_USEC                                                                            \
-        (2 * USEC_PER_MSEC) /* to the second look; each later one takes twice as long */
-#define PROBE_REST_USEC 50  /* what passes until another task runs on this CPU is some µs */
-#define PROBE_GROUP_MAX                                                                            \
-        64u /* larger groups are not tried: such a PMU has no limit that matters                   \
-             */
+#define PROBE_STEP_USEC  (2 * USEC_PER_MSEC) /* to the second look; each later one twice as long */
 
 enum {
-        PROBE_DONE,  /* free[] of every CPU is set */
+        PROBE_DONE,  /* see probe_confirms() */
         PROBE_AGAIN, /* look again at next_usec */
 };
 
-struct ProbeCpu {
-        unsigned cpu;
-        unsigned wanted;
-        unsigned free; /* so many were free, as far as wanted */
-        bool settled;
-};
+/* What has to be free there, asked for at every look. Empty: nothing has to. */
+typedef Shape (*ProbeWants)(void *userdata, const Pmu *pmu, unsigned cpu);
 
 struct Probe {
-        const Pmu *pmu;
-        uint64_t begun_usec; /* CLOCK_MONOTONIC, as all times here */
+        ProbeWants wants;
+        void *userdata;
+        uint64_t begun_usec; /* CLOCK_MONOTONIC, as all times here; 0: there was no look yet */
         uint64_t next_usec;
         uint64_t step_usec;
-        bool again;
-        size_t n_cpus;
-        ProbeCpu *cpus;
+        bool unknown; /* a PMU was added that cannot be measured */
+        bool done;
+        bool confirmed; /* all was free at one round of looks */
+        size_t n_looks;
+        Look *looks; /* one for each CPU of each PMU; free tells what there was when all is done */
 };
 
-/* How many general events fit on one CPU at once, by growing a group until the kernel refuses a
- * member (a group is validated against an empty PMU, so nobody is in the way) or, for breakpoints,
- * by opening them for this process until none is left: those of other processes are not in the way,
- * those of CPUs are where there are some on every CPU and the architecture does not say how many
- * slots it has. Sets counters, probed and measured of pmu. 0 when there is nothing
- * to probe it with. */
-int probe_capacity(Pmu *pmu, const CpuSet *online);
+/* -ENOMEM. */
+int probe_new(ProbeWants wants, void *userdata, Probe **ret);
+Probe *probe_free(Probe *p); /* NULL is fine */
+DEFINE_CLEANUP(Probe *, probe_free)
 
-/* Whether probe_begin() can tell anything about it. */
-bool probe_can(const Pmu *pmu);
+/* CPUs of a PMU, whether they are online or not. Of PMUs that are never scarce there is nothing to
+ * be measured; one that cannot be measured makes the probe unknown. -ENOMEM. */
+int probe_add(Probe *p, const Pmu *pmu, const CpuSet *cpus);
 
-/* Looks for wanted free counters on each of the CPUs. Where none can be opened, for the CPU is
- * offline or the kernel refuses, none is free. -ENOMEM, -EMFILE, -ENFILE; -EINVAL for what it can
- * tell nothing about. */
-int probe_begin(const Pmu *pmu, const CpuSet *cpus, unsigned wanted, uint64_t now_usec,
-                Probe **ret);
-
-/* The same with a number for each CPU, as wants() says; 0 asks for nothing. */
-typedef unsigned (*ProbeWants)(void *userdata, const Pmu *pmu, unsigned cpu);
-int probe_begin_each(const Pmu *pmu, const CpuSet *cpus, ProbeWants wants, void *userdata,
-                     uint64_t now_usec, Probe **ret);
+/* PROBE_DONE, PROBE_AGAIN; -ENOMEM, -EMFILE or -ENFILE from the first look, later ones try again
+ * as long as the probe lasts. */
 int probe_look(Probe *p, uint64_t now_usec);
 
-/* How many are free on one CPU at this moment, at one look: the largest flexible group that is on
- * the PMU as soon as it is enabled (strangers' flexible events are scheduled before it), or for
- * breakpoints what can be opened. -EOPNOTSUPP when the PMU cannot be probed, -ENODEV when the CPU
- * is offline (breakpoints; else 0), -ENOMEM, -EMFILE. */
-int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max);
+/* Whether all that was wanted was free, measured, on every CPU that was online. */
+bool probe_confirms(const Probe *p);
 
-/* Closes what is open; NULL is fine. */
-Probe *probe_free(Probe *p);
-DEFINE_CLEANUP(Probe *, probe_free)
+/* When it was: the oldest of the last looks. 0 where nothing had to be looked at. */
+uint64_t probe_seen_usec(const Probe *p);
+
+/* Whether a CPU was looked at from itself, for there is no other. */
+bool probe_is_alone(const Probe *p);
+
+/* What is free on one CPU at this moment, as far as wanted. 0, LOOK_OFFLINE, or -EOPNOTSUPP when
+ * nobody can tell, -ENOMEM, -EMFILE, -ENFILE. */
+int probe_free_now(const Pmu *pmu, unsigned cpu, Shape wanted, Shape *ret);

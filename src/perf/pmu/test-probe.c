@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/pmu/probe.h"
 
+#include "perf/pmu/capacity.h"
+
 #include <sys/resource.h>
 
 #include "perf/group/test-group.h"
@@ -40,31 +42,49 @@ static Pmu *breakpoints(void) {
                 g_test_skip("this kernel has no breakpoints");
         else if (slots_take(0, &fd, 1) == 1) {
                 close_fd(fd);
+                g_assert_cmpint(capacity_measure(&sysfs.pmus, pmu), ==, 0);
                 return pmu;
         }
         g_test_skip("this user may not count on CPUs, or all breakpoints are taken");
         return NULL;
 }
 
-static Probe *probe_of(const Pmu *pmu, const char *list, unsigned wanted) {
+static Shape wants(void *userdata, const Pmu *pmu, unsigned cpu) {
+        return (Shape){ .general = *(const unsigned *) userdata };
+}
+
+static Probe *probe_of(const Pmu *pmu, const char *list, const unsigned *wanted) {
         _cleanup_(cpuset_done) CpuSet cpus = cpus_of(list);
         Probe *p;
 
-        g_assert_cmpint(probe_begin(pmu, &cpus, wanted, 1000, &p), ==, 0);
+        g_assert_cmpint(probe_new(wants, (void *) wanted, &p), ==, 0);
+        g_assert_cmpint(probe_add(p, pmu, &cpus), ==, 0);
         return p;
+}
+
+/* All the looks that there are, without waiting between them. */
+static void probe_to_end(Probe *p) {
+        uint64_t now = 1000;
+
+        while (probe_look(p, now) == PROBE_AGAIN)
+                now = p->next_usec;
+        g_assert_cmpuint(now, <=, 1000 + PROBE_WATCH_USEC);
+}
+
+static unsigned free_now(const Pmu *pmu, unsigned cpu, unsigned wanted) {
+        Shape found;
+
+        g_assert_cmpint(probe_free_now(pmu, cpu, (Shape){ .general = wanted }, &found), ==, 0);
+        return found.general;
 }
 
 /* How many of so many a probe finds free on the first CPU of the list. */
 static unsigned found_free(const Pmu *pmu, const char *list, unsigned wanted) {
-        _cleanup_(probe_freep) Probe *p = probe_of(pmu, list, wanted);
+        _cleanup_(probe_freep) Probe *p = probe_of(pmu, list, &wanted);
 
-        g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
-        return p->cpus[0].free;
-}
-
-static void forget_capacity(Pmu *pmu) {
-        pmu->counters = 0;
-        pmu->measured = false;
+        probe_to_end(p);
+        g_assert_true(probe_confirms(p) == (p->looks[0].free.general == wanted));
+        return p->looks[0].free.general;
 }
 
 /* ---- capacity ---- */
@@ -75,7 +95,7 @@ static void test_capacity_is_the_number_of_slots(void) {
 
         if (!pmu)
                 return;
-        g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
+        g_assert_cmpint(capacity_measure(&sysfs.pmus, pmu), ==, 0);
         g_assert_cmpuint(pmu->counters, ==, SLOTS);
         g_assert_true(pmu->measured);
         g_assert_cmpstr(pmu->probed, ==, "mem:w");
@@ -96,8 +116,7 @@ static void test_capacity_is_the_same_whoever_has_some(void) {
                 Taker taker = takers[i];
                 pid_t pid = child_start(take, &taker);
 
-                forget_capacity(pmu);
-                g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
+                g_assert_cmpint(capacity_measure(&sysfs.pmus, pmu), ==, 0);
                 g_assert_cmpuint(pmu->counters, ==, SLOTS);
                 child_end(pid);
         }
@@ -111,8 +130,8 @@ static void test_what_is_never_scarce_is_not_opened(void) {
 
                 if (!pmu)
                         continue;
-                g_assert_false(probe_can(pmu));
-                g_assert_cmpint(probe_capacity(pmu, &sysfs.pmus.online), ==, 0);
+                g_assert_false(look_can(pmu));
+                g_assert_cmpint(capacity_measure(&sysfs.pmus, pmu), ==, 0);
                 g_assert_true(pmu->measured);
                 g_assert_cmpuint(pmu->counters, ==, 0);
                 g_assert_cmpstr(pmu->probed, ==, "");
@@ -120,14 +139,20 @@ static void test_what_is_never_scarce_is_not_opened(void) {
 }
 
 static void test_without_a_cpu_that_is_online_nothing_is_measured(void) {
-        CpuSet none = CPUSET_NULL;
-        Pmu *pmu = breakpoints();
+        _cleanup_(cpuset_done) CpuSet absent = cpus_of("4000");
+        Pmu *pmu = breakpoints(), elsewhere;
+        Shape found;
 
         if (!pmu)
                 return;
-        forget_capacity(pmu);
-        g_assert_cmpint(probe_capacity(pmu, &none), ==, 0);
-        g_assert_false(pmu->measured);
+        elsewhere = *pmu;
+        elsewhere.cpus = absent;
+        g_assert_cmpint(capacity_measure(&sysfs.pmus, &elsewhere), ==, 0);
+        pmu->probed = elsewhere.probed;
+        g_assert_false(elsewhere.measured);
+        g_assert_false(look_can(&elsewhere));
+        g_assert_cmpint(probe_free_now(&elsewhere, 0, (Shape){ .general = 1 }, &found), ==,
+                        -EOPNOTSUPP);
 }
 
 /* ---- what is free now ---- */
@@ -136,17 +161,19 @@ static void test_free_is_what_others_have_left(void) {
         Pmu *pmu = breakpoints();
 
         for (unsigned n = 0; pmu && has_two_cpus() && n <= SLOTS; n++) {
+                const unsigned wanted = SLOTS;
                 Taker taker = { .cpu = 1, .n = n };
                 pid_t pid = child_start(take, &taker);
-                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0-1", SLOTS);
+                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0-1", &wanted);
 
-                g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
-                g_assert_cmpuint(p->n_cpus, ==, 2);
-                g_assert_cmpuint(p->cpus[0].cpu, ==, 0);
-                g_assert_cmpuint(p->cpus[0].free, ==, SLOTS);
-                g_assert_cmpuint(p->cpus[1].cpu, ==, 1);
-                g_assert_cmpuint(p->cpus[1].free, ==, SLOTS - n);
-                g_assert_cmpint(probe_free_now(pmu, 1, SLOTS), ==, (int) (SLOTS - n));
+                probe_to_end(p);
+                g_assert_true(probe_confirms(p) == (n == 0));
+                g_assert_cmpuint(p->n_looks, ==, 2);
+                g_assert_cmpuint(p->looks[0].cpu, ==, 0);
+                g_assert_cmpuint(p->looks[0].free.general, ==, SLOTS);
+                g_assert_cmpuint(p->looks[1].cpu, ==, 1);
+                g_assert_cmpuint(p->looks[1].free.general, ==, SLOTS - n);
+                g_assert_cmpuint(free_now(pmu, 1, SLOTS), ==, SLOTS - n);
                 child_end(pid);
         }
 }
@@ -159,25 +186,26 @@ static void test_no_more_is_tried_than_is_wanted(void) {
         g_assert_cmpuint(found_free(pmu, "0", 2), ==, 2);
         g_assert_cmpuint(found_free(pmu, "0", 1), ==, 1);
         g_assert_cmpuint(found_free(pmu, "0", 9), ==, SLOTS);
-        g_assert_cmpint(probe_free_now(pmu, 0, 3), ==, 3);
-        g_assert_cmpint(probe_free_now(pmu, 0, UINT32_MAX), ==, (int) SLOTS);
+        g_assert_cmpuint(free_now(pmu, 0, 3), ==, 3);
+        g_assert_cmpuint(free_now(pmu, 0, UINT32_MAX), ==, SLOTS);
 }
 
 static void test_probe_leaves_nothing_open(void) {
         unsigned before = count_descriptors();
+        const unsigned wanted = SLOTS;
         Pmu *pmu = breakpoints();
         Probe *p;
 
         if (!pmu)
                 return;
-        p = probe_of(pmu, "0", SLOTS);
+        p = probe_of(pmu, "0", &wanted);
         g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
         g_assert_cmpuint(count_descriptors(), ==, before);
         g_assert_cmpuint(slots_free(0), ==, SLOTS);
         probe_free(p);
 
-        probe_free(probe_of(pmu, "0", SLOTS)); /* given up before the first look */
-        g_assert_cmpint(probe_free_now(pmu, 0, SLOTS), ==, (int) SLOTS);
+        probe_free(probe_of(pmu, "0", &wanted)); /* given up before the first look */
+        g_assert_cmpuint(free_now(pmu, 0, SLOTS), ==, SLOTS);
         g_assert_cmpuint(count_descriptors(), ==, before);
         g_assert_null(probe_free(NULL));
 }
@@ -194,7 +222,8 @@ static void test_probe_disturbs_nobody_who_counts(void) {
         target_start(&s);
         g = group_on(&s, 2);
         for (unsigned i = 0; i < 20; i++) {
-                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0", SLOTS);
+                const unsigned wanted = SLOTS;
+                _cleanup_(probe_freep) Probe *p = probe_of(pmu, "0", &wanted);
 
                 target_write(&s, 0, 10, 0);
                 g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
@@ -205,36 +234,41 @@ static void test_probe_disturbs_nobody_who_counts(void) {
         target_end(&s);
 }
 
-static void test_cpu_that_does_not_exist_has_none_free(void) {
-        Pmu *pmu = breakpoints();
+/* What is never scarce is confirmed without a look, what nobody can measure never. */
+static void test_only_what_can_be_measured_is_looked_at(void) {
+        static const struct {
+                const char *name;
+                bool confirmed;
+        } pmus[] = { { "software", true }, { "tracepoint", true }, { "msr", false } };
+        const unsigned wanted = 1;
 
-        if (!pmu)
-                return;
-        g_assert_cmpuint(found_free(pmu, "4000", SLOTS), ==, 0);
-        g_assert_cmpint(probe_free_now(pmu, 4000, SLOTS), <, 0);
-}
+        for (size_t i = 0; i < G_N_ELEMENTS(pmus); i++) {
+                Pmu *pmu = pmu_table_find(&sysfs.pmus, pmus[i].name);
+                _cleanup_(probe_freep) Probe *p = NULL;
+                Shape found;
 
-static void test_nothing_is_told_about_what_cannot_be_probed(void) {
-        _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
-        Pmu *pmu = pmu_table_find(&sysfs.pmus, "software");
-        Probe *p = NULL;
-
-        g_assert_cmpint(probe_begin(pmu, &cpus, 1, 1000, &p), ==, -EINVAL);
-        g_assert_cmpint(probe_free_now(pmu, 0, 1), ==, -EOPNOTSUPP);
-        pmu = breakpoints();
-        if (pmu)
-                g_assert_cmpint(probe_begin(pmu, &cpus, 0, 1000, &p), ==, -EINVAL);
-        g_assert_null(p);
+                if (!pmu)
+                        continue;
+                g_assert_cmpint(capacity_measure(&sysfs.pmus, pmu), ==, 0);
+                p = probe_of(pmu, "0", &wanted);
+                g_assert_cmpint(probe_look(p, 1000), ==, PROBE_DONE);
+                g_assert_cmpuint(p->n_looks, ==, 0);
+                g_assert_true(probe_confirms(p) == pmus[i].confirmed);
+                g_assert_cmpuint(probe_seen_usec(p), ==, 0);
+                g_assert_cmpint(probe_free_now(pmu, 0, (Shape){ .general = 1 }, &found), ==,
+                                -EOPNOTSUPP);
+        }
 }
 
 /* Having no descriptor left is no proof that somebody has the counters. */
 static void test_lack_of_descriptors_is_not_lack_of_counters(void) {
-        _cleanup_(cpuset_done) CpuSet cpus = cpus_of("0");
         unsigned before = count_descriptors();
         struct rlimit limit, low;
         Pmu *pmu = breakpoints();
         Probe *p = NULL;
+        const unsigned wanted = SLOTS;
         int next, r, now;
+        Shape found;
 
         if (!pmu)
                 return;
@@ -243,8 +277,10 @@ static void test_lack_of_descriptors_is_not_lack_of_counters(void) {
         close_fd(next);
         low = (struct rlimit){ .rlim_cur = (rlim_t) next + 2, .rlim_max = limit.rlim_max };
         g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &low), ==, 0);
-        r = probe_begin(pmu, &cpus, SLOTS, 1000, &p);
-        now = probe_free_now(pmu, 0, SLOTS);
+        p = probe_of(pmu, "0", &wanted);
+        r = probe_look(p, 1000);
+        now = probe_free_now(pmu, 0, (Shape){ .general = SLOTS }, &found);
+        p = probe_free(p);
         g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
         g_assert_cmpint(r, ==, -EMFILE);
         g_assert_cmpint(now, ==, -EMFILE);
@@ -264,10 +300,8 @@ int main(int argc, char **argv) {
                 { "no-more-is-tried-than-is-wanted", test_no_more_is_tried_than_is_wanted },
                 { "probe-leaves-nothing-open", test_probe_leaves_nothing_open },
                 { "probe-disturbs-nobody-who-counts", test_probe_disturbs_nobody_who_counts },
-                { "cpu-that-does-not-exist-has-none-free",
-                  test_cpu_that_does_not_exist_has_none_free },
-                { "nothing-is-told-about-what-cannot-be-probed",
-                  test_nothing_is_told_about_what_cannot_be_probed },
+                { "only-what-can-be-measured-is-looked-at",
+                  test_only_what_can_be_measured_is_looked_at },
                 { "lack-of-descriptors-is-not-lack-of-counters",
                   test_lack_of_descriptors_is_not_lack_of_counters },
         };

@@ -100,16 +100,35 @@ static void hold_add_event(void *userdata, const Peer *peer, const Pmu *pmu) {
         (void) hold_add_obstacle(userdata, peer->pid, who);
 }
 
-static void hold_add_counters(void *userdata, Hold *h, bool foreign) {
+/* Of counters that have not yielded, a holder's foreground ones are no obstacle. */
+typedef struct Standing {
+        Hold *hold;
+        unsigned n_own;
+} Standing;
+
+static int hold_add_standing(void *userdata, const CounterSet *set) {
+        Standing *standing = userdata;
+
+        if (set->yielder ||
+            !hold_is_holders(standing->hold, set->uid, set->peer ? set->peer->pid : 0))
+                return hold_add_counter(standing->hold, set);
+        standing->n_own++;
+        return 0;
+}
+
+static unsigned hold_add_counters(void *userdata, Hold *h, bool foreign) {
         const Manager *m = userdata;
         const Scope *scope = &h->request.what.scope;
+        Standing standing = { .hold = h };
 
-        if (foreign) {
-                (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
-                attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
-                event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
-        } else
-                (void) counters_standing(&m->counters, scope, hold_add_counter, h);
+        if (!foreign) {
+                (void) counters_standing(&m->counters, scope, hold_add_standing, &standing);
+                return standing.n_own;
+        }
+        (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
+        return 0;
 }
 
 static void user_dropped(void *userdata, const Peer *peer, const CounterSet *set) {

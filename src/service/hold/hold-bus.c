@@ -56,6 +56,32 @@ PROPERTY_GETTER(get_obstacles) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int append_promise(sd_bus_message *reply, const Pmu *pmu, Shape promise) {
+        int r = sd_bus_message_open_container(reply, 'r', "suas");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "su", pmu->name, (uint32_t) promise.general);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "s");
+        for (unsigned i = 0; i < pmu->n_fixed && r >= 0; i++)
+                if (promise.fixed & UINT32_C(1) << i)
+                        r = sd_bus_message_append_basic(reply, 's', pmu->fixed[i].name);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+PROPERTY_GETTER(get_promised) {
+        const Hold *h = userdata;
+        const Scope *scope = &h->request.what.scope;
+        int r = sd_bus_message_open_container(reply, 'a', "(suas)");
+
+        for (size_t i = 0; h->confirmed && h->promised && i < scope->n_parts && r >= 0; i++)
+                r = append_promise(reply, &h->context->pmus.pmus[scope->parts[i].pmu],
+                                   h->promised[i]);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */
 static int hold_enter(Hold *h, sd_bus_message *m, sd_bus_error *error) {
         Holds *holds = h->holds;
@@ -119,6 +145,7 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_PROPERTY("LatencyUSec", "t", NULL, offsetof(Hold, latency_usec), 0),
         SD_BUS_PROPERTY("QueuePosition", "u", get_queue_position, 0, 0),
         SD_BUS_PROPERTY("Obstacles", "a(us)", get_obstacles, 0, 0),
+        SD_BUS_PROPERTY("Promised", "a(suas)", get_promised, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Wait", SD_BUS_NO_ARGS,
                                 SD_BUS_RESULT("b", confirmed, "t", latency_usec), method_wait,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

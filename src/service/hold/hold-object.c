@@ -37,12 +37,8 @@ const char *hold_result_name(HoldResult result) {
 /* ---- the probe ---- */
 
 void hold_stop_measuring(Hold *h) {
-        for (size_t i = 0; i < h->n_probes; i++)
-                probe_free(h->probes[i]);
-        free(h->probes);
-        h->probes = NULL;
-        h->n_probes = 0;
-        h->measuring = false;
+        h->probe = probe_free(h->probe);
+        h->accepted = probe_free(h->accepted);
         h->scan = reader_job_cancel(h->scan);
 }
 
@@ -65,6 +61,7 @@ Hold *hold_free(Hold *h) {
         quota_release(&h->charge);
         hold_request_done(&h->request);
         cpuset_done(&h->joined);
+        free(h->promised);
         object_leave(&h->object, &h->holds->objects);
         free(h);
         return NULL;

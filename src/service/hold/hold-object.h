@@ -12,7 +12,6 @@
 #include "service/store/store.h"
 #include "service/util/context.h"
 
-typedef struct Cover Cover;
 typedef struct Hold Hold;
 typedef struct HoldObstacle HoldObstacle;
 typedef struct HoldWaiter HoldWaiter;
@@ -67,16 +66,15 @@ struct Hold {
         uint64_t admitted_usec;         /* CLOCK_MONOTONIC: when it was authorized */
         uint64_t latency_usec;
         uint64_t yield_until_usec, ended_usec; /* CLOCK_MONOTONIC */
-        uint64_t free_usec; /* likewise: when all was measured free at once; 0: it was not */
 
         int lease; /* the read end; it hangs up when the last copy of the write end is closed */
         sd_event_source *lease_source;
         sd_event_source *step; /* end of the wait or of the yield, next look of the probe */
         sd_event_source *expiry;
 
-        Probe **probes; /* one per part of the scope that is measured */
-        size_t n_probes;
-        bool measuring, measured_free;
+        Probe *probe;    /* under way, or done */
+        Probe *accepted; /* an earlier one: holders have what it found taken */
+        Shape *promised; /* by part of the scope, once confirmed */
         CpuSet joined;   /* CPUs that came online after the grant and are not measured yet */
         ReaderJob *scan; /* of processes that may be in the way */
         HoldObstacle *obstacles;
@@ -103,8 +101,8 @@ struct HoldsHooks {
         void (*granted)(void *userdata, uid_t uid);
         /* Adds the service's own counters that count in the scope as obstacles. foreign: foreground
          * counters of other users; else, after the probe found counters taken, all that have not
-         * yielded. */
-        void (*add_counters)(void *userdata, Hold *h, bool foreign);
+         * yielded and are not a holder's own. Returns how many of those there are. */
+        unsigned (*add_counters)(void *userdata, Hold *h, bool foreign);
 };
 
 struct Holds {
@@ -114,7 +112,6 @@ struct Holds {
         struct HoldList granted;
         struct HoldList ended; /* oldest first */
         size_t n_active;       /* not ended */
-        Cover **cover;         /* by PMU and CPU */
         bool advancing, advance_again;
         sd_event_source *forget; /* when the oldest ended hold goes */
         HoldsHooks hooks;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/process/tree.h"
+
 int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
         Hold *h = hold;
         HoldObstacle *obstacles;
@@ -82,16 +84,46 @@ void hold_add_blockers(Hold *h) {
         (void) ledger_blockers(&h->context->ledger, &h->ledger, visit_blocker, &visit);
 }
 
-void hold_add_users(Hold *h, const User *users, size_t n_users) {
+#define ANCESTORS_MAX 64
+
+static bool process_is_of(const Hold *h, uid_t uid, pid_t pid) {
+        if (h->object.uid != 0 && uid == h->object.uid)
+                return true;
+        for (int i = 0; pid > 1 && h->pid > 1 && i < ANCESTORS_MAX; i++) {
+                if (pid == h->pid)
+                        return true;
+                pid = tree_parent(pid);
+        }
+        return false;
+}
+
+bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid) {
+        const Hold *other;
+
+        if (process_is_of(h, uid, pid))
+                return true;
+        TAILQ_FOREACH (other, &h->holds->granted, list)
+                if (scope_overlaps(&other->request.what.scope, &h->request.what.scope) &&
+                    process_is_of(other, uid, pid))
+                        return true;
+        return false;
+}
+
+unsigned hold_add_users(Hold *h, const User *users, size_t n_users) {
+        unsigned n_own = 0;
+
         for (size_t i = 0; i < n_users; i++) {
                 const User *u = &users[i];
                 char who[sizeof(u->command) + sizeof(u->unit) + 64];
 
+                if (hold_is_holders(h, u->uid, u->pid)) {
+                        n_own++;
+                        continue;
+                }
                 (void) snprintf(who, sizeof(who), "%s%s%s%s, %u perf events", u->command,
                                 u->unit[0] ? " (" : "", u->unit, u->unit[0] ? ")" : "",
                                 u->n_descriptors);
                 (void) hold_add_obstacle(h, u->pid, who);
         }
-        if (h->n_obstacles == 0)
-                (void) hold_add_obstacle(h, 0, "the kernel, or a process that cannot be seen");
+        return n_own;
 }

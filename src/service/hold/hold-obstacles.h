@@ -20,5 +20,9 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who);
 void hold_add_asked(Hold *h);    /* yielders that were asked and have not answered */
 void hold_add_blockers(Hold *h); /* holds ahead of it in the queue */
 
-/* Adds what a scan found. If it found nothing: the kernel, or a process that cannot be seen. */
-void hold_add_users(Hold *h, const User *users, size_t n_users);
+/* Whether it belongs to this hold or another one that is granted in its scope: a process of its
+ * user, or, of root's, the process that took the hold and what that has started. */
+bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid);
+
+/* Whom a scan has found, without holders' own processes: returns how many of those there were. */
+unsigned hold_add_users(Hold *h, const User *users, size_t n_users);

@@ -2,111 +2,89 @@
 #include "hold-probe.h"
 
 #include "core/clock.h"
+#include "perf/pmu/kernel-share.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 
-/* ---- slots that granted holds of all counters cover ---- */
+/* ---- what is promised ---- */
 
-void hold_cover(Hold *h, bool granted) {
-        Holds *holds = h->holds;
-
-        if (h->ledger.counters > 0)
-                return;
-        for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
-                const ScopePart *part = &h->request.what.scope.parts[i];
-                Cover *cover = holds->cover[part->pmu];
-
-                CPU_FOREACH (cpu, &part->cpus) {
-                        cover[cpu].n_full += granted ? 1 : -1u;
-                        if (h->confirmed)
-                                cover[cpu].n_confirmed += granted ? 1 : -1u;
-                }
-        }
+/* What the PMU has without what the kernel keeps of it now. */
+static Shape pmu_usable(const Pmu *pmu) {
+        return shape_without(pmu_whole(pmu), kernel_share(pmu, KERNEL_SHARE_PATH));
 }
 
-/* How many counters of a CPU the hold was promised: N, or all that no other hold was promised. */
-static unsigned hold_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
-        const SlotChunk *chunk =
-                slot_table_chunk(&h->context->ledger.slots, pmu->index, cpu / CHUNK_SLOTS);
-        uint64_t others = chunk ? chunk->slots[cpu % CHUNK_SLOTS].sum : 0;
+/* General counters that other granted holds were promised by number on a CPU. */
+static unsigned hold_others_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
+        const Hold *other;
+        unsigned n = 0;
 
-        if (h->ledger.counters > 0)
-                return h->ledger.counters;
-        return pmu->counters > others ? pmu->counters - (unsigned) others : 0;
+        TAILQ_FOREACH (other, &h->holds->granted, list)
+                if (other != h && other->ledger.counters > 0 &&
+                    scope_has(&other->request.what.scope, pmu->index, cpu))
+                        n += other->ledger.counters;
+        return n;
 }
 
-static unsigned hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
-        return hold_promised(userdata, pmu, cpu);
+static const Look *probe_find(const Probe *p, const Pmu *pmu, unsigned cpu) {
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].pmu == pmu && p->looks[i].cpu == cpu)
+                        return &p->looks[i];
+        return NULL;
 }
 
-/* The online CPUs of a part that are not measured yet. Earlier measurements of other holds
- * count. */
-static int part_to_measure(Hold *h, const ScopePart *part, CpuSet *ret) {
-        const Holds *holds = h->holds;
-        const Cover *cover = holds->cover[part->pmu];
-        int r = cpuset_intersect(ret, &part->cpus, &holds->context->pmus.online);
+/* What has to be free on a CPU: what this hold and all others were promised. */
+static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
+        const Hold *h = userdata;
+        const Look *found = h->accepted ? probe_find(h->accepted, pmu, cpu) : NULL;
+        Shape usable = pmu_usable(pmu);
+        unsigned n = h->ledger.counters;
 
-        if (r < 0 || h->ledger.counters > 0)
-                return r;
-        CPU_FOREACH (cpu, &part->cpus) {
-                if (cover[cpu].n_full == 0)
-                        continue;
-                if (cover[cpu].n_confirmed == 0)
-                        h->measured_free = false;
-                cpuset_remove(ret, (unsigned) cpu);
-        }
-        return 0;
+        if (found)
+                return found->free;
+        if (n == 0)
+                return usable;
+        return (Shape){ .general = MIN(usable.general, n + hold_others_promised(h, pmu, cpu)) };
 }
 
-static int hold_probe_part(Hold *h, const ScopePart *part) {
-        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
-        const Pmu *pmu = &h->context->pmus.pmus[part->pmu];
-        int r;
-
-        if (pmu->measured && pmu->counters == 0)
-                return 0; /* no limit */
-        r = part_to_measure(h, part, &cpus);
-        if (r < 0 || cpuset_is_empty(&cpus))
-                return r;
-        if (!pmu->measured || !probe_can(pmu)) {
-                h->measured_free = false; /* this cannot be measured */
-                return 0;
-        }
-        r = probe_begin_each(pmu, &cpus, hold_wants, h, now_usec(CLOCK_MONOTONIC),
-                             &h->probes[h->n_probes]);
-        if (r == 0)
-                h->n_probes++;
-        return r;
-}
+/* ---- the probe ---- */
 
 int hold_probe_begin(Hold *h) {
         const Scope *scope = &h->request.what.scope;
+        int r = probe_new(hold_wants, h, &h->probe);
 
-        /* closed counters are free only after the last copy of their descriptor is closed */
+        /* what was closed is free only when its last copy is closed */
         store_settle(h->context->store);
-        h->measuring = true;
-        h->measured_free = true;
-        h->probes = calloc(MAX(scope->n_parts, 1u), sizeof(Probe *));
-        if (!h->probes)
-                return -ENOMEM;
-        for (size_t i = 0; i < scope->n_parts; i++) {
-                int r = hold_probe_part(h, &scope->parts[i]);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t i = 0; i < scope->n_parts && r >= 0; i++)
+                r = probe_add(h->probe, &h->context->pmus.pmus[scope->parts[i].pmu],
+                              &scope->parts[i].cpus);
+        return r;
 }
 
 bool hold_probe_look(Hold *h) {
-        uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
+        bool again = probe_look(h->probe, now_usec(CLOCK_MONOTONIC)) == PROBE_AGAIN;
 
-        for (size_t i = 0; i < h->n_probes; i++)
-                if (probe_look(h->probes[i], now) == PROBE_AGAIN)
-                        next = MIN(next, h->probes[i]->next_usec);
-        hold_step_at(h, next);
-        return next == UINT64_MAX;
+        hold_step_at(h, again ? h->probe->next_usec : UINT64_MAX);
+        return !again;
+}
+
+bool hold_probe_confirms(const Hold *h) {
+        return probe_confirms(h->probe);
+}
+
+bool hold_probe_is_unknown(const Hold *h) {
+        return h->probe->unknown;
+}
+
+static bool look_lacks(const Look *l) {
+        return l->result != LOOK_OFFLINE && !shape_contains(l->free, l->wanted);
+}
+
+bool hold_probe_lacks(const Hold *h) {
+        for (size_t i = 0; i < h->probe->n_looks; i++)
+                if (look_lacks(&h->probe->looks[i]))
+                        return true;
+        return false;
 }
 
 static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
@@ -116,45 +94,82 @@ static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
                                          h->ledger.extra[part] + more);
 }
 
-/* Per PMU, asks for as many counters more as the probes found too few. */
+/* How many general counters the worst CPU of the part lacks. */
+static unsigned part_missing(const Hold *h, const ScopePart *part) {
+        unsigned missing = 0;
+
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
+
+                if (l->pmu->index == part->pmu && look_lacks(l))
+                        missing = MAX(missing, shape_without(l->wanted, l->free).general);
+        }
+        return missing;
+}
+
 bool hold_ask_for_more(Hold *h) {
-        Holds *holds = h->holds;
+        const Scope *scope = &h->request.what.scope;
         size_t n_yielded = 0;
 
         if (h->ledger.counters == 0)
                 return false;
-        for (size_t i = 0; i < h->n_probes; i++) {
-                const Probe *p = h->probes[i];
-                unsigned missing = 0;
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                unsigned missing = part_missing(h, &scope->parts[i]);
 
-                for (size_t j = 0; j < p->n_cpus; j++)
-                        if (p->cpus[j].free < p->cpus[j].wanted)
-                                missing = MAX(missing, p->cpus[j].wanted - p->cpus[j].free);
                 if (missing > 0)
-                        hold_add_extra(h, p->pmu, missing);
+                        hold_add_extra(h, &h->context->pmus.pmus[scope->parts[i].pmu], missing);
         }
-        if (yielders_apply(&holds->context->yielders, h->object.id, h->yield_until_usec,
-                           &n_yielded) < 0)
+        if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
+            0)
                 return false;
         return n_yielded > 0;
 }
 
-bool hold_probes_agree(const Hold *h) {
-        if (!h->measured_free)
-                return false;
-        for (size_t i = 0; i < h->n_probes; i++)
-                for (size_t j = 0; j < h->probes[i]->n_cpus; j++)
-                        if (h->probes[i]->cpus[j].free < h->probes[i]->cpus[j].wanted)
-                                return false;
+bool hold_probe_accept(Hold *h) {
+        for (size_t i = 0; i < h->probe->n_looks; i++)
+                if (h->probe->looks[i].result != LOOK_OFFLINE &&
+                    h->probe->looks[i].free.general < h->ledger.counters)
+                        return false;
+        h->accepted = TAKE_PTR(h->probe);
         return true;
+}
+
+/* ---- the promise ---- */
+
+/* On all CPUs of the part that were online: what was found free, without what others are promised.
+ */
+static Shape part_promise(const Hold *h, const ScopePart *part) {
+        Shape promise = { UINT32_MAX, UINT32_MAX };
+        bool any = false;
+
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
+                Shape mine = l->free;
+                unsigned others;
+
+                if (l->pmu->index != part->pmu || l->result == LOOK_OFFLINE)
+                        continue;
+                others = hold_others_promised(h, l->pmu, l->cpu);
+                mine.general -= MIN(mine.general, others);
+                promise = shape_common(promise, mine);
+                any = true;
+        }
+        return any ? promise : SHAPE_NULL;
+}
+
+void hold_set_promised(Hold *h) {
+        const Scope *scope = &h->request.what.scope;
+
+        h->promised = h->confirmed ? calloc(MAX(scope->n_parts, 1u), sizeof(Shape)) : NULL;
+        for (size_t i = 0; h->promised && i < scope->n_parts; i++)
+                h->promised[i] = h->ledger.counters > 0 ? (Shape){ .general = h->ledger.counters }
+                                                        : part_promise(h, &scope->parts[i]);
 }
 
 /* ---- CPUs that come online in a hold ---- */
 
 static void hold_set_confirmed(Hold *h, bool confirmed) {
-        hold_cover(h, false);
         h->confirmed = confirmed;
-        hold_cover(h, true);
         hold_save(h);
         hold_signal_confirmed(h);
 }
@@ -172,28 +187,40 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
                                 continue;
                         if (h->confirmed)
                                 hold_set_confirmed(h, false);
-                        if (cpuset_add(&h->joined, cpu) == 0)
+                        if (cpuset_add(&h->joined, cpu) == 0) {
+                                hold_stop_measuring(h); /* it begins anew, with this one */
                                 hold_step_at(h, now_usec(CLOCK_MONOTONIC));
+                        }
                         break;
                 }
 }
 
+static int hold_probe_begin_joined(Hold *h) {
+        const Scope *scope = &h->request.what.scope;
+        int r = probe_new(hold_wants, h, &h->probe);
+
+        for (size_t i = 0; i < scope->n_parts && r >= 0; i++) {
+                _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+
+                r = cpuset_intersect(&cpus, &scope->parts[i].cpus, &h->joined);
+                if (r >= 0)
+                        r = probe_add(h->probe, &h->context->pmus.pmus[scope->parts[i].pmu], &cpus);
+        }
+        return r;
+}
+
 void hold_probe_joined(Hold *h) {
-        const Holds *holds = h->holds;
-        bool all_free = true;
+        bool confirmed;
 
-        CPU_FOREACH (cpu, &h->joined)
-                for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
-                        const ScopePart *part = &h->request.what.scope.parts[i];
-                        const Pmu *pmu = &holds->context->pmus.pmus[part->pmu];
-                        unsigned promised = hold_promised(h, pmu, (unsigned) cpu);
-
-                        if (cpuset_has(&part->cpus, (unsigned) cpu) && promised > 0 &&
-                            cpuset_has(&holds->context->pmus.online, (unsigned) cpu) &&
-                            probe_free_now(pmu, (unsigned) cpu, promised) < (int) promised)
-                                all_free = false;
-                }
+        if (cpuset_is_empty(&h->joined) || (!h->probe && hold_probe_begin_joined(h) < 0)) {
+                hold_stop_measuring(h);
+                return;
+        }
+        if (!hold_probe_look(h))
+                return;
+        confirmed = hold_probe_confirms(h);
+        hold_stop_measuring(h);
         cpuset_done(&h->joined);
-        if (all_free)
+        if (confirmed)
                 hold_set_confirmed(h, true);
 }

@@ -50,7 +50,6 @@ static int hold_enlist(Hold *h, const Unpack *u) {
         hold_unpack_extra(h, u);
         if (h->state == HOLD_GRANTED) {
                 TAILQ_INSERT_TAIL(&holds->granted, h, list);
-                hold_cover(h, true);
         } else if (h->state == HOLD_QUEUED)
                 hold_await_queue(h);
         return 0;

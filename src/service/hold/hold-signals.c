@@ -90,8 +90,20 @@ static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
         return 0;
 }
 
+/* A PMU of the scope of which nobody can tell what is free; NULL: there is none. */
+static const Pmu *hold_unmeasurable(const Hold *h) {
+        for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
+                const Pmu *pmu = &h->context->pmus.pmus[h->request.what.scope.parts[i].pmu];
+
+                if (!pmu->measured)
+                        return pmu;
+        }
+        return NULL;
+}
+
 static int hold_refuse_ended(const Hold *h, Refusal *why) {
         Names names = {};
+        const Pmu *pmu;
 
         switch (h->result) {
         case HOLD_TIMED_OUT:
@@ -101,6 +113,13 @@ static int hold_refuse_ended(const Hold *h, Refusal *why) {
                               " ms of wait_usec; still in the way: %s",
                               h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
+                pmu = hold_unmeasurable(h);
+                if (h->n_obstacles == 0 && pmu)
+                        return refuse(why, REFUSAL_OBSTRUCTED,
+                                      "PMU %s (%s) cannot be measured, so nobody can tell whether "
+                                      "its counters are free. Ask with best_effort to be granted "
+                                      "without confirmation",
+                                      pmu->name, pmu_kind_name(pmu->kind));
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(
                         why, REFUSAL_OBSTRUCTED,

@@ -55,8 +55,32 @@ void hold_save(Hold *h) {
                 pack_u64(p, "more", h->ledger.extra[i]);
                 pack_end(p, begin);
         }
+        for (size_t i = 0; h->promised && i < h->request.what.scope.n_parts; i++) {
+                size_t begin = pack_begin(p, "promised");
+
+                pack_u64(p, "general", h->promised[i].general);
+                pack_u64(p, "fixed", h->promised[i].fixed);
+                pack_end(p, begin);
+        }
         pack_obstacles(p, h);
         store_save(&h->item, p);
+}
+
+static int hold_unpack_promised(Hold *h, const Unpack *u) {
+        size_t place = 0;
+        Unpack part;
+
+        for (size_t i = 0; unpack_next(u, "promised", &place, &part); i++) {
+                if (!h->promised)
+                        h->promised = calloc(MAX(h->request.what.scope.n_parts, 1u), sizeof(Shape));
+                if (!h->promised)
+                        return -ENOMEM;
+                if (i < h->request.what.scope.n_parts)
+                        h->promised[i] =
+                                (Shape){ .general = (unsigned) unpack_u64(&part, "general", 0),
+                                         .fixed = (uint32_t) unpack_u64(&part, "fixed", 0) };
+        }
+        return 0;
 }
 
 int hold_unpack(Hold *h, const Unpack *u) {
@@ -72,7 +96,8 @@ int hold_unpack(Hold *h, const Unpack *u) {
         while (unpack_next(u, "obstacle", &place, &obstacle))
                 (void) hold_add_obstacle(h, (pid_t) unpack_u64(&obstacle, "pid", 0),
                                          unpack_string(&obstacle, "who") ?: "");
-        return scope_request_unpack(u, &h->context->pmus, &h->request.what);
+        r = scope_request_unpack(u, &h->context->pmus, &h->request.what);
+        return r < 0 ? r : hold_unpack_promised(h, u);
 }
 
 void hold_enter_store(Hold *h) {

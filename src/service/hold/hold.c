@@ -135,17 +135,18 @@ static void hold_leave_ledger(Hold *h) {
 static void hold_grant(Hold *h, bool confirmed) {
         Holds *holds = h->holds;
         uint64_t now = now_usec(CLOCK_MONOTONIC);
+        uint64_t seen = confirmed && h->probe ? probe_seen_usec(h->probe) : 0;
 
-        hold_stop_measuring(h);
         TAILQ_REMOVE(&holds->pending, h, list);
         TAILQ_INSERT_TAIL(&holds->granted, h, list);
         holds->hooks.granted(holds->userdata, h->object.uid);
         h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
-        h->latency_usec = (h->free_usec ?: now) - h->admitted_usec;
-        h->granted_usec = now_usec(CLOCK_REALTIME) - (h->free_usec ? now - h->free_usec : 0);
+        h->latency_usec = (seen ?: now) - h->admitted_usec;
+        h->granted_usec = now_usec(CLOCK_REALTIME) - (seen ? now - seen : 0);
+        hold_set_promised(h);
+        hold_stop_measuring(h);
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
-        hold_cover(h, true);
         hold_save(h);
         hold_signal_granted(h);
         hold_answer_waiters(h);
@@ -162,7 +163,6 @@ void hold_end(Hold *h, HoldResult result) {
                 return;
         hold_stop_measuring(h);
         if (was == HOLD_GRANTED) {
-                hold_cover(h, false);
                 TAILQ_REMOVE(&holds->granted, h, list);
                 holds->hooks.granted(holds->userdata, h->object.uid);
         } else if (was == HOLD_YIELDING)
@@ -204,11 +204,17 @@ static void hold_settle(Hold *h, bool confirmed) {
 static void hold_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
         Hold *h = userdata;
         Holds *holds = h->holds;
+        unsigned n_own;
 
         h->scan = NULL;
-        holds->hooks.add_counters(holds->userdata, h, false);
-        hold_add_users(h, users, r == 0 ? n_users : 0);
-        hold_settle(h, false);
+        n_own = holds->hooks.add_counters(holds->userdata, h, false);
+        n_own += hold_add_users(h, users, r == 0 ? n_users : 0);
+        if (h->n_obstacles > 0 || n_own == 0 || !complete || !hold_probe_accept(h)) {
+                if (h->n_obstacles == 0)
+                        (void) hold_add_obstacle(h, 0,
+                                                 "the kernel, or a process that cannot be seen");
+                hold_settle(h, false);
+        }
         holds_advance(holds);
 }
 
@@ -219,19 +225,17 @@ static void hold_find_candidates(Hold *h) {
 }
 
 static void hold_measured(Hold *h) {
-        if (hold_probes_agree(h)) {
+        if (hold_probe_confirms(h)) {
                 if (h->request.exclusive)
-                        h->holds->hooks.add_counters(h->holds->userdata, h, true);
+                        (void) h->holds->hooks.add_counters(h->holds->userdata, h, true);
                 hold_settle(h, h->n_obstacles == 0);
-                return;
-        }
-        if (hold_ask_for_more(h)) {
+        } else if (!hold_probe_lacks(h)) /* nobody can tell, and nobody is to blame */
+                hold_settle(h, false);
+        else if (hold_ask_for_more(h)) {
                 hold_stop_measuring(h);
                 hold_step_at(h, h->yield_until_usec);
-                return;
-        }
-        hold_stop_measuring(h);
-        hold_find_candidates(h);
+        } else
+                hold_find_candidates(h);
 }
 
 /* ---- one step further ---- */
@@ -256,7 +260,7 @@ static bool hold_advance(Hold *h) {
 
         if (h->scan || hold_must_wait(h))
                 return false;
-        if (!h->measuring) {
+        if (!h->probe) {
                 if (yielders_asked(&holds->context->yielders, &h->request.what.scope, NULL, NULL) >
                     0) {
                         if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
@@ -306,8 +310,8 @@ static void hold_probe_ahead(Hold *h) {
                 return;
         if (hold_probe_begin(h) < 0)
                 hold_stop_measuring(h); /* tried again in hold_advance() */
-        else if (hold_probe_look(h) && hold_probes_agree(h))
-                h->free_usec = now_usec(CLOCK_MONOTONIC);
+        else
+                (void) hold_probe_look(h);
 }
 
 /* Asks yielders. If the counters are free then, the hold is granted as of now. */
@@ -402,33 +406,13 @@ void hold_begin(Hold *h) {
 
 /* ---- all of them ---- */
 
-static int holds_make_cover(Holds *holds) {
-        const PmuTable *pmus = &holds->context->pmus;
-        size_t n_cpus = 0;
-
-        CPU_FOREACH (cpu, &pmus->possible)
-                n_cpus = (size_t) cpu + 1;
-        holds->cover = calloc(pmus->n_pmus + 1, sizeof(Cover *));
-        if (!holds->cover)
-                return -ENOMEM;
-        for (size_t i = 0; i < pmus->n_pmus; i++) {
-                holds->cover[i] = calloc(n_cpus, sizeof(Cover));
-                if (!holds->cover[i])
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 int holds_init(Holds *holds, Context *context, const HoldsHooks *hooks, void *userdata) {
-        int r;
-
         holds->context = context;
         holds->hooks = *hooks;
         holds->userdata = userdata;
         TAILQ_INIT(&holds->pending);
         TAILQ_INIT(&holds->granted);
-        r = holds_make_cover(holds);
-        return r < 0 ? r : hold_history_init(holds);
+        return hold_history_init(holds);
 }
 
 static void holds_free_list(struct HoldList *list) {
@@ -460,7 +444,4 @@ void holds_done(Holds *holds) {
                 hold_free(h);
         }
         sd_event_source_disable_unref(holds->forget);
-        for (size_t i = 0; holds->cover && i < holds->context->pmus.n_pmus; i++)
-                free(holds->cover[i]);
-        free(holds->cover);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "capacity.h"
 
-#include "perf/pmu/probe.h"
+#include "perf/pmu/capacity.h"
+#include "perf/pmu/kernel-share.h"
 #include "service/bus/host-state.h"
 
 struct Capacities {
@@ -11,9 +12,12 @@ struct Capacities {
 
 /* The ledger must know it before the first hold. */
 static int capacity_tell(Context *context, const Pmu *pmu) {
+        /* the watchdog's counter is promised where it is lent */
+        Shape kept = context->config.bridges.nmi_watchdog ? SHAPE_NULL
+                                                          : kernel_share(pmu, KERNEL_SHARE_PATH);
         uint64_t counters = !pmu->measured       ? SLOT_UNKNOWN
                             : pmu->counters == 0 ? SLOT_UNLIMITED
-                                                 : pmu->counters;
+                                                 : shape_without(pmu_whole(pmu), kept).general;
 
         return ledger_set_capacity(&context->ledger, pmu->index, counters);
 }
@@ -25,8 +29,11 @@ int capacities_need(Capacities *c) {
                 return 0;
         for (size_t i = 0; i < context->pmus.n_pmus; i++) {
                 Pmu *pmu = &context->pmus.pmus[i];
-                /* what an earlier run could not measure may be free now */
-                int r = pmu->measured ? 0 : probe_capacity(pmu, &context->pmus.online);
+                /* Nobody is in the way of what core PMUs are measured with. Of others, one that an
+                 * earlier run could not measure may be free now. */
+                int r = pmu->measured && pmu->kind != PMU_CORE
+                                ? 0
+                                : capacity_measure(&context->pmus, pmu);
 
                 if (r >= 0)
                         r = capacity_tell(context, pmu);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * How many events each PMU counts at once: measured (probe_capacity()), and told to the ledger.
+ * How many events each PMU counts at once: measured (capacity_measure()), and told to the ledger.
  *
  * Measuring breakpoints makes the kernel wait for an RCU grace period of several milliseconds,
  * which would delay the call that starts the service. So the measurement runs after the first calls

@@ -4,6 +4,7 @@
 #include <perfalloc/dbus.h>
 #include <string.h>
 
+#include "perf/pmu/kernel-share.h"
 #include "service/pmu/capacity.h"
 #include "service/pmu/probe-call.h"
 #include "service/util/options.h"
@@ -28,8 +29,33 @@ PROPERTY_GETTER(get_counters) {
         return sd_bus_message_append(reply, "u", (uint32_t) ((const Pmu *) userdata)->counters);
 }
 
+PROPERTY_GETTER(get_fixed) {
+        const Pmu *pmu = userdata;
+        int r = sd_bus_message_open_container(reply, 'a', "s");
+
+        for (unsigned i = 0; i < pmu->n_fixed && r >= 0; i++)
+                r = sd_bus_message_append_basic(reply, 's', pmu->fixed[i].name);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+PROPERTY_GETTER(get_kernel) {
+        bool keeps = !shape_is_empty(kernel_share(userdata, KERNEL_SHARE_PATH));
+
+        return sd_bus_message_append(reply, "as", keeps ? 1 : 0, KERNEL_SHARE_NAME);
+}
+
 PROPERTY_GETTER(get_probed) {
-        return sd_bus_message_append(reply, "s", ((const Pmu *) userdata)->probed ?: "");
+        const char *names = ((const Pmu *) userdata)->probed ?: "";
+        int r = sd_bus_message_open_container(reply, 'a', "s");
+
+        while (*names && r >= 0) {
+                size_t n = strcspn(names, " ");
+                _cleanup_free_ char *name = strndup(names, n);
+
+                r = name ? sd_bus_message_append_basic(reply, 's', name) : -ENOMEM;
+                names += n + strspn(names + n, " ");
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 /* The objects are rows of the PMU table. The slot's userdata is the Probing. */
@@ -42,8 +68,7 @@ static int method_probe(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
-/* Counters and Probed are not constant: what one start of the service cannot measure, another
- * may. */
+/* What is measured is not constant: what one start of the service cannot measure, another may. */
 static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Name", "s", NULL, offsetof(Pmu, name), SD_BUS_VTABLE_PROPERTY_CONST),
@@ -51,7 +76,9 @@ static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_PROPERTY("Kind", "s", get_kind, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),
-        SD_BUS_PROPERTY("Probed", "s", get_probed, 0, 0),
+        SD_BUS_PROPERTY("Fixed", "as", get_fixed, 0, 0),
+        SD_BUS_PROPERTY("Kernel", "as", get_kernel, 0, 0),
+        SD_BUS_PROPERTY("Probed", "as", get_probed, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(uu)", free), method_probe,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,

@@ -143,8 +143,9 @@ static void probing_begin(Probing *p) {
 
 /* Measures the next CPU. 1: there are more, 0: all are done. */
 static int probing_measure_cpu(Probing *p) {
-        int cpu = cpuset_next(&p->pmu->cpus, p->cpu), n, r = 1;
+        int cpu = cpuset_next(&p->pmu->cpus, p->cpu), r = 1, look;
         ProbeCall *c;
+        Shape n;
 
         if (cpu < 0 || TAILQ_EMPTY(&p->measured))
                 return 0;
@@ -152,12 +153,12 @@ static int probing_measure_cpu(Probing *p) {
         if (!cpuset_has(&p->context->pmus.online, (unsigned) cpu))
                 return 1;
         store_settle(p->context->store);
-        n = probe_free_now(p->pmu, (unsigned) cpu, p->pmu->counters);
-        if (n < 0) /* -ENODEV: it has just gone offline */
-                return n == -ENODEV ? 1 : n;
+        look = probe_free_now(p->pmu, (unsigned) cpu, (Shape){ .general = p->pmu->counters }, &n);
+        if (look < 0 || look == LOOK_OFFLINE) /* it may have just gone */
+                return look < 0 ? look : 1;
         TAILQ_FOREACH (c, &p->measured, entry)
                 if (r > 0)
-                        r = MIN(probe_call_add(c, (unsigned) cpu, (unsigned) n), 1);
+                        r = MIN(probe_call_add(c, (unsigned) cpu, n.general), 1);
         return r < 0 ? r : 1;
 }
 
@@ -222,7 +223,7 @@ int probe_call_begin(Probing *p, const Pmu *pmu, sd_bus_message *m, Refusal *why
                 r = auth_check(context->auth, peer, m, ACTION_COUNT_SYSTEM, NULL, why);
         if (r != 0)
                 return r;
-        if (!probe_can(pmu) || !pmu->measured)
+        if (!look_can(pmu))
                 return refuse(why, REFUSAL_NOT_SUPPORTED,
                               "PMU %s (%s) has no counters that run out, or none that can be "
                               "measured without harm",

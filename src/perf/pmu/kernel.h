@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The calls by which capacity and probe ask the kernel. They are all in one unit so that a test can
+ * link a model of other machines in its place (test-kernel-model.h).
+ */
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include "core/util.h"
+
+typedef struct KernelTimes KernelTimes;
+
+struct KernelTimes {
+        uint64_t value, enabled, running; /* as PERF_FORMAT_TOTAL_TIME_* gives them */
+};
+
+/* perf_event_open(2), close on exec: the descriptor or -errno. */
+int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader);
+void kernel_close(int fd);
+
+/* PERF_EVENT_IOC_ENABLE: 0 or -errno. */
+int kernel_enable(int fd);
+
+/* False at the end of file. The event has no other read_format than the two times. */
+bool kernel_times(int fd, KernelTimes *ret);
+
+/* Whether the CPU is offline, as the kernel knows it at this moment. */
+bool kernel_is_offline(unsigned cpu);
+
+uint64_t kernel_now_usec(void); /* CLOCK_MONOTONIC */
+void kernel_rest(uint64_t usec);
+
+/* The CPU that this thread is on. */
+unsigned kernel_cpu(void);
+
+/* Calls f from another CPU than this one, while this thread waits, and so does not run: what f
+ * returns. -EAGAIN: there is no other CPU that this process may run on, or none that had the time
+ * for it within KERNEL_ELSEWHERE_USEC (a task of real time may never leave it any); f may have been
+ * called, and what it did is void. */
+#define KERNEL_ELSEWHERE_USEC (20 * USEC_PER_MSEC)
+int kernel_elsewhere(unsigned cpu, int (*f)(void *userdata), void *userdata);

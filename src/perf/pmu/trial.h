@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A group of events on one CPU, opened to see whether it fits, and closed again: disabled it shows
+ * whether an empty PMU could count it (a group is validated when it is opened), enabled whether
+ * this one does.
+ *
+ * It is flexible: a pinned event of a CPU throws other people's pinned events of tasks off the PMU
+ * for good.
+ */
+
+#include "core/shape.h"
+#include "perf/pmu/pmu.h"
+
+typedef struct Trial Trial;
+
+#define TRIAL_MAX 64u /* no PMU that validates groups takes so many */
+
+struct Trial {
+        unsigned n;
+        int fds[TRIAL_MAX]; /* the leader first */
+};
+
+/* The attr of an event of the PMU. */
+struct perf_event_attr trial_attr(const PmuEvent *e);
+
+/* Opens one more, disabled; the first is the leader. 0, or what perf_event_open(2) says: -EINVAL
+ * means that the group does not fit; see trial_is_our_fault(). -E2BIG: it has TRIAL_MAX already. */
+int trial_add(Trial *t, const struct perf_event_attr *attr, unsigned cpu);
+int trial_add_event(Trial *t, const PmuEvent *e, unsigned cpu);
+
+/* Opens n general events, and those of the fixed counters. On failure nothing is open. */
+int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
+
+void trial_close(Trial *t);
+
+/* -ENOMEM, -EMFILE and -ENFILE tell nothing about the PMU. */
+bool trial_is_our_fault(int error);
