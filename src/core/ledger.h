@@ -43,7 +43,7 @@ TAILQ_HEAD(LedgerHolds, LedgerHold);
 struct LedgerHold {
         Scope scope;
         bool exclusive;
-        unsigned counters; /* on each slot; 0: all of them */
+        unsigned counters; /* general ones on each slot; 0: all, and every fixed one */
 
         LedgerState state;
         uint64_t seq;                 /* order of arrival, from 1 */
@@ -69,10 +69,14 @@ struct Ledger {
 void ledger_init(Ledger *l); /* must not be moved afterwards */
 void ledger_done(Ledger *l); /* takes out who is still in it */
 
-/* How many counters each slot of a PMU has, SLOT_UNKNOWN (at first) or SLOT_UNLIMITED. Holds that
- * are active stay so; a waiting one that asks for more than there are now is admitted when nobody
- * else is promised any. Call ledger_next() afterwards. -ENOMEM: nothing changed. */
+/* How many general counters each slot of a PMU has, SLOT_UNKNOWN (at first) or SLOT_UNLIMITED.
+ * Holds that are active stay so; a waiting one that asks for more than there are now is admitted
+ * when nobody else is promised any. Call ledger_next() afterwards. -ENOMEM: nothing changed. */
 int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters);
+
+/* The fixed counters that each slot of a PMU has for monitors and holders: not those that the
+ * kernel keeps. None at first. -ENOMEM: nothing changed. */
+int ledger_set_fixed(Ledger *l, unsigned pmu, uint32_t fixed);
 
 /* 0: active now. LEDGER_E_WAITS: it comes out of ledger_next() when its turn has come. Else, and
  * for -ENOMEM, nothing has changed. */

@@ -32,17 +32,21 @@ static bool plan_each_partial(const Ledger *l, const PlanMonitor *m,
 
 static bool slot_clear(Slot *slot, const PlanMonitor *m) {
         slot->kept = 0;
+        slot->kept_fixed = ~slot->chunk->fixed;
         return true;
 }
 
 static bool slot_keep(Slot *slot, const PlanMonitor *m) {
-        slot->kept += m->use;
+        slot->kept += counter_use_general(&m->use, slot->kept_fixed);
+        slot->kept_fixed |= m->use.takes.fixed;
         return true;
 }
 
 /* Never where the capacity is unknown (0). */
 static bool slot_has_room(Slot *slot, const PlanMonitor *m) {
-        return slot->kept + m->use + slot->sum + slot->extra <= slot->chunk->capacity;
+        uint64_t general = slot->kept + counter_use_general(&m->use, slot->kept_fixed);
+
+        return general + slot->sum + slot->extra <= slot->chunk->capacity;
 }
 
 int plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n) {

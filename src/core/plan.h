@@ -6,10 +6,12 @@
  *
  * A slot that a hold has in full is given up by all. Where only a number of counters is promised,
  * monitors stay as long as they fit into what is left, the highest priority first, of the same
- * priority the oldest.
+ * priority the oldest. The number is one of general counters: a monitor that counts in a fixed one
+ * is in nobody's way, the second one of the same event takes a general one.
  */
 
 #include "core/ledger.h"
+#include "core/shape.h"
 
 typedef struct PlanMonitor PlanMonitor;
 
@@ -25,9 +27,9 @@ struct PlanMonitor {
         const Scope *scope; /* NULL: none */
         uint32_t priority;
         PlanClass klass;
-        unsigned use; /* counters that it takes on each slot, at least 1 */
-        uint64_t seq; /* lower is older */
-        bool must;    /* out: it has to yield */
+        CounterUse use; /* counters that it takes on each slot */
+        uint64_t seq;   /* lower is older */
+        bool must;      /* out: it has to yield */
 };
 
 /* Sets must of all monitors, which are sorted: highest priority first, then lowest seq. Monitors

@@ -2,14 +2,17 @@
 #include "capacity.h"
 
 #include "perf/pmu/capacity.h"
+#include "perf/pmu/kernel-share.h"
 
 /* The ledger has to know it before the first hold. */
 static int capacity_tell(Service *s, const Pmu *pmu) {
+        Shape left = shape_without(pmu_whole(pmu), kernel_share(pmu, KERNEL_SHARE_PATH));
         uint64_t counters = !pmu->measured       ? SLOT_UNKNOWN
                             : pmu->counters == 0 ? SLOT_UNLIMITED
-                                                 : pmu->counters;
+                                                 : left.general;
+        int r = ledger_set_fixed(&s->ledger, pmu->index, left.fixed);
 
-        return ledger_set_capacity(&s->ledger, pmu->index, counters);
+        return r < 0 ? r : ledger_set_capacity(&s->ledger, pmu->index, counters);
 }
 
 int capacities_need(Service *s) {
