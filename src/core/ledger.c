@@ -16,6 +16,14 @@ void ledger_done(Ledger *l) {
         slot_table_done(&l->slots);
 }
 
+int ledger_set_fixed(Ledger *l, unsigned pmu, uint32_t fixed) {
+        int r = slot_table_reserve_pmu(&l->slots, pmu);
+
+        if (r == 0)
+                slot_table_fixed(&l->slots, pmu, fixed);
+        return r;
+}
+
 /* Looks at the head of a slot's queue after something in the slot has changed. */
 static void ledger_settle_slot(Ledger *l, Slot *slot) {
         SlotEntry *head = TAILQ_FIRST(&slot->waiting);

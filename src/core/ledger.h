@@ -43,10 +43,14 @@ struct Ledger {
 void ledger_init(Ledger *l); /* must not be moved afterwards */
 void ledger_done(Ledger *l); /* removes the holds that are still in it */
 
-/* How many counters each slot of a PMU has, SLOT_UNKNOWN (the default) or SLOT_UNLIMITED. Active
- * holds stay active; a waiting one that asks for more than there are now is admitted once no other
- * hold is promised any. Call ledger_next() afterwards. -ENOMEM: nothing changed. */
+/* How many general counters each slot of a PMU has, SLOT_UNKNOWN (the default) or SLOT_UNLIMITED.
+ * Active holds stay active; a waiting one that asks for more than there are now is admitted once no
+ * other hold is promised any. Call ledger_next() afterwards. -ENOMEM: nothing changed. */
 int ledger_set_capacity(Ledger *l, unsigned pmu, uint64_t counters);
+
+/* The fixed counters that each slot of a PMU has for monitors and holders: not those that the
+ * kernel keeps. None at first. -ENOMEM: nothing changed. */
+int ledger_set_fixed(Ledger *l, unsigned pmu, uint32_t fixed);
 
 /* 0: active now. LEDGER_E_WAITS: ledger_next() returns it later. Otherwise (-ENOMEM too) nothing
  * changed. */

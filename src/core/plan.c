@@ -69,20 +69,30 @@ static uint64_t word_partial(const PlanWord *w) {
 }
 
 static bool word_clear(PlanWord *w, PlanMonitor *m) {
-        for (uint64_t rest = w->cpus & w->chunk->demand[SLOT_PARTIAL]; rest; rest &= rest - 1)
-                w->chunk->slots[__builtin_ctzll(rest)].kept = 0;
+        for (uint64_t rest = w->cpus & w->chunk->demand[SLOT_PARTIAL]; rest; rest &= rest - 1) {
+                Slot *slot = &w->chunk->slots[__builtin_ctzll(rest)];
+
+                slot->kept = 0;
+                slot->kept_fixed = ~w->chunk->fixed;
+        }
         return true;
 }
 
 static bool word_keep(PlanWord *w, PlanMonitor *m) {
-        for (uint64_t rest = word_partial(w); rest; rest &= rest - 1)
-                w->chunk->slots[__builtin_ctzll(rest)].kept += m->use;
+        for (uint64_t rest = word_partial(w); rest; rest &= rest - 1) {
+                Slot *slot = &w->chunk->slots[__builtin_ctzll(rest)];
+
+                slot->kept += counter_use_general(&m->use, slot->kept_fixed);
+                slot->kept_fixed |= m->use.takes.fixed;
+        }
         return true;
 }
 
 /* Never where the capacity is unknown (0). */
 static bool slot_has_room(const Slot *slot, const PlanMonitor *m) {
-        return slot->kept + m->use + slot->sum + slot->extra <= slot->chunk->capacity;
+        uint64_t general = slot->kept + counter_use_general(&m->use, slot->kept_fixed);
+
+        return general + slot->sum + slot->extra <= slot->chunk->capacity;
 }
 
 static bool word_fit(PlanWord *w, PlanMonitor *m) {

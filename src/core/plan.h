@@ -5,10 +5,13 @@
  * Decides which monitors must yield to the active holds of a ledger.
  *
  * All monitors yield a slot of which a hold has all counters. Where holds have only a number of
- * counters, monitors that fit into the rest stay, the highest priority first, then the oldest.
+ * counters, monitors that fit into the rest stay, the highest priority first, then the oldest. The
+ * number is one of general counters: a monitor that counts in a fixed one is in nobody's way, the
+ * second one of the same event takes a general one.
  */
 
 #include "core/ledger.h"
+#include "core/shape.h"
 
 typedef struct PlanMonitor PlanMonitor;
 
@@ -25,15 +28,11 @@ struct PlanMonitor {
         bool by_cpu;        /* it can yield on some CPUs and count on the others */
         uint32_t priority;
         PlanClass klass;
-        unsigned use; /* counters that it uses on each slot, at least 1 */
-        uint64_t seq; /* lower is older */
-        bool must;    /* result: it must yield; by_cpu: on one CPU at least */
-        CpuSet where; /* result, by_cpu: on which CPUs; plan_monitor_init() makes the room */
+        CounterUse use; /* counters that it takes on each slot */
+        uint64_t seq;   /* lower is older */
+        bool must;      /* result: it must yield; by_cpu: on one CPU at least */
+        CpuSet where;   /* result, by_cpu: on which CPUs; plan_monitor_init() makes the room */
 };
-
-/* Before the first plan: -ENOMEM. */
-int plan_monitor_init(PlanMonitor *m);
-void plan_monitor_done(PlanMonitor *m);
 
 /* Before the first plan: -ENOMEM. */
 int plan_monitor_init(PlanMonitor *m);

@@ -13,6 +13,7 @@ typedef struct Shape Shape;
 typedef struct CounterUse CounterUse;
 
 #define SHAPE_FIXED_MAX 8u
+#define SHAPE_NO_SPILL  UINT8_MAX /* no other counter serves it: more than any PMU has */
 
 struct Shape {
         unsigned general;
@@ -25,7 +26,7 @@ struct Shape {
  * where it is taken, general ones. */
 struct CounterUse {
         Shape takes;
-        /* general counters instead of a fixed one that is taken; 0: it can only share that one */
+        /* general counters instead of a fixed one that is taken, or SHAPE_NO_SPILL */
         uint8_t spill[SHAPE_FIXED_MAX];
 };
 

@@ -29,12 +29,13 @@ int slot_table_reserve_pmu(SlotTable *t, unsigned pmu) {
 }
 
 /* Slots are never moved: queues point into them. */
-static SlotChunk *chunk_new(uint64_t capacity) {
+static SlotChunk *chunk_new(const SlotPmu *p) {
         SlotChunk *chunk = calloc(1, sizeof(*chunk));
 
         if (!chunk)
                 return NULL;
-        chunk->capacity = capacity;
+        chunk->capacity = p->capacity;
+        chunk->fixed = p->fixed;
         for (unsigned i = 0; i < CHUNK_SLOTS; i++) {
                 chunk->slots[i].chunk = chunk;
                 chunk->slots[i].bit = UINT64_C(1) << i;
@@ -54,7 +55,7 @@ static int pmu_reserve(SlotPmu *p, size_t word) {
                 p->n_chunks = word + 1;
         }
         if (!p->chunks[word])
-                p->chunks[word] = chunk_new(p->capacity);
+                p->chunks[word] = chunk_new(p);
         return p->chunks[word] ? 0 : -ENOMEM;
 }
 
@@ -79,6 +80,15 @@ void slot_table_capacity(SlotTable *t, unsigned pmu, uint64_t counters) {
         for (size_t word = 0; word < p->n_chunks; word++)
                 if (p->chunks[word])
                         p->chunks[word]->capacity = counters;
+}
+
+void slot_table_fixed(SlotTable *t, unsigned pmu, uint32_t fixed) {
+        SlotPmu *p = &t->pmus[pmu];
+
+        p->fixed = fixed;
+        for (size_t word = 0; word < p->n_chunks; word++)
+                if (p->chunks[word])
+                        p->chunks[word]->fixed = fixed;
 }
 
 Slot *slot_walk_next(SlotWalk *w) {

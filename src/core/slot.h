@@ -32,11 +32,12 @@ struct Slot {
         SlotChunk *chunk;
         uint64_t bit; /* its own in the chunk's masks */
         size_t n_active;
-        size_t n_full;      /* active holds that demand all counters */
-        size_t n_exclusive; /* active exclusive holds: 0 or 1 */
-        uint64_t sum;       /* counters promised to the active holds that are not full */
-        uint64_t extra;     /* see ledger_set_extra() */
-        uint64_t kept;      /* scratch of plan_compute() */
+        size_t n_full;       /* active holds that demand all counters */
+        size_t n_exclusive;  /* active exclusive holds: 0 or 1 */
+        uint64_t sum;        /* counters promised to the active holds that are not full */
+        uint64_t extra;      /* see ledger_set_extra() */
+        uint64_t kept;       /* scratch of plan_compute(): general counters */
+        uint32_t kept_fixed; /* likewise: fixed ones, and those that do not exist */
         struct SlotQueue waiting;
         bool gaps; /* the numbers in the queue are no longer consecutive */
 };
@@ -44,12 +45,14 @@ struct Slot {
 /* The slots of CPUs that lie side by side. */
 struct SlotChunk {
         uint64_t demand[_SLOT_DEMAND_MAX]; /* bit of a slot: some active hold demands this there */
-        uint64_t capacity;                 /* counters of each */
+        uint64_t capacity;                 /* general counters of each */
+        uint32_t fixed;                    /* fixed counters of each */
         Slot slots[CHUNK_SLOTS];
 };
 
 struct SlotPmu {
         uint64_t capacity; /* of its slots, SLOT_UNKNOWN or SLOT_UNLIMITED */
+        uint32_t fixed;
         size_t n_chunks;
         SlotChunk **chunks; /* NULL where nothing was held yet */
 };
@@ -83,6 +86,7 @@ void slot_table_done(SlotTable *t);
 int slot_table_reserve_pmu(SlotTable *t, unsigned pmu);   /* -ENOMEM */
 int slot_table_reserve(SlotTable *t, const Scope *scope); /* -ENOMEM */
 void slot_table_capacity(SlotTable *t, unsigned pmu, uint64_t counters);
+void slot_table_fixed(SlotTable *t, unsigned pmu, uint32_t fixed);
 
 /* word as in CpuSet. NULL where nothing was held yet. */
 static inline SlotChunk *slot_table_chunk(const SlotTable *t, unsigned pmu, size_t word) {

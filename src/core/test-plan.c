@@ -55,7 +55,7 @@ static PlanMonitor *stage_monitor(Stage *s, const char *cpus, PlanClass klass, u
         *m = (PlanMonitor){ .scope = &s->scopes[s->n_monitors],
                             .priority = priority,
                             .klass = klass,
-                            .use = 1,
+                            .use.takes.general = 1,
                             .seq = s->n_monitors };
         scope_extend(&s->scopes[s->n_monitors], 0, cpus);
         s->sorted[s->n_monitors++] = m;
@@ -119,7 +119,7 @@ static void test_smaller_one_stays_beside_a_large_one_that_yields(Stage *s, gcon
         PlanMonitor *large = stage_monitor(s, "0", PLAN_ALWAYS, 5);
         PlanMonitor *small = stage_monitor(s, "0", PLAN_ALWAYS, 1);
 
-        large->use = 4;
+        large->use.takes.general = 4;
         stage_capacity(s, 4);
         stage_hold(s, "0", false, 3);
         stage_plan(s);
@@ -214,6 +214,48 @@ static void test_by_cpu_it_yields_where_it_must(Stage *s, gconstpointer unused) 
         assert_yields_on(low, "2-3");
 }
 
+/* The first event of its kind counts in the fixed counter, later ones take a general one each. */
+static void test_fixed_counters_are_in_nobodys_way(Stage *s, gconstpointer unused) {
+        const CounterUse cycles = { .takes.fixed = 1, .spill = { 1 } };
+        PlanMonitor *m[4];
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(m); i++) {
+                m[i] = stage_monitor(s, "0", PLAN_ALWAYS, 9 - i);
+                m[i]->use = cycles;
+        }
+        stage_capacity(s, 4);
+        g_assert_cmpint(ledger_set_fixed(&s->ledger, 0, 1), ==, 0);
+        stage_hold(s, "0", false, 3);
+        stage_plan(s);
+        for (unsigned i = 0; i < G_N_ELEMENTS(m); i++)
+                g_assert_true(m[i]->must == (i >= 2));
+        /* now the kernel has it */
+        g_assert_cmpint(ledger_set_fixed(&s->ledger, 0, 0), ==, 0);
+        stage_plan(s);
+        for (unsigned i = 0; i < G_N_ELEMENTS(m); i++)
+                g_assert_true(m[i]->must == (i >= 1));
+        stage_hold(s, "0", false, 0);
+        stage_plan(s);
+        g_assert_true(m[0]->must);
+}
+
+/* Six monitors of instructions, which have no fixed counter there: one of them is in the way. */
+static void test_general_ones_make_room(Stage *s, gconstpointer unused) {
+        PlanMonitor *m[6], *fixed;
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(m); i++)
+                m[i] = stage_monitor(s, "0", PLAN_ALWAYS, 9 - i);
+        fixed = stage_monitor(s, "0", PLAN_ALWAYS, 0);
+        fixed->use = (CounterUse){ .takes.fixed = 1, .spill = { 1 } };
+        stage_capacity(s, 6);
+        g_assert_cmpint(ledger_set_fixed(&s->ledger, 0, 1), ==, 0);
+        stage_hold(s, "0", false, 1);
+        stage_plan(s);
+        for (unsigned i = 0; i < G_N_ELEMENTS(m); i++)
+                g_assert_true(m[i]->must == (i == 5));
+        g_assert_false(fixed->must);
+}
+
 /* Random stages, compared with the rule as applied to the holds themselves. */
 
 #define N_PMUS 2u
@@ -250,22 +292,37 @@ static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
         return demand;
 }
 
+static uint32_t fixed_of(const Stage *s, unsigned pmu) {
+        return pmu < s->ledger.slots.n_pmus ? s->ledger.slots.pmus[pmu].fixed : 0;
+}
+
 /* Whether the monitor, which has this CPU in its scope, counts there. */
 static bool counts_on(const PlanMonitor *m, unsigned cpu) {
         return m->by_cpu ? !cpuset_has(&m->where, cpu) : !m->must;
 }
 
-/* Counters used on a slot by monitors that stay: those that always do, and others before m. */
+/* Whether o uses counters before m does: one that always stays, or comes earlier. */
+static bool is_before(const PlanMonitor *o, const PlanMonitor *m) {
+        return o->klass != PLAN_ALWAYS || !m || o->seq < m->seq;
+}
+
+/* General counters used on a slot by m and by those before it that stay there. Of those who have
+ * the same fixed counter all but one take a general one. */
 static uint64_t slot_kept(const Stage *s, unsigned pmu, unsigned cpu, const PlanMonitor *m) {
-        uint64_t kept = 0;
+        uint64_t kept = 0, fixed[2] = {};
 
         for (size_t i = 0; i < s->n_monitors; i++) {
                 const PlanMonitor *o = s->sorted[i];
 
-                if (counts_on(o, cpu) && scope_has(o->scope, pmu, cpu) &&
-                    (o->klass != PLAN_ALWAYS || !m || o->seq < m->seq))
-                        kept += o->use;
+                if (!scope_has(o->scope, pmu, cpu) ||
+                    (o != m && !(counts_on(o, cpu) && is_before(o, m))))
+                        continue;
+                kept += o->use.takes.general;
+                for (unsigned f = 0; f < G_N_ELEMENTS(fixed); f++)
+                        fixed[f] += o->use.takes.fixed >> f & 1;
         }
+        for (unsigned f = 0; f < G_N_ELEMENTS(fixed); f++)
+                kept += fixed[f] - MIN(fixed[f], fixed_of(s, pmu) >> f & 1);
         return kept;
 }
 
@@ -282,7 +339,7 @@ static bool rule_says_must(const Stage *s, const PlanMonitor *m, int only) {
                 if (slot_is_full(s, pmu, cpu, m->klass == PLAN_EXCLUSIVE))
                         return true;
                 if (m->klass == PLAN_ALWAYS && demand > 0 &&
-                    slot_kept(s, pmu, cpu, m) + m->use + demand > capacity_of(s, pmu))
+                    slot_kept(s, pmu, cpu, m) + demand > capacity_of(s, pmu))
                         return true;
         }
         return false;
@@ -298,10 +355,14 @@ static void scope_random(Scope *scope) {
 }
 
 static void stage_random(Stage *s) {
-        for (unsigned pmu = 0; pmu < N_PMUS; pmu++)
+        for (unsigned pmu = 0; pmu < N_PMUS; pmu++) {
                 g_assert_cmpint(ledger_set_capacity(&s->ledger, pmu,
                                                     (uint64_t) g_test_rand_int_range(0, 9)),
                                 ==, 0);
+                g_assert_cmpint(
+                        ledger_set_fixed(&s->ledger, pmu, (uint32_t) g_test_rand_int_range(0, 4)),
+                        ==, 0);
+        }
         for (size_t i = 0; i < N_HOLDS; i++) {
                 LedgerHold *h = stage_hold(s, "", g_test_rand_int_range(0, 8) == 0,
                                            (unsigned) g_test_rand_int_range(0, 5));
@@ -318,7 +379,9 @@ static void stage_random(Stage *s) {
                 PlanMonitor *m = stage_monitor(s, "", PLAN_ALWAYS, N_MONITORS - (uint32_t) i);
 
                 scope_random(&s->scopes[i]);
-                m->use = (unsigned) g_test_rand_int_range(1, 4);
+                m->use.takes.general = (unsigned) g_test_rand_int_range(0, 4);
+                m->use.takes.fixed = (uint32_t) g_test_rand_int_range(0, 4);
+                m->use.spill[0] = m->use.spill[1] = 1;
                 if (g_test_rand_int_range(0, 4) == 0)
                         m->klass = g_test_rand_bit() ? PLAN_EXCLUSIVE : PLAN_NEVER;
                 m->by_cpu = g_test_rand_bit();
@@ -397,6 +460,8 @@ int main(int argc, char *argv[]) {
         ADD("one-tight-slot-is-enough", test_one_tight_slot_is_enough);
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
+        ADD("fixed-counters-are-in-nobodys-way", test_fixed_counters_are_in_nobodys_way);
+        ADD("general-ones-make-room", test_general_ones_make_room);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);
         g_test_add_func("/plan/model/agrees-with-the-rule", test_agrees_with_the_rule);
         g_test_add_func("/plan/model/keeps-each-promise", test_keeps_each_promise);

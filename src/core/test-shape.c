@@ -24,14 +24,15 @@ static void test_amounts(void) {
 static void test_uses(void) {
         const CounterUse cycles = { .takes.fixed = 2, .spill = { 0, 1 } };
         const CounterUse wide = { .takes.fixed = 2, .spill = { 0, 2 } };
-        const CounterUse slots = { .takes.fixed = 4 };
+        const CounterUse slots = { .takes.fixed = 4, .spill = { 0, 0, SHAPE_NO_SPILL } };
         const CounterUse branches = { .takes.general = 1 };
         CounterUse sum = {};
 
         g_assert_cmpuint(counter_use_general(&cycles, 0), ==, 0);
         g_assert_cmpuint(counter_use_general(&cycles, 5), ==, 0);
         g_assert_cmpuint(counter_use_general(&cycles, 2), ==, 1);
-        g_assert_cmpuint(counter_use_general(&slots, 7), ==, 0);
+        g_assert_cmpuint(counter_use_general(&slots, 3), ==, 0);
+        g_assert_cmpuint(counter_use_general(&slots, 7), ==, SHAPE_NO_SPILL);
         counter_use_add(&sum, &cycles);
         counter_use_add(&sum, &branches);
         g_assert_cmpuint(sum.takes.general, ==, 1);
@@ -40,7 +41,7 @@ static void test_uses(void) {
         counter_use_add(&sum, &slots);
         g_assert_cmpuint(sum.takes.general, ==, 3);
         g_assert_cmpuint(sum.takes.fixed, ==, 6);
-        g_assert_cmpuint(counter_use_general(&sum, 6), ==, 4);
+        g_assert_cmpuint(counter_use_general(&sum, 2), ==, 4);
 }
 
 int main(int argc, char **argv) {

@@ -130,7 +130,7 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
 
         b->yielder.ops = &bridge_ops;
         b->yielder.every_hold = true;
-        b->yielder.plan = (PlanMonitor){ .use = 1 };
+        b->yielder.plan = (PlanMonitor){ .use.takes.general = 1 };
         b->ops = ops;
         b->host = host;
         b->grace_usec = grace_usec;

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "perf/pmu/counter-use.h"
+
 static CounterYielder *counter_yielder_of(const Yielder *y) {
         return container_of(y, CounterYielder, yielder);
 }
@@ -48,6 +50,19 @@ static const YielderOps counter_yielder_ops = {
         .describe = counter_yielder_describe,
 };
 
+/* An event that cannot be tried now is taken for one that takes a general counter. */
+static CounterUse group_use(const Group *g) {
+        CounterUse sum = {};
+
+        for (size_t i = 0; i < g->n_events; i++) {
+                CounterUse one;
+
+                (void) counter_use_measure(g->events[i].pmu, &g->events[i].attr, &one);
+                counter_use_add(&sum, &one);
+        }
+        return sum;
+}
+
 int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, uint32_t priority,
                         PlanClass yields_to, uint64_t seq, CounterYielder **ret) {
         CounterYielder *m = calloc(1, sizeof(CounterYielder));
@@ -65,7 +80,7 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
                                          .priority = priority,
                                          .klass = yields_to,
                                          .seq = seq,
-                                         .use = (unsigned) group->n_events };
+                                         .use = group_use(group) };
         r = yielders_enroll(yielders, &m->yielder, &yielded);
         if (r < 0) {
                 group_free(group);

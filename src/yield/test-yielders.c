@@ -115,7 +115,8 @@ static Fake *stage_fake(Stage *s, const char *cpus, uint32_t priority, bool slow
 
         *f = (Fake){ .stage = s, .slow = slow };
         f->yielder.ops = &fake_ops;
-        f->yielder.plan = (PlanMonitor){ .scope = &f->scope, .priority = priority, .use = 1 };
+        f->yielder.plan =
+                (PlanMonitor){ .scope = &f->scope, .priority = priority, .use.takes.general = 1 };
         if (cpus)
                 scope_of(&f->scope, cpus);
         else
@@ -419,7 +420,7 @@ static void test_order_lasts_however_many_come_and_go(Stage *s, gconstpointer un
                         *f = (Fake){ .stage = s };
                         f->yielder.ops = &fake_ops;
                         f->yielder.plan.scope = &f->scope;
-                        f->yielder.plan.use = 1;
+                        f->yielder.plan.use.takes.general = 1;
                         f->yielder.plan.priority = (uint32_t) g_test_rand_int_range(0, 5);
                         stage_enroll(s, f, false);
                         n_in++;

@@ -45,7 +45,7 @@ static int use_of_fixed(const Beside *b, CounterUse *ret) {
                 if (n == 0)
                         continue;
                 ret->takes.fixed = bit;
-                ret->spill[i] = (uint8_t) (n <= (int) b->pmu->counters ? n : 0);
+                ret->spill[i] = (uint8_t) (n <= (int) b->pmu->counters ? n : SHAPE_NO_SPILL);
                 break;
         }
         return 0;

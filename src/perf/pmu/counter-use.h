@@ -15,5 +15,5 @@
 
 /* Of attr its type, config, config1, config2, exclude_* and precise_ip are looked at.
  * Where nothing is known of the PMU, or the kernel does not take the event, it is one general
- * counter; on PMUs that are never scarce it is none. -ENOMEM, -EMFILE, -ENFILE. */
+ * counter, also after -ENOMEM, -EMFILE or -ENFILE; on PMUs that are never scarce it is none. */
 int counter_use_measure(const Pmu *pmu, const struct perf_event_attr *attr, CounterUse *ret);

@@ -442,7 +442,7 @@ void model_halt(void) {
         g_assert_cmpuint(model_n_open(), ==, 0);
 }
 
-static void attr_of(const char *name, struct perf_event_attr *attr) {
+void model_attr(const char *name, struct perf_event_attr *attr) {
         static const struct {
                 const char *name;
                 uint64_t config, config1;
@@ -469,7 +469,7 @@ static void attr_of(const char *name, struct perf_event_attr *attr) {
 int model_open(const ModelEvent *e) {
         struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE, .pinned = e->pinned };
 
-        attr_of(e->name, &attr);
+        model_attr(e->name, &attr);
         return open_event(&attr, e->task, (int) e->cpu, e->leader > 0 ? e->leader : NONE);
 }
 

@@ -79,6 +79,9 @@ struct ModelEvent {
         int leader; /* 0: it leads */
 };
 
+/* The attr of a name: config and config1 of PERF_TYPE_HARDWARE. */
+void model_attr(const char *name, struct perf_event_attr *attr);
+
 /* Counts from now on: a descriptor, or -errno. */
 int model_open(const ModelEvent *e);
 void model_close(int fd);

@@ -2,6 +2,7 @@
 #include "hold-probe.h"
 
 #include "core/clock.h"
+#include "core/promise.h"
 #include "perf/pmu/kernel-share.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
@@ -12,18 +13,6 @@
 /* What the PMU has without what the kernel keeps of it now. */
 static Shape pmu_usable(const Pmu *pmu) {
         return shape_without(pmu_whole(pmu), kernel_share(pmu, KERNEL_SHARE_PATH));
-}
-
-/* General counters that other granted holds were promised by number on a CPU. */
-static unsigned hold_others_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
-        const Hold *other;
-        unsigned n = 0;
-
-        TAILQ_FOREACH (other, &h->holds->granted, list)
-                if (other != h && other->ledger.counters > 0 &&
-                    scope_has(&other->request.what.scope, pmu->index, cpu))
-                        n += other->ledger.counters;
-        return n;
 }
 
 static const Look *probe_find(const Probe *p, const Pmu *pmu, unsigned cpu) {
@@ -37,14 +26,10 @@ static const Look *probe_find(const Probe *p, const Pmu *pmu, unsigned cpu) {
 static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
         const Hold *h = userdata;
         const Look *found = h->accepted ? probe_find(h->accepted, pmu, cpu) : NULL;
-        Shape usable = pmu_usable(pmu);
-        unsigned n = h->ledger.counters;
 
-        if (found)
-                return found->free;
-        if (n == 0)
-                return usable;
-        return (Shape){ .general = MIN(usable.general, n + hold_others_promised(h, pmu, cpu)) };
+        return found ? found->free
+                     : promise_must_be_free(&h->context->ledger, pmu->index, cpu, pmu_usable(pmu),
+                                            SHAPE_NULL);
 }
 
 /* ---- the probe ---- */
@@ -144,14 +129,11 @@ static Shape part_promise(const Hold *h, const ScopePart *part) {
 
         for (size_t i = 0; i < h->probe->n_looks; i++) {
                 const Look *l = &h->probe->looks[i];
-                Shape mine = l->free;
-                unsigned others;
 
                 if (l->pmu->index != part->pmu || l->result == LOOK_OFFLINE)
                         continue;
-                others = hold_others_promised(h, l->pmu, l->cpu);
-                mine.general -= MIN(mine.general, others);
-                promise = shape_common(promise, mine);
+                promise = shape_common(promise, promise_of(&h->context->ledger, &h->ledger,
+                                                           part->pmu, l->cpu, l->free));
                 any = true;
         }
         return any ? promise : SHAPE_NULL;
@@ -162,8 +144,7 @@ void hold_set_promised(Hold *h) {
 
         h->promised = h->confirmed ? calloc(MAX(scope->n_parts, 1u), sizeof(Shape)) : NULL;
         for (size_t i = 0; h->promised && i < scope->n_parts; i++)
-                h->promised[i] = h->ledger.counters > 0 ? (Shape){ .general = h->ledger.counters }
-                                                        : part_promise(h, &scope->parts[i]);
+                h->promised[i] = part_promise(h, &scope->parts[i]);
 }
 
 /* ---- CPUs that come online in a hold ---- */

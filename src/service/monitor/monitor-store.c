@@ -47,7 +47,7 @@ int monitor_unpack(Monitor *monitor, const Unpack *state) {
         if (!monitor->name)
                 return -EBADMSG;
         monitor->yielder.plan.scope = &monitor->what.scope;
-        monitor->yielder.plan.use = 1;
+        monitor->yielder.plan.use.takes.general = 1;
         r = host_state_unpack_peer(context, state, &monitor->peer);
         return r < 0 ? r : monitor->peer ? 0 : -ESTALE;
 }

@@ -199,8 +199,9 @@ static int monitor_read(Monitor *monitor, sd_bus_message *m, Refusal *why) {
                                        why);
         if (r != 0)
                 return r;
-        monitor->yielder.plan =
-                (PlanMonitor){ .scope = &monitor->what.scope, .priority = o.priority, .use = 1 };
+        monitor->yielder.plan = (PlanMonitor){ .scope = &monitor->what.scope,
+                                               .priority = o.priority,
+                                               .use.takes.general = 1 };
         monitor->name = strdup(name);
         return monitor->name ? 0 : -ENOMEM;
 }

@@ -15,11 +15,13 @@ static int capacity_tell(Context *context, const Pmu *pmu) {
         /* the watchdog's counter is promised where it is lent */
         Shape kept = context->config.bridges.nmi_watchdog ? SHAPE_NULL
                                                           : kernel_share(pmu, KERNEL_SHARE_PATH);
+        Shape left = shape_without(pmu_whole(pmu), kept);
         uint64_t counters = !pmu->measured       ? SLOT_UNKNOWN
                             : pmu->counters == 0 ? SLOT_UNLIMITED
-                                                 : shape_without(pmu_whole(pmu), kept).general;
+                                                 : left.general;
+        int r = ledger_set_fixed(&context->ledger, pmu->index, left.fixed);
 
-        return ledger_set_capacity(&context->ledger, pmu->index, counters);
+        return r < 0 ? r : ledger_set_capacity(&context->ledger, pmu->index, counters);
 }
 
 int capacities_need(Capacities *c) {

@@ -95,7 +95,7 @@ static void plan(const Ledger *l) {
         Scope scope = scope_of(N_CPUS);
 
         for (unsigned i = 0; i < N_MONITORS; i++) {
-                monitors[i] = (PlanMonitor){ .scope = &scope, .use = 1, .seq = i };
+                monitors[i] = (PlanMonitor){ .scope = &scope, .use.takes.general = 1, .seq = i };
                 sorted[i] = &monitors[i];
         }
         mark("set up", 0);
