@@ -46,7 +46,8 @@ static int screen(const Peer *peer, sd_bus_message *m, unsigned actions, Refusal
         return 0;
 }
 
-static unsigned cached_actions(Auth *a, const Peer *peer, unsigned actions, const Details *details) {
+static unsigned cached_actions(Auth *a, const Peer *peer, unsigned actions,
+                               const Details *details) {
         unsigned set = 0;
 
         for (unsigned left = actions & ACTIONS_KEPT; left; left &= left - 1)
