@@ -109,7 +109,7 @@ static void name_in_locked_directory_is_not_found(Fixture *f, const void *data) 
         g_free(path);
 }
 
-/* As /proc shows them: what is blocked, and what is ignored. */
+/* Blocked and ignored signals, from /proc. */
 static char *signal_state(const char *status) {
         char **lines = g_strsplit(status, "\n", -1);
         GString *found = g_string_new(NULL);
@@ -132,7 +132,7 @@ static void signals_are_as_perfalloc_found_them(void) {
         g_assert_true(g_file_get_contents("/proc/self/status", &status, NULL, NULL));
         before = signal_state(status);
         set_up(&f, NULL);
-        /* no shell: they change what they find */
+        /* no shell, because shells change signals */
         g_assert_cmpint(command_start(&f.command, cp, f.event, &f.signals), ==, 0);
         run_to_end(&f);
         n = read(f.fds[0], buffer, sizeof(buffer) - 1);
@@ -164,7 +164,7 @@ static void signals_that_processes_send_are_handed_on(Fixture *f, const void *da
         }
 }
 
-/* The kernel's own, as those of the terminal; here from a timer. */
+/* A signal from the kernel, as from a terminal; here from a timer. */
 static void other_signals_are_not(Fixture *f, const void *data) {
         struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
         const struct itimerspec at_once = { .it_value.tv_nsec = 1 };
@@ -226,7 +226,7 @@ static void what_is_prepared_and_not_run_is_gone(Fixture *f, const void *data) {
         assert_nothing_said(f);
 }
 
-/* As by ^C of the terminal, which it has too. */
+/* As by ^C of the terminal, which the child gets too. */
 static void what_is_killed_before_it_runs_has_ended(Fixture *f, const void *data) {
         siginfo_t info;
 

@@ -12,7 +12,7 @@ static char *no_pmus[] = { NULL };
 /* Texts are not freed: none of these is given to hold_view_done(). */
 static HoldView view(uint64_t id, char **pmus, const char *cpus, const char *state) {
         return (HoldView){ .id = id,
-                           .uid = 4294967294, /* nobody's */
+                           .uid = 4294967294, /* not a user of this machine */
                            .pid = 4711,
                            .pmus = pmus,
                            .cpus = (char *) cpus,

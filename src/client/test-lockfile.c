@@ -9,7 +9,8 @@
 
 static char *file;
 
-/* What pmdaperfevent(1) asks: would a write lock on the first byte conflict, and with whom? */
+/* As pmdaperfevent(1) does: would a write lock on the first byte conflict, and with which
+ * process? */
 static struct flock look(const char *path) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
         int fd = open(path, O_RDWR | O_CLOEXEC);

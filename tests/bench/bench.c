@@ -72,7 +72,7 @@ static void become_root(void) {
         check_errno(seteuid(0), "seteuid");
         check_errno(setegid(0), "setegid");
         check_errno(setgroups(0, NULL), "setgroups");
-        /* or our files in /proc would be root's alone, and we nobody's target */
+        /* otherwise our files in /proc would be root's, and no user could count us */
         (void) prctl(PR_SET_DUMPABLE, 1);
 }
 

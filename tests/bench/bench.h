@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * What the benchmarks share. Each runs as root in a rig and prints samples, for tests/bench/table
- * to make rows of:
+ * What the benchmarks share. Each runs as root in a rig and prints samples, of which
+ * tests/bench/table makes rows:
  *
- *         ROW ours|theirs VALUE
- *         ROW note|skip WORDS
+ * - ROW ours|theirs VALUE
+ * - ROW note|skip WORDS
  *
- * Times are in microseconds. What does not go as it should ends the program.
+ * Times are in microseconds. An unexpected failure ends the program.
  */
 
 #include <perfalloc/dbus.h>
@@ -43,10 +43,10 @@ sd_bus_message *bus_message(sd_bus *bus, const char *destination, const char *pa
                             const char *interface, const char *member);
 /* Takes the message over. */
 sd_bus_message *bus_call(sd_bus *bus, sd_bus_message *m);
-/* The shortest call that there is: what any call costs. */
+/* The shortest possible call: the cost of any call. */
 void bus_ping(sd_bus *bus);
 double bus_ping_usec(sd_bus *bus);
-/* Drops what has come unasked. */
+/* Drops signals. */
 void bus_drain(sd_bus *bus);
 pid_t bus_pid(sd_bus *bus, const char *name);
 
@@ -71,8 +71,8 @@ size_t events_take(pid_t pid, int fds[], size_t max);
 void events_close(int fds[], size_t n);
 int event_open(uint32_t type, uint64_t config, uint64_t address, pid_t pid, int cpu);
 
-/* When events were switched off and on, told without disturbing them: by the time that each says it
- * was enabled, against the clock. */
+/* When events were switched off and on, found without disturbing them: by their enabled times,
+ * against the clock. */
 typedef struct Watch {
         size_t n;
         const int *fds;
@@ -82,9 +82,9 @@ typedef struct Watch {
 void watch_init(Watch *w, const int fds[], size_t n);
 void watch_done(Watch *w);
 void watch_look(Watch *w);
-/* Whether none of them has counted since the last look, of two. */
+/* Whether none of them has counted between the last two looks. */
 bool watch_is_off(Watch *w);
-/* CLOCK_MONOTONIC_RAW of the last event that went off since watch_look(), all being off now. */
+/* CLOCK_MONOTONIC_RAW when the last event was switched off since watch_look(); all are off now. */
 uint64_t watch_last_off(Watch *w);
-/* The same of going on since watch_last_off() or watch_is_off(); 0: one is still off. */
+/* The same for switching on since watch_last_off() or watch_is_off(); 0: one is still off. */
 uint64_t watch_last_on(Watch *w);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * OpenCall and reading, by a user, who runs this in tests/rig/fast (tests/bench/fast.sh). Rows:
+ * OpenCounters, reading and OpenEvent by a user, who runs this in tests/rig/fast
+ * (tests/bench/fast.sh). Rows:
  *
- *   open-counters   ours: OpenCounters of 1,000 events in one call; theirs: that many bare
- * openings, of events that count from the start on a process that sleeps, as the caller does, on
- * the CPU of the opener open-far        theirs: the same from another CPU, as the service may be
- * on; to begin to count is an interrupt each then, in the service as well read-counters   ours:
- * ReadCounters of those; theirs: bare reads, and an empty call event-first     ours: the first
- * OpenEvent of a connection; theirs: the first PerfEventOpen of one to sysprofd event-later     the
- * second and so on
+ * - open-counters: ours: OpenCounters of 1,000 events in one call; theirs: as many bare openings,
+ *   of events that count from the start on a sleeping process, as the caller does, on the CPU of
+ *   the opener
+ * - open-far: theirs: the same from another CPU, where the service may run; starting each event is
+ *   an interrupt then, for the service as well
+ * - read-counters: ours: ReadCounters of these; theirs: bare reads, and an empty call
+ * - event-first: ours: the first OpenEvent of a connection; theirs: the first PerfEventOpen of one
+ *   to sysprofd
+ * - event-later: the same, for the second call and later ones
  */
 
 #include <linux/perf_event.h>
@@ -123,7 +126,7 @@ static void our_event(sd_bus *bus, const char *row) {
 
 static void their_event(sd_bus *bus, const char *row) {
         sd_bus_message *m = bus_message(bus, PROFILER, "PerfEventOpen");
-        /* it wants a leader, and libsystemd cannot say that there is none */
+        /* it requires a leader, and libsystemd cannot send none */
         int leader = event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0, getpid(), -1);
         uint64_t start;
 
@@ -149,7 +152,7 @@ static void events_trial(void (*open)(sd_bus *bus, const char *row)) {
 
 int main(int argc, char *argv[]) {
         counters_measure();
-        /* The first event of all tasks has the kernel patch itself for 10 ms, whoever opens it. */
+        /* The first event on all tasks makes the kernel patch itself for 10 ms. */
         (void) event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0, 0, -1);
         for (unsigned i = trials(100); i > 0; i--) {
                 events_trial(our_event);

@@ -3,12 +3,12 @@
 /*
  * Many holds and many clients. Run as root in tests/rig/fast by tests/bench/fast.sh. Rows:
  *
- *   holds-N        CPU time that the service needs for one more hold and its release, ours: among N
- *                  others, theirs: among 10
- *   crowd-memory   ours: private memory of the service in bytes for each counter, of 1,000 clients
- *                  that have a lease and 4 counters each
- *   crowd-wait     a ReadCounters of 4: ours: of each of these clients, its median; theirs: of one
- *                  client alone
+ * - holds-N: CPU time that the service needs for one more hold and its release, ours: among N
+ *   others, theirs: among 10
+ * - crowd-memory: ours: private memory of the service in bytes per counter, with 1,000 clients that
+ *   have a lease and 4 counters each
+ * - crowd-wait: a ReadCounters of 4: ours: of each of these clients, its median; theirs: of one
+ *   client alone
  */
 
 #include <inttypes.h>
@@ -56,7 +56,7 @@ static void hold_add(sd_bus *bus) {
         sd_bus_message_unref(bus_call(bus, m));
 }
 
-/* Of batches, for the clock is that of the whole process. */
+/* Of batches, because the clock is the whole process's. */
 static void holds_measure(sd_bus *bus, pid_t service, const char *row, const char *side) {
         const unsigned batch = 20;
 
@@ -89,8 +89,8 @@ static void holds(sd_bus *bus) {
 
 /* ---- clients ---- */
 
-/* A client and the process that it counts: a sleeping one of its own, for thousands of events on
- * one make each of its context switches slow. */
+/* A client and a sleeping process of its own that it counts: thousands of events on one process
+ * slow its context switches. */
 typedef struct Member {
         pid_t pid;
         sd_bus *bus;

@@ -86,7 +86,7 @@ void watch_done(Watch *w) {
         free(w->enabled);
 }
 
-/* What has no times is a clock itself: PCP's events are cpu-clock. */
+/* Events without times are clocks themselves: PCP's events are cpu-clock. */
 static uint64_t event_enabled(int fd, uint64_t *ret_clock) {
         uint64_t data[3], before = clock_nsec(CLOCK_MONOTONIC_RAW);
         ssize_t n = read(fd, data, sizeof(data));

@@ -16,7 +16,7 @@ log=/run/bench
 status=0
 [[ ! ${PERFALLOC_TEST_QUICK:-} ]] || export BENCH_QUICK=1
 
-# What the benchmarks need more of than a desk grants.
+# Higher limits than the default, for the benchmarks.
 configure() {
         # PCP is the peer here: it is not to give way to us as well.
         cat >/etc/perfalloc/perfallocd.conf <<'END'

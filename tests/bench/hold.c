@@ -82,7 +82,7 @@ static void hold_trial(sd_bus *bus, Watch *w, const char *const rows[]) {
         uint64_t start, last;
         double usec;
 
-        bus_drain(bus); /* of other people's grants */
+        bus_drain(bus); /* signals of other grants */
         reply = hold_until_granted(bus, &usec);
         for (size_t i = 0; rows[i]; i++)
                 sample(rows[i], OURS, usec);
@@ -158,7 +158,7 @@ static void profile_trial(sd_bus *bus) {
         sd_bus_message_unref(bus_call(bus, m));
 }
 
-/* What of it is polkit's: the bare question that the service asks. */
+/* polkit's part of it: the same CheckAuthorization alone. */
 static void polkit_trial(sd_bus *root, sd_bus *user) {
         sd_bus_message *m = bus_message(root, POLKIT, "CheckAuthorization");
         uint64_t start = clock_nsec(CLOCK_MONOTONIC);

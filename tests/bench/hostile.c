@@ -125,7 +125,7 @@ static void flood_send(Flood *f) {
         f->in_flight++;
 }
 
-/* Until one of them has something to do: what alice costs is to be calls, not a CPU. */
+/* Waits until one of them has something to do: alice is to cost calls, not a CPU. */
 static void floods_wait(Flood *floods, unsigned n) {
         struct pollfd fds[CONNECTIONS_MAX];
 
@@ -175,7 +175,7 @@ static char *hold_path(sd_bus *bus, uint64_t wait_usec, int exclusive) {
         return copy;
 }
 
-/* Stands in the queue with all holds, and waits for the answers. */
+/* Queues as many holds as allowed, and waits for the answers. */
 static void play_holds(int fd) {
         sd_bus *bus = bus_open();
         char *path = NULL;
@@ -284,7 +284,7 @@ static sd_bus_message *next_objects(sd_bus *bus, void *userdata) {
                           "GetManagedObjects", NULL);
 }
 
-/* Beside the samplers' own. */
+/* Besides the samplers' own. */
 static void play_counters(int fd) {
         sd_bus *bus = bus_open();
 
@@ -324,7 +324,7 @@ static void play_events(int fd) {
         flood(2, 50, next_event, NULL);
 }
 
-/* Small calls that want no answer: nothing but the bus's own memory bounds them. */
+/* Small calls without a reply: only the bus's own memory limits them. */
 static void play_flood(int fd) {
         sd_bus *bus = bus_open();
 
@@ -342,7 +342,7 @@ static void play_flood(int fd) {
         }
 }
 
-/* As large as the bus lets them be. */
+/* As large as the bus allows. */
 static void play_huge(int fd) {
         enum { SIZE = 28 * 1024 * 1024 };
         sd_bus *bus = bus_open();
@@ -364,7 +364,8 @@ static void play_huge(int fd) {
         }
 }
 
-/* Large answers that are never read: they stay in the bus's memory, and it counts them as ours. */
+/* Large answers that are never read: they stay in the bus's memory, which charges the service for
+ * them. */
 static void play_unread(int fd) {
         sd_bus *bus = bus_open();
 
@@ -404,7 +405,8 @@ static void play_signals(int fd) {
                 pause();
 }
 
-/* Nothing of ours: what the bus and the second CPU cost when somebody calls the bus itself. */
+/* Not about the service: the cost of the bus and the second CPU when a client calls the bus
+ * itself. */
 static sd_bus_message *next_elsewhere(sd_bus *bus, void *userdata) {
         sd_bus_message *m;
 
@@ -467,7 +469,7 @@ static void carol_measure(unsigned rounds, Times *ret) {
         *ret = (Times){ times[n / 2], times[n * 95 / 100], times[n - 1] };
 }
 
-/* Runs it in a process of its own, and waits for its word. */
+/* Runs it in a process of its own, and waits until it is ready. */
 static pid_t spawn(void (*play)(int fd)) {
         int fds[2];
         pid_t pid;
@@ -513,9 +515,10 @@ static Times measure(unsigned rounds) {
 }
 
 typedef enum Kind {
-        GREED,    /* as much as goes */
-        AT_LIMIT, /* what has a limit for each user, and is at it */
-        ALONE,    /* not beside others: it needs the same limits as another, or is not about us */
+        GREED,    /* as much as possible */
+        AT_LIMIT, /* at a limit per user */
+        ALONE,    /* not beside others: it needs the same limits as another, or is not about the
+                     service */
 } Kind;
 
 static const struct {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What yielding and resuming cost inside the service, beside the bare calls on the very same
+ * The cost of yielding and resuming inside the service, beside the bare calls on the same
  * descriptors. Run in tests/rig/fast. Rows:
  *
- *   yield-N    ours: LatencyUSec with N monitor descriptors; theirs: that many bare disables (or
- *              closes)
- *   resume-N   ours: from the call of Release until the last monitor counts again, told by the
- *              events themselves; theirs: that many bare enables (or openings) and an empty call
- *   yield-probed   LatencyUSec with breakpoints; theirs: closing them, and opening and closing them
- *              once more, as the probe does
+ * - yield-N: ours: LatencyUSec with N monitor descriptors; theirs: as many bare disables (or
+ *   closes)
+ * - resume-N: ours: from the call of Release until the last monitor counts again, as its events
+ *   tell; theirs: as many bare enables (or opens) and an empty call
+ * - yield-probed: ours: LatencyUSec with breakpoints; theirs: closing them, and opening and closing
+ *   them once more, as the probe does
  *
  * The table makes resume-growth of them: resume-1024 against resume-64.
  */
@@ -41,7 +41,7 @@ static void bare_gate(const char *yield, const char *resume, size_t n) {
         sample(resume, THEIRS, gate_all(n, PERF_EVENT_IOC_ENABLE) + bus_ping_usec(bus));
 }
 
-/* With the monitors out of the way: the slots are theirs. */
+/* While the monitors have yielded: the slots are free. */
 static void bare_breakpoints(const char *yield, const char *resume, size_t n) {
         static uint64_t watched[16];
         int *own = calloc(n, sizeof(int));

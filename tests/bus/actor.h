@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A process of its own, for what is about processes: being killed, being counted, having no
+ * A separate process, for tests that are about processes: that are killed, are counted, or have no
  * privileges.
  */
 
@@ -19,15 +19,15 @@ struct Actor {
         int fd; /* to the actor */
 };
 
-/* Runs play() as the user in a process of its own and without a descriptor of ours; its value is
- * the exit status. In there fd is the other end. */
+/* Runs play() as the user, in a process without any of our descriptors; its return value is the
+ * exit status. There, fd is the other end. */
 Actor *actor_new(const char *user, int (*play)(int fd, const void *data), const void *data);
 char actor_hear(Actor *a);            /* waits for one byte from it */
 void actor_tell(Actor *a, char what); /* sends one */
-int actor_join(Actor *a);             /* hangs up, waits for its end; the exit status */
+int actor_join(Actor *a);             /* closes our end and waits; returns the exit status */
 void actor_free(Actor *a);            /* kills it */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Actor, actor_free)
 
 /* The actor's side. */
 void act_say(int fd, char what);
-char act_hear(int fd); /* 0 when the other side has hung up */
+char act_hear(int fd); /* 0: the other end is closed */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * For tests of AttachProcess: processes to attach, and what is asked about them.
+ * For tests of AttachProcess: processes to attach, and calls about them.
  */
 
 #include "writer.h"
@@ -10,10 +10,10 @@
 /* Options of a counter that has no target yet. */
 #define UNATTACHED "a{sv}", 2, "attach", "b", false, "start", "b", false
 
-/* A process that has a child: for writer_write() both of them write. */
+/* A process with a child: for writer_write() both of them write. */
 Actor *parent_new(const char *user, pid_t *ret_child);
 
-/* Has as many more threads as it is told (int); says 'r' when they are there. */
+/* Starts as many threads as it is told (int); sends 'r' when they run. */
 int play_threads(int fd, const void *data);
 
 void attach(Client *c, const char *counter, pid_t pid);

@@ -5,7 +5,7 @@
 
 #define AWAIT_SEC 60
 
-/* Until the condition holds; never for a time. */
+/* Waits until the condition holds; never for a time. */
 #define await(condition)                                                                           \
         do {                                                                                       \
                 gint64 _end = g_get_monotonic_time() + AWAIT_SEC * G_USEC_PER_SEC;                 \

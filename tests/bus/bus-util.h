@@ -15,5 +15,5 @@
 void rig(const char *command, const char *input);
 void rig_configure(const char *text); /* perfallocd.conf; starts the service anew */
 
-/* So often in a hundred, by GLib's chance: a test's --seed repeats it. */
+/* True so often in a hundred, by GLib's random numbers: a test's --seed repeats it. */
 bool chance(int percent);

@@ -35,7 +35,7 @@ static void become(const struct passwd *pw) {
 static void become_root(void) {
         if (seteuid(0) < 0 || setegid(0) < 0 || setgroups(0, NULL) < 0)
                 g_error("cannot be root again: %s", g_strerror(errno));
-        /* or our files in /proc would be root's alone, and we nobody's target */
+        /* otherwise our files in /proc would be root's, and no user could count us */
         (void) prctl(PR_SET_DUMPABLE, 1);
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A connection with the credentials of some user; a test may have any number. What does not go as
- * it should ends the test program, with the words of whoever refused.
+ * A connection with the credentials of some user; a test may have any number. An unexpected failure
+ * ends the test program, with the text of the error.
  */
 
 /* before GLib, which has MIN and MAX of its own */
@@ -46,7 +46,7 @@ uid_t user_id(const char *user);
 sd_bus_message *client_call(Client *c, const char *path, const char *interface, const char *member,
                             const char *types, ...);
 
-/* Calls what has to be refused with this error; its words are in c->refusal afterwards. */
+/* Makes a call that must be refused with this error; the text is in c->refusal afterwards. */
 void client_refused(Client *c, const char *error, const char *path, const char *interface,
                     const char *member, const char *types, ...);
 
@@ -61,7 +61,7 @@ uint64_t client_send(Client *c, const char *path, const char *interface, const c
                      const char *types, ...);
 sd_bus_message *client_receive(Client *c, uint64_t cookie);
 
-/* Whether the answer is there already. */
+/* Whether the answer has arrived. */
 bool client_has_answer(Client *c, uint64_t cookie);
 
 /* The next message of any kind; NULL when none came within the time. */
@@ -90,7 +90,7 @@ char *object_read(sd_bus_message *m, const char *interface, const char *property
 sd_bus_message *client_objects(Client *c);
 bool objects_next(sd_bus_message *m, const char **path);
 
-/* How many objects of the kind ("hold", "counter") there are. */
+/* The number of objects of the kind ("hold", "counter"). */
 unsigned client_count(Client *c, const char *kind);
 
 /* Ends the test when r is an error. */

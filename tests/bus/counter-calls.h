@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What is asked about counters, and breakpoints for them: they count exactly.
+ * Calls about counters, and breakpoints for them, which count exactly.
  */
 
 #include "client.h"
@@ -34,8 +34,8 @@ bool counter_is(Client *c, const char *path, const char *state);
 /* The same event on all CPUs, as a monitor of this priority; event i of watched. */
 char *monitor_open(Client *c, size_t i, uint32_t priority);
 
-/* perf_event_open(2), without the service: the descriptor or -errno. pid -1 and a CPU, or 0 and -1.
- */
+/* perf_event_open(2) without the service: the descriptor or -errno. pid -1 and a CPU, or 0 and
+ * -1. */
 int breakpoint_open(pid_t pid, int cpu);
 
 unsigned n_cpus(void);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * For tests of OpenEvent: a call of it, and attrs to call it with.
+ * For tests of OpenEvent: calls of it, and attrs for them.
  */
 
 #include "bus-util.h"
@@ -14,7 +14,7 @@
 
 typedef struct perf_event_attr PerfAttr;
 
-/* What is asked for; what is zero is pid 0, CPU 0 and no flags. */
+/* The arguments; zero means pid 0, CPU 0 and no flags. */
 typedef struct Raw {
         const void *attr;
         size_t size; /* 0: sizeof(PerfAttr) */
@@ -82,7 +82,7 @@ _unused_ static uint64_t raw_send(Client *c, Raw raw, const char *types, ...) {
         return cookie;
 }
 
-/* The refusal has the words, and is fit to be read. */
+/* The refusal contains the text, and is readable. */
 _unused_ static void raw_refused(Client *c, const char *error, const char *words, Raw raw,
                                  const char *types, ...) {
         g_autoptr(sd_bus_message) m = NULL;

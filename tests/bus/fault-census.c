@@ -15,7 +15,7 @@ static unsigned entries(const char *path) {
         return n;
 }
 
-/* Holds that have ended can be read for a while; they are no goods of anybody. */
+/* Ended holds can be read for a while; they do not count. */
 static unsigned objects_alive(void) {
         g_autoptr(sd_bus_message) objects = client_objects(root);
         const char *path = NULL;

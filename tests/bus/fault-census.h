@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the service has: after an operation all is as it was before, or something was left behind.
+ * What the service has. After an operation all is as before, or something was leaked.
  */
 
 #include "fault-scene.h"
@@ -13,4 +13,4 @@ typedef struct Census {
 } Census;
 
 Census census(void);
-void census_settle(const Census *a, const char *when); /* complains when it is never so again */
+void census_settle(const Census *a, const char *when); /* fails if it never is so again */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fault-operations.h"
 
-/* Best effort: whether the breakpoints of the machine were free is no matter of these tests. */
+/* Best effort: these tests do not depend on free breakpoints. */
 
 void run_hold(Scene *s) {
         TRY_PATH(s, "oh", MANAGER, "Hold", "sa{sv}", "to fail", 3, BREAKPOINTS, "best_effort", "b",
@@ -26,7 +26,7 @@ static void run_hold_unattended(Scene *s) {
                  BREAKPOINTS, "best_effort", "b", 1);
 }
 
-/* It may be obstructed by the want of memory. */
+/* It may be obstructed for lack of memory. */
 static void release(Scene *s) {
         if (!hold_is(s->client, s->path, "ended"))
                 hold_release(s->client, s->path);
@@ -71,7 +71,7 @@ static void run_release(Scene *s) {
 static void run_lease(Scene *s) {
         client_watch(s->other);
         s->fd = close_fd(s->fd);
-        /* unless it is that which fails */
+        /* unless this fails */
         for (bool told = false; !told;) {
                 g_autoptr(sd_bus_message) m = client_next(s->other, USEC_PER_SEC / 10);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What is tried. Each list ends with one that has no name.
+ * The operations that are tried. Each list ends with one without a name.
  */
 
 #include "fault-scene.h"
@@ -11,7 +11,7 @@ extern const Operation hold_operations[];
 extern const Operation counter_operations[];
 extern const Operation other_operations[];
 
-/* For each other, and for what is tried otherwise. */
+/* Used by each other, and by other tests of faults. */
 void prepare_target(Scene *s);
 void prepare_counter(Scene *s);
 void run_hold(Scene *s);

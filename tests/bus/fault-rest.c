@@ -45,7 +45,7 @@ static void prepare_sampler(Scene *s) {
         run_sampler(s);
 }
 
-/* A tick that could not be told is missed, and the next one comes. */
+/* A tick that could not be sent is missed, and the next one comes. */
 void run_ticks(Scene *s) {
         uint64_t record[64], first = 0;
 
@@ -61,7 +61,7 @@ static void run_register(Scene *s) {
         TRY_PATH(s, "oh", MANAGER, "RegisterMonitor", "sa{sv}", "to fail", 1, BREAKPOINTS);
 }
 
-/* ---- questions ---- */
+/* ---- authorization ---- */
 
 static void run_probe(Scene *s) {
         TRY(s, PERFALLOC_OBJECT_PATH "/pmu/breakpoint", PMU, "Probe", NULL);
@@ -88,7 +88,7 @@ static void run_properties(Scene *s) {
             PERFALLOC_COUNTER_INTERFACE);
 }
 
-/* ---- leaving ---- */
+/* ---- clients that leave ---- */
 
 static void prepare_everything(Scene *s) {
         prepare_counter(s);
@@ -144,7 +144,7 @@ static void run_reload(Scene *s) {
         reload();
 }
 
-/* Whatever it had to leave out, the next one brings, and takes away. */
+/* What one reload had to leave out, the next one adds or removes. */
 static void undo_reload(Scene *s) {
         reload();
         g_assert_cmpuint(client_count(root, "counter"), ==, 3);

@@ -3,7 +3,7 @@
 
 #define ANSWER_USEC (20 * USEC_PER_SEC)
 
-/* What the failing of a call for want of memory or descriptors may come to for the caller. */
+/* The errors that a caller may get for lack of memory or descriptors. */
 static const struct {
         const char *name, *words;
 } errors[] = {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One run of an operation while calls of the service fail (tests/fault/fault.h): what it is run
- * with, and calls that may be refused for it.
+ * One run of an operation while calls of the service fail (tests/fault/fault.h): its resources, and
+ * calls that may be refused because of the fault.
  */
 
 #include "event-util.h"
@@ -34,14 +34,14 @@ extern Fault *fault;
 extern pid_t service;
 extern Client *root;
 
-/* What is being tried, and what was wrong with it: all of it is told, not only the first. */
+/* The operation that is tried, and its failures: all are reported, not only the first. */
 extern const char *trying, *trying_way;
 extern int64_t trying_call;
 extern unsigned n_wrong;
 
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
-/* Complains when it never comes true. */
+/* Fails if it never becomes true. */
 #define settle(condition)                                                                          \
         settle_for(({                                                                              \
                            gint64 _end = g_get_monotonic_time() + SETTLE_USEC;                     \
@@ -54,7 +54,7 @@ __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
 void settle_for(bool is, const char *condition);
 
-/* The reply, or NULL where it failed, or something before it did. */
+/* The reply, or NULL if this call or an earlier one failed. */
 sd_bus_message *try_message(Scene *s, Client *c, sd_bus_message *m);
 sd_bus_message *try_call(Scene *s, Client *c, const char *path, const char *interface,
                          const char *member, const char *types, ...);
@@ -68,4 +68,4 @@ void keep_path(Scene *s, sd_bus_message *reply, const char *types);
 #define TRY_PATH(s, types, ...) keep_path(s, try_call(s, (s)->client, __VA_ARGS__), types)
 
 void calm(void); /* nothing fails any more */
-void ping(void); /* the service has done with all that has come to it before */
+void ping(void); /* the service has handled all earlier messages */

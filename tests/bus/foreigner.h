@@ -3,5 +3,5 @@
 
 #include "bus-util.h"
 
-/* A process of somebody else that has one breakpoint of every CPU to itself. */
+/* Another user's process that has one breakpoint of every CPU. */
 Actor *foreigner_new(void);

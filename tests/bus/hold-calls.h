@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * What is asked about holds.
+ * Calls about holds.
  */
 
 #include "client.h"
 
 #define HOLD PERFALLOC_HOLD_INTERFACE
 
-/* The one scarce PMU that every machine has, as an option of Hold. */
+/* The one limited PMU of every machine, as an option of Hold. */
 #define BREAKPOINTS "pmus", "as", 1, "breakpoint"
 
 /* Takes a hold with the options (types is "a{sv}"); the lease is the caller's to close. */

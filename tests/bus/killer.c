@@ -11,7 +11,7 @@ static void *killer_run(void *data) {
 
                 g_usleep(k->delays[i]);
                 pid = service_number("pid");
-                /* EPERM: this process is somebody else for a moment, in client_new() */
+                /* EPERM: this process has another uid for a moment, in client_new() */
                 while (pid > 0 && kill(pid, SIGKILL) < 0 && errno == EPERM)
                         g_usleep(100);
                 k->last = pid;

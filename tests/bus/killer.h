@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Kills the service at some moment, in a thread of its own, while the test does what it likes. The
- * rig starts the service again with what it has stored, as systemd does.
+ * Kills the service at random times, in a separate thread, while the test goes on. The rig starts
+ * the service again with what it has stored, as systemd does.
  */
 
 #include "bus-util.h"
@@ -16,6 +16,6 @@ typedef struct Killer {
         GThread *thread;
 } Killer;
 
-void killer_start(Killer *k); /* one kill, or another one while the service starts */
+void killer_start(Killer *k); /* one kill, or a second one while the service starts */
 bool killer_is_done(Killer *k);
-unsigned killer_end(Killer *k); /* once the service runs again; how often it was killed */
+unsigned killer_end(Killer *k); /* once the service runs again; returns the number of kills */

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
-#define DESCRIPTORS_MAX 8u         /* a message: with more than 16 the bus throws the sender out */
+#define DESCRIPTORS_MAX 8u         /* per message: beyond 16 the bus disconnects the sender */
 
 /* The options of the contract, and the methods that have them. */
 static const struct {
@@ -91,7 +91,7 @@ static const char *const words[] = {
         "org.perfalloc1.manage",
 };
 
-/* What is right, or could be, for an argument or option of that name. */
+/* Valid or plausible values for an argument or option of that name. */
 static const struct {
         const char *name, *values;
 } hints[] = {
@@ -145,7 +145,7 @@ static uint64_t any_bits(void) {
         return (uint64_t) (uint32_t) g_test_rand_int() << 32 | (uint32_t) g_test_rand_int();
 }
 
-/* Mostly few. */
+/* A small number, mostly. */
 static unsigned several(void) {
         return rubbish_chance(100) ? rubbish_below(1500) : rubbish_below(4);
 }
@@ -289,7 +289,7 @@ static void append_descriptor(Rubbish *r, sd_bus_message *m) {
         r->n_descriptors++;
 }
 
-/* A struct perf_event_attr with a few bits turned over. */
+/* A struct perf_event_attr with a few flipped bits. */
 static void append_attr(const Rubbish *r, sd_bus_message *m) {
         union {
                 struct perf_event_attr attr;

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * The values in a rubbish call: what chance makes of the types, of hints by name, and of what was
- * learnt.
+ * The values in a rubbish call: random ones of its types, guided by names and by earlier replies.
  */
 
 #include "rubbish.h"
@@ -15,17 +14,17 @@ struct Rubbish {
         GPtrArray *paths, *words; /* learnt */
         GArray *pids;             /* pid_t */
         GArray *descriptors;      /* int: leases, streams and events that were received */
-        const char *member;       /* that the message being made calls */
-        const char *name;         /* of the argument or option that is being made */
-        bool careful;             /* the message is to be nearly right */
+        const char *member;       /* that the message under construction calls */
+        const char *name;         /* of the argument or option under construction */
+        bool careful;             /* the message shall be nearly right */
         unsigned n_descriptors;   /* that are in it */
-        size_t n_bytes;           /* of long words in it */
+        size_t n_bytes;           /* of long texts in it */
 };
 
 /* A number from 0 to n - 1. */
 unsigned rubbish_below(size_t n);
 
-/* One that was there, of this kind if possible ("hold", "manager"); or any other. To be freed. */
+/* A known path, of this kind if possible ("hold", "manager"), or any other. The caller frees it. */
 char *rubbish_path(const Rubbish *r, const char *kind);
 
 /* Puts a value of the type into the message, for the argument of that name. */
@@ -34,5 +33,5 @@ void rubbish_append(Rubbish *r, sd_bus_message *m, const char *type, const char 
 /* One of any type. */
 void rubbish_append_any(Rubbish *r, sd_bus_message *m);
 
-/* What cannot fail, but for want of memory. */
+/* For calls that can fail only for lack of memory. */
 void rubbish_check(int r);

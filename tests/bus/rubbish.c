@@ -5,7 +5,7 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_MAX 8u   /* that were received are kept, to be sent to the service again */
+#define DESCRIPTORS_MAX 8u   /* received ones that are kept, to be sent to the service again */
 #define MEMORY_MAX      256u /* paths and words that are remembered; older ones are forgotten */
 
 typedef struct Method {
@@ -149,7 +149,7 @@ void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userda
 
 /* ---- calls ---- */
 
-/* Half of the careful calls make something, for without objects there is nothing to be called. */
+/* Half of the careful calls create something: without objects there is little to call. */
 static const Method *any_method(const Rubbish *r) {
         static const char *const makers[] = { "Hold",          "HoldUnattended",  "OpenCounters",
                                               "CreateSampler", "RegisterMonitor", "OpenEvent" };

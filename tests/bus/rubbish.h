@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Calls of every method of every interface, as dbus/ has them, with arguments that are random or
- * nearly right: on objects that are there and on others, with descriptors of all kinds.
+ * Calls of every method of every interface in dbus/, with random or nearly valid arguments: on
+ * existing objects and others, with descriptors of all kinds.
  *
- * Chance is GLib's: a test's --seed repeats what was sent as long as the answers come in the same
- * order.
+ * Random numbers are GLib's: a test's --seed repeats the calls as long as the answers come in the
+ * same order.
  */
 
 #include "bus-util.h"
@@ -17,7 +17,7 @@ Rubbish *rubbish_new(void);
 void rubbish_free(Rubbish *r);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Rubbish, rubbish_free)
 
-/* A call that has not been sent; its signature need not be that of the method. */
+/* Makes a call, without sending it; its signature need not be the method's. */
 sd_bus_message *rubbish_message(Rubbish *r, Client *c);
 
 /* Takes object paths and words out of a reply, to be used in later calls. Calls found() with each
@@ -25,11 +25,11 @@ sd_bus_message *rubbish_message(Rubbish *r, Client *c);
 void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userdata, int fd),
                    void *userdata);
 
-/* Closes those that were received: until then they are sent to the service again. */
+/* Closes received descriptors: until then they are sent to the service again. */
 void rubbish_forget_descriptors(Rubbish *r);
 
-/* A process that calls may speak of. */
+/* A process that calls may name. */
 void rubbish_learn_process(Rubbish *r, pid_t pid);
 
-/* Once in n times. */
+/* True once in n times. */
 bool rubbish_chance(unsigned n);

@@ -89,7 +89,7 @@ bool samplers_any(Client *c) {
         return has;
 }
 
-/* What holds for each record, whatever happened before it. */
+/* Checks what is true of each record, whatever happened before it. */
 static void record_check(Sampler *s, const Record *r, ssize_t size) {
         uint64_t usec = r->head.boottime_nsec / NSEC_PER_USEC;
 

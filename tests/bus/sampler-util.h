@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For tests of samplers: a Sampler knows what it was told, and every record of it is checked when
- * it is read.
+ * For tests of samplers: a Sampler knows what it has received, and checks every record that it
+ * reads.
  */
 
 #include "bus-util.h"
@@ -23,7 +23,7 @@ typedef struct Sampler {
         char *path;
         int stream;
         uint64_t interval, start;
-        uint64_t next;         /* the tick that comes if none is missed */
+        uint64_t next;         /* the next tick if none is missed */
         uint64_t told, missed; /* so far */
 } Sampler;
 

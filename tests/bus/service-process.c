@@ -37,7 +37,7 @@ pid_t service_reader(void) {
         return atoi(text);
 }
 
-/* How many of its descriptors are of that kind, or with NULL of any. */
+/* The number of its descriptors of that kind; NULL: any. */
 static unsigned descriptors_of(const char *kind) {
         g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service_pid());
         const struct dirent *entry;
@@ -62,7 +62,7 @@ unsigned service_events(void) {
         return descriptors_of("anon_inode:[perf_event]");
 }
 
-/* An event loop makes its timers when it first needs one of a clock, and keeps them. */
+/* An event loop creates a clock's timer at its first use, and keeps it. */
 unsigned service_descriptors(void) {
         return descriptors_of(NULL) - descriptors_of("anon_inode:[timerfd]");
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The service as the process that it is: what can be seen of it without its saying so.
+ * The service as a process: what can be seen of it from outside.
  */
 
 #include <stdint.h>
@@ -16,13 +16,12 @@ unsigned service_events(void);      /* those of them that are perf events */
 /* Puts the monotonic clock of perfallocd-clock forward, before it reads the next message. */
 void service_clock_forward(uint64_t usec);
 
-/* Bytes that are its own; 0 where a sanitizer keeps what was freed. */
+/* Its private bytes; 0 with a sanitizer, which keeps freed memory. */
 uint64_t service_memory(void);
 
-/* For service-start: what is freed goes back to the kernel, and is not found again in those bytes.
- */
+/* For service-start: freed memory goes back to the kernel, and is not among those bytes. */
 #define SERVICE_MEMORY_STEADY "MALLOC_MMAP_THRESHOLD_=16384 MALLOC_TRIM_THRESHOLD_=16384"
 
-/* What the rig writes down of it, whether it runs or not: "pid", "ready", "stored"
- * (tests/rig/keeper.c says of what). 0: nothing. */
+/* What the rig records of it, running or not: "pid", "ready", "stored" (see tests/rig/keeper.c). 0:
+ * nothing. */
 int service_number(const char *name);

@@ -37,7 +37,7 @@ static void test_already_attached(void) {
 
         attach(alice, counter, parent->pid);
         attach_refused(alice, PERFALLOC_ERROR_ALREADY_ATTACHED, counter, (uint32_t) parent->pid);
-        attach(alice, counter, child); /* nobody's descendants were attached */
+        attach(alice, counter, child); /* no descendants were attached */
         attach_refused(alice, PERFALLOC_ERROR_ALREADY_ATTACHED, counter, (uint32_t) child);
         assert_targets(alice, counter, 2, parent->pid, child);
 
@@ -151,7 +151,7 @@ static void test_traced(void) {
         attach_refused(alice, PERFALLOC_ERROR_BUSY, counter, (uint32_t) writer->pid);
         g_assert_nonnull(strstr(alice->refusal, "traced"));
 
-        /* a descendant is enough */
+        /* one descendant is enough */
         g_assert_cmpint(ptrace(PTRACE_SEIZE, child, NULL, NULL), ==, 0);
         client_refused(alice, PERFALLOC_ERROR_BUSY, counter, COUNTER, "AttachProcess", "ua{sv}",
                        (uint32_t) parent->pid, 1, "descendants", "b", true);
@@ -210,7 +210,7 @@ static void test_bad_options(void) {
                        "ua{sv}", pid, 2, "descendants", "b", true, "descendants", "b", true);
         client_refused(alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, counter, COUNTER, "AttachProcess",
                        "ua{sv}", pid, 1, "pidfd", "h", null);
-        /* the descriptor says which process is meant */
+        /* the descriptor identifies the process */
         client_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, COUNTER, "AttachProcess",
                        "ua{sv}", (uint32_t) other->pid, 1, "pidfd", "h", pidfd);
         sd_bus_message_unref(client_call(alice, counter, COUNTER, "AttachProcess", "ua{sv}", pid, 1,

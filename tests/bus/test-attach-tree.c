@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* AttachProcess of a process with its descendants, who are born and die meanwhile. */
+/* AttachProcess of a process with its descendants, which are created and end meanwhile. */
 
 #include "attach-util.h"
 
@@ -56,9 +56,8 @@ static void test_descendants_by_default_as_at_opening(void) {
         g_assert_cmpuint(counter_value(alice, counter), ==, 200);
 }
 
-/* A storm of births: forkers whose children are born and end all the time, and some of whose
- * children stay. From `go` on everybody who lives, and everybody who is born, writes once, and adds
- * that to what they count themselves. */
+/* A storm of forks: forkers whose children start and end all the time, and some of whose children
+ * stay. From `go` on every process writes once, and counts that itself. */
 
 #define STORM_FORKERS 6
 #define STORM_STAYING 6
@@ -97,8 +96,8 @@ static void *storm_thread(void *userdata) {
         return NULL;
 }
 
-/* Who is born before go and sees it afterwards must be counted just as well: so all that is asked
- * is made before it is looked at. */
+/* A child that is created before go, and sees it afterwards, must be counted just as well. So
+ * everything it needs is made before the check. */
 static void storm_rage(Storm *storm) {
         for (int n = 0; !storm->go; n++) {
                 bool stays = n < STORM_STAYING;
@@ -131,8 +130,7 @@ static int play_storm(int fd, const void *data) {
         return 0;
 }
 
-/* On a machine that is busy with other things, too, a storm may not stand in time: then nothing was
- * done. */
+/* On a busy machine a storm may not be stopped in time: then nothing was done. */
 static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool descendants) {
         uint64_t cookie = client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
                                       (uint32_t) pid, 1, "descendants", "b", descendants);
@@ -145,8 +143,8 @@ static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool desce
         return false;
 }
 
-/* Whoever was there when it was attached, or was born since, is counted, and once: n_written is at
- * least n_least. */
+/* Each process that existed when it was attached, or was created since, is counted once: n_written
+ * is at least n_least. */
 static void storm_count(const char *user, int (*play)(int fd, const void *data), uint64_t n_before,
                         bool descendants, uint64_t n_least) {
         g_autoptr(Client) client = client_new(user);
@@ -260,7 +258,7 @@ static void test_a_counter_that_is_closed_in_the_middle(void) {
                 g_assert_false(client_has_answer(alice, cookie)); /* another one */
         }
         await(service_descriptors() <= descriptors);
-        writer_write(parent); /* nobody keeps it stopped */
+        writer_write(parent); /* it is not stopped any more */
 }
 
 static void test_a_client_that_leaves_in_the_middle(void) {
@@ -314,7 +312,7 @@ static void test_an_exclusive_hold_in_the_middle(void) {
         g_test_message("%u of 200 were refused", n_refused);
 }
 
-/* The service stops one tree for several at a time: they are not in each other's way. */
+/* The service stops one tree for several calls in turn: they do not disturb each other. */
 static void test_several_attach_the_same_tree(void) {
         Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
         pid_t child;

@@ -166,7 +166,7 @@ static void test_descriptors_are_charged(void) {
         attach_refused(alice, SD_BUS_ERROR_LIMITS_EXCEEDED, counter, (uint32_t) threads->pid);
         g_assert_nonnull(strstr(alice->refusal, "DescriptorsPerUser"));
         assert_targets(alice, counter, 0);
-        /* what was refused is not charged, and what is detached is given back */
+        /* refused calls are not charged, and detaching releases the charge */
         for (int i = 0; i < 20; i++) {
                 attach(alice, counter, writer->pid);
                 detach(alice, counter, writer->pid);
@@ -198,7 +198,7 @@ static void test_a_monitor_keeps_its_descriptors(void) {
         client_refused(root, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "GetFds", NULL);
 }
 
-/* A monitor whose events are closed while it yields finds its processes again. */
+/* A monitor counter whose events are closed while it yields finds its processes again. */
 static void test_a_monitor_of_processes_yields(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) one = writer_new("alice"), two = writer_new("alice");
@@ -213,7 +213,7 @@ static void test_a_monitor_of_processes_yields(void) {
         hold = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
         g_assert_true(hold_wait(alice, hold));
         counter_do(alice, counter, "Stop");
-        attach(alice, counter, two->pid); /* opened when it is its turn */
+        attach(alice, counter, two->pid); /* opened only after the yield */
         client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, counter, COUNTER, "AttachProcess",
                        "ua{sv}", (uint32_t) getpid(), 1, "descendants", "b", true);
         counter_do(alice, counter, "Start");
@@ -221,7 +221,7 @@ static void test_a_monitor_of_processes_yields(void) {
         writer_write(two);
         close(lease);
         await(counter_is(alice, counter, "counting"));
-        /* each is looked at again before it counts: until that has come about */
+        /* each process is inspected again before it counts: wait for that */
         await((writer_write(one), counter_value(alice, counter) > 100));
         await((writer_write(two),
                counter_value(alice, counter) % 200 == 0 || counter_value(alice, counter) > 300));

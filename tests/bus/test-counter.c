@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters as objects: start, stop, read, groups, whose they are, and when they go. */
+/* Counters as objects: start, stop, read, groups, owners, and their end. */
 
 #include "bus-util.h"
 
@@ -76,7 +76,7 @@ static void test_reset(void) {
         assert_reads(root, path, 3, "exact");
 }
 
-/* "stopped" or "counting" twice is no mistake. */
+/* Repeating "stopped" or "counting" is no error. */
 static void test_twice(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *path = open_watched(root, 0, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* OpenEvent: what the kernel refuses, by name and in words; what changes or leaves in the middle.
- */
+/* OpenEvent: the kernel's refusals, by name and text, and targets that change or end during the
+ * call. */
 
 #include "event-util.h"
 
@@ -11,7 +11,7 @@
 
 enum { SLOTS_MAX = 64 };
 
-/* 'u': nobody may trace it any more, 'd': its user may; 'w': writes. Answers the same. */
+/* 'u': makes it untraceable, 'd': traceable by its user; 'w': writes. Answers the same. */
 static int play_target(int fd, const void *data) {
         char what;
 
@@ -98,7 +98,7 @@ static void test_no_counter_left(void) {
         int fds[SLOTS_MAX];
         size_t n = 0;
 
-        /* the last one to fit is known by a breakpoint of our own that does not */
+        /* the last one that fits is found by an own breakpoint that does not */
         for (int own = 0; own >= 0 && n < SLOTS_MAX; n++) {
                 fds[n] = raw_open(dave, raw, "a{sv}", 0);
                 own = breakpoint_open(target->pid, -1);

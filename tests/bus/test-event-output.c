@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* OpenEvent with PERF_FLAG_FD_OUTPUT: the records of an event go into the buffer of another one
- * that the caller has already. An exec enables these events, so nothing may be in that buffer
- * before the target was looked at. */
+/* OpenEvent with PERF_FLAG_FD_OUTPUT: an event's records go into the buffer of another event, which
+ * the caller already has. An exec enables these events, so no record may be in that buffer before
+ * the target is inspected. */
 
 #include "event-util.h"
 
@@ -15,8 +15,8 @@
 
 #define IN_NAMESPACE "in a user namespace of its own"
 
-/* On CPU 0, which the events are of. data: where it lives. It becomes another program when it is
- * told to. */
+/* Runs on CPU 0, as the events do. data: in a user namespace, without capabilities. Executes
+ * another program when told to. */
 static int play_exec(int fd, const void *data) {
         cpu_set_t first;
         cap_t none = cap_init();
@@ -75,7 +75,7 @@ static uint64_t buffer_bytes(const Buffer *b) {
         return __atomic_load_n(&b->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Says what the target executes and maps, from its next exec on. */
+/* An event that records what the target executes and maps, from its next exec on. */
 static uint64_t send_follower(Client *bob, const Buffer *b, pid_t target) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
 
@@ -109,7 +109,7 @@ static void test_records_arrive(void) {
         buffer_free(&b);
 }
 
-/* While the reader has not looked, the event may be open, but says nothing. */
+/* Until the reader has inspected the target, the event may be open, but records nothing. */
 static void test_nothing_arrives_before_the_look(void) {
         g_autoptr(Client) bob = client_new("bob");
         g_autoptr(Actor) target = actor_new("bob", play_exec, IN_NAMESPACE);
@@ -138,7 +138,7 @@ static void test_nothing_arrives_before_the_look(void) {
         buffer_free(&b);
 }
 
-/* The kernel's own conditions are told as if it had been asked at the opening. */
+/* The kernel's own conditions are reported as at the opening. */
 static void test_buffer_of_another_cpu(void) {
         g_autoptr(Client) bob = client_new("bob");
         g_autoptr(sd_bus_message) reply = NULL;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Each call of memory, of descriptors and of the bus fails once in the middle of each operation,
- * the first, the second, and so on until the operation has no more of them. Whatever fails: the
- * caller is answered, nothing stays behind, the same operation succeeds afterwards, and the service
- * goes on.
+ * Each call for memory, descriptors and the bus fails once during each operation: the first, the
+ * second, and so on until the operation has no more of them. After each fault the caller is
+ * answered, nothing is left behind, the same operation succeeds, and the service goes on.
  *
  * The service is tests/fault/perfallocd-fault. PERFALLOC_FAULT_STRIDE=1 tries every call; without
- * it some are left out.
+ * it some are skipped.
  */
 
 #include "fault-census.h"
@@ -56,7 +55,7 @@ static void scene_down(Scene *s) {
         g_clear_pointer(&s->id, g_free);
 }
 
-/* Runs it with the Nth call failing; false: it had no Nth call. */
+/* Runs it with the Nth call failing. False: there was no Nth call. */
 static bool strike(const Operation *o, size_t way, int64_t n) {
         bool struck;
         Census before;
@@ -133,7 +132,7 @@ static void test_operation(const void *data) {
 
 /* ---- time ---- */
 
-/* The hours of a day that a clock was set wrong are not the hours that a hold lasts. */
+/* A clock that was set wrong does not change how long a hold lasts. */
 static void test_clock_jumps(const void *data) {
         static const int64_t jumps[] = { 86400 * (int64_t) USEC_PER_SEC,
                                          -86400 * (int64_t) USEC_PER_SEC };
@@ -169,7 +168,7 @@ static void test_clock_jumps(const void *data) {
 
 /* ---- no descriptor left ---- */
 
-/* Of the user: root may not, without CAP_SYS_RESOURCE. */
+/* The user's limit: root cannot change it without CAP_SYS_RESOURCE. */
 static void limit_set(rlim_t soft) {
         g_autofree char *command =
                 g_strdup_printf("as perfalloc prlimit --pid %d --nofile=%" PRIu64 ":",
@@ -178,15 +177,14 @@ static void limit_set(rlim_t soft) {
         rig(command, NULL);
 }
 
-/* Counters take all that there is for them; who then sends descriptors is answered, and so is
- * everybody else: libsystemd would leave the bus if it could not take them in. */
+/* Counters take all descriptors. A client that then sends descriptors is answered, and so are all
+ * others: libsystemd would leave the bus if it could not receive them. */
 static void test_no_descriptor_left(const void *data) {
         g_autoptr(Client) hog = client_new("root"), alice = client_new("alice");
         Scene s = { .client = hog, .fd = -1 };
         unsigned n = 0;
 
-        /* What is stored is under way in messages, and counts against the same limit
-         * (ETOOMANYREFS). */
+        /* Descriptors in flight to the store count against the same limit (ETOOMANYREFS). */
         rig("service-stop && service-start PERFALLOC_RIG_STORE=0", NULL);
         service = service_pid();
         limit_set(128);
@@ -230,7 +228,7 @@ static void setup(void) {
         fault = mmap(NULL, sizeof(Fault), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         g_assert_true(fault != MAP_FAILED);
         close_fd(fd);
-        /* A charge that is not given back is missed soon. */
+        /* A charge that is not released is noticed soon. */
         rig_configure("[Limits]\nHoldsPerUser=2\nCountersPerUser=4\nSamplersPerUser=2\n"
                       "PendingCallsPerUser=4\nSamplerIntervalMinSec=1ms\nIdleExitSec=1h\n");
         service = service_pid();

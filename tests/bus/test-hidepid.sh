@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# A /proc that hides other users' processes (proc(5), hidepid=). Run by tests/rig/fast, whose /proc is its own.
+# A /proc that hides other users' processes (proc(5), hidepid=). Run by tests/rig/fast, which has a /proc of its own.
 set -u
 
 # shellcheck source=tests/tap.sh

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Holds: who may have one beside whom, how they end, what remains of them and who may read it. */
+/* Holds: which may exist side by side, how they end, what can be read of them afterwards, and by
+ * whom. */
 
 #include "bus-util.h"
 
-/* What is in a test's way is named by its pid; all clients of this program have the same. */
+/* Obstacles are named by pid; all clients of this program have the same. */
 static void assert_busy(Client *c, const char *mode, const char *words) {
         g_autofree char *pid = g_strdup_printf("pid %d", (int) getpid());
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bad input: refused with the right error, which names what is wrong, and nothing half done. */
+/* Bad input is refused with the right error, which names the fault, and nothing is half done. */
 
 #include "bus-util.h"
 
@@ -10,28 +10,28 @@
 
 enum { MEGABYTE = 1 << 20 };
 
-typedef struct Desk {
+typedef struct Fixture {
         Client *root, *alice;
         unsigned descriptors, holds, counters;
-} Desk;
+} Fixture;
 
-static void desk_up(Desk *d, const void *data) {
-        d->root = client_new("root");
-        d->alice = client_new("alice");
-        d->descriptors = service_descriptors();
-        d->holds = client_count(d->root, "hold");
-        d->counters = client_count(d->root, "counter");
+static void fixture_set_up(Fixture *f, const void *data) {
+        f->root = client_new("root");
+        f->alice = client_new("alice");
+        f->descriptors = service_descriptors();
+        f->holds = client_count(f->root, "hold");
+        f->counters = client_count(f->root, "counter");
 }
 
-static void desk_down(Desk *d, const void *data) {
-        g_assert_cmpuint(client_count(d->root, "hold"), ==, d->holds);
-        g_assert_cmpuint(client_count(d->root, "counter"), ==, d->counters);
-        g_assert_cmpuint(service_descriptors(), ==, d->descriptors);
-        client_free(d->alice);
-        client_free(d->root);
+static void fixture_tear_down(Fixture *f, const void *data) {
+        g_assert_cmpuint(client_count(f->root, "hold"), ==, f->holds);
+        g_assert_cmpuint(client_count(f->root, "counter"), ==, f->counters);
+        g_assert_cmpuint(service_descriptors(), ==, f->descriptors);
+        client_free(f->alice);
+        client_free(f->root);
 }
 
-/* The call is refused, with a message that has the words and is no longer than one would read. */
+/* The call is refused, with a text that contains the words and is not too long to read. */
 static void refused(Client *c, const char *error, const char *words, const char *member,
                     const char *types, ...) {
         g_autoptr(sd_bus_message) m = client_message(c, MANAGER, member);
@@ -58,22 +58,22 @@ static char *repeat(const char *text, size_t bytes) {
 
 /* ---- options ---- */
 
-static void test_unknown(Desk *d, const void *data) {
+static void test_unknown(Fixture *f, const void *data) {
         g_autofree char *key = repeat("k", MEGABYTE);
 
-        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "no_such", "b", 1);
-        refused(d->alice, INVALID, "no_such", "HoldUnattended", "sta{sv}", "r", UINT64_C(0), 1,
+        refused(f->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "no_such", "b", 1);
+        refused(f->alice, INVALID, "no_such", "HoldUnattended", "sta{sv}", "r", UINT64_C(0), 1,
                 "no_such", "b", 1);
-        refused(d->alice, INVALID, "no_such", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+        refused(f->alice, INVALID, "no_such", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
                 "no_such", "b", 1);
-        refused(d->alice, INVALID, "''", "Hold", "sa{sv}", "r", 1, "", "b", 1);
-        refused(d->alice, INVALID, "kkkk", "Hold", "sa{sv}", "r", 1, key, "b", 1);
+        refused(f->alice, INVALID, "''", "Hold", "sa{sv}", "r", 1, "", "b", 1);
+        refused(f->alice, INVALID, "kkkk", "Hold", "sa{sv}", "r", 1, key, "b", 1);
         /* known ones around it change nothing */
-        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 3, "mode", "s", "shared",
+        refused(f->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 3, "mode", "s", "shared",
                 "no_such", "s", "x", "counters", "u", 0);
 }
 
-static void test_types(Desk *d, const void *data) {
+static void test_types(Fixture *f, const void *data) {
         static const char *const keys[] = { "pmus", "cpus",      "counters",
                                             "mode", "wait_usec", "yield_usec" };
         static const char *const open_call_keys[] = { "scope",    "pid",    "pidfd",
@@ -81,70 +81,70 @@ static void test_types(Desk *d, const void *data) {
                                                       "priority", "yield",  "name" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
-                refused(d->alice, INVALID, keys[i], "Hold", "sa{sv}", "r", 1, keys[i], "b", 1);
-        refused(d->alice, INVALID, "best_effort", "Hold", "sa{sv}", "r", 1, "best_effort", "s",
+                refused(f->alice, INVALID, keys[i], "Hold", "sa{sv}", "r", 1, keys[i], "b", 1);
+        refused(f->alice, INVALID, "best_effort", "Hold", "sa{sv}", "r", 1, "best_effort", "s",
                 "yes");
-        refused(d->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 1, "counters", "i", 1);
-        refused(d->alice, INVALID, "wait_usec", "Hold", "sa{sv}", "r", 1, "wait_usec", "x",
+        refused(f->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 1, "counters", "i", 1);
+        refused(f->alice, INVALID, "wait_usec", "Hold", "sa{sv}", "r", 1, "wait_usec", "x",
                 INT64_C(-1));
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "v", "s", "shared");
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "ao", 0);
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "v", "s", "shared");
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "ao", 0);
         for (size_t i = 0; i < G_N_ELEMENTS(open_call_keys); i++)
-                refused(d->alice, INVALID, open_call_keys[i], "OpenCounters", "asa{sv}", 1,
+                refused(f->alice, INVALID, open_call_keys[i], "OpenCounters", "asa{sv}", 1,
                         "cpu-clock", 1, open_call_keys[i], "b", 1);
-        refused(d->alice, INVALID, "group", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "group",
+        refused(f->alice, INVALID, "group", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "group",
                 "u", 1);
 }
 
-static void test_signatures(Desk *d, const void *data) {
-        refused(d->alice, INVALID, "", "Hold", "s", "r");
-        refused(d->alice, INVALID, "", "Hold", "sa{ss}", "r", 0);
-        refused(d->alice, INVALID, "", "HoldUnattended", "sua{sv}", "r", 0, 0);
-        refused(d->alice, INVALID, "", "OpenCounters", "sa{sv}", "cpu-clock", 0);
-        refused(d->alice, INVALID, "", "ReadCounters", "as", 0);
+static void test_signatures(Fixture *f, const void *data) {
+        refused(f->alice, INVALID, "", "Hold", "s", "r");
+        refused(f->alice, INVALID, "", "Hold", "sa{ss}", "r", 0);
+        refused(f->alice, INVALID, "", "HoldUnattended", "sua{sv}", "r", 0, 0);
+        refused(f->alice, INVALID, "", "OpenCounters", "sa{sv}", "cpu-clock", 0);
+        refused(f->alice, INVALID, "", "ReadCounters", "as", 0);
 }
 
-static void test_twice(Desk *d, const void *data) {
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 2, "mode", "s", "shared", "mode",
+static void test_twice(Fixture *f, const void *data) {
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 2, "mode", "s", "shared", "mode",
                 "s", "shared");
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 2, "pmus", "as", 1, "software",
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 2, "pmus", "as", 1, "software",
                 "pmus", "as", 1, "breakpoint");
-        refused(d->alice, INVALID, "role", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
+        refused(f->alice, INVALID, "role", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
                 "s", "monitor", "role", "s", "foreground");
 }
 
-static void test_words(Desk *d, const void *data) {
+static void test_words(Fixture *f, const void *data) {
         static const char *const keys[] = { "scope", "role" };
 
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "both");
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "");
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "Shared");
-        refused(d->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "\033[31m\n");
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "both");
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "");
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "Shared");
+        refused(f->alice, INVALID, "mode", "Hold", "sa{sv}", "r", 1, "mode", "s", "\033[31m\n");
         for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
-                refused(d->alice, INVALID, keys[i], "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                refused(f->alice, INVALID, keys[i], "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
                         keys[i], "s", "everything");
-        refused(d->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
+        refused(f->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "role",
                 "s", "monitor", "yield", "s", "sometimes");
 }
 
-static void test_combinations(Desk *d, const void *data) {
-        refused(d->alice, INVALID, "cpus", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "cpus",
+static void test_combinations(Fixture *f, const void *data) {
+        refused(f->alice, INVALID, "cpus", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "cpus",
                 "s", "0");
-        refused(d->alice, INVALID, "pid", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+        refused(f->alice, INVALID, "pid", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
                 "s", "cpu", "pid", "u", 1);
-        refused(d->alice, INVALID, "pidfd", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "pid",
+        refused(f->alice, INVALID, "pidfd", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "pid",
                 "u", 1, "pidfd", "h", 0);
-        refused(d->alice, INVALID, "cgroup", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
+        refused(f->alice, INVALID, "cgroup", "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
                 "s", "cgroup");
-        refused(d->alice, INVALID, "priority", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
+        refused(f->alice, INVALID, "priority", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
                 "scope", "s", "cpu", "priority", "u", 1);
-        refused(d->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+        refused(f->alice, INVALID, "yield", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
                 "s", "cpu", "yield", "s", "always");
 }
 
 /* ---- CPUs and PMUs ---- */
 
-static void test_cpus(Desk *d, const void *data) {
+static void test_cpus(Fixture *f, const void *data) {
         static const char *const lists[] = { "8191",   "99999999999999999999",
                                              "0-8191", "",
                                              "x",      "1-0",
@@ -155,75 +155,75 @@ static void test_cpus(Desk *d, const void *data) {
         g_autofree char *number = g_strdup_printf("%u", n_cpus());
 
         for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
-                refused(d->alice, INVALID, "", "Hold", "sa{sv}", "r", 1, "cpus", "s", lists[i]);
-                refused(d->alice, INVALID, "", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
+                refused(f->alice, INVALID, "", "Hold", "sa{sv}", "r", 1, "cpus", "s", lists[i]);
+                refused(f->alice, INVALID, "", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
                         "scope", "s", "cpu", "cpus", "s", lists[i]);
         }
-        refused(d->alice, INVALID, number, "Hold", "sa{sv}", "r", 1, "cpus", "s", number);
+        refused(f->alice, INVALID, number, "Hold", "sa{sv}", "r", 1, "cpus", "s", number);
 }
 
-static void test_long_cpus(Desk *d, const void *data) {
+static void test_long_cpus(Fixture *f, const void *data) {
         g_autofree char *list = repeat("0,", MEGABYTE), *digits = repeat("0", MEGABYTE);
 
         list[MEGABYTE - 1] = '\0';
-        refused(d->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", list);
-        refused(d->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", digits);
-        refused(d->alice, INVALID, "CPU", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+        refused(f->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", list);
+        refused(f->alice, INVALID, "CPU", "Hold", "sa{sv}", "r", 1, "cpus", "s", digits);
+        refused(f->alice, INVALID, "CPU", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
                 "s", "cpu", "cpus", "s", list);
 }
 
-static void test_pmus(Desk *d, const void *data) {
+static void test_pmus(Fixture *f, const void *data) {
         g_autofree char *name = repeat("p", MEGABYTE);
 
-        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "no_such");
-        refused(d->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 2,
+        refused(f->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "no_such");
+        refused(f->alice, INVALID, "no_such", "Hold", "sa{sv}", "r", 1, "pmus", "as", 2,
                 "breakpoint", "no_such");
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 0);
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "");
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1,
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 0);
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, "");
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1,
                 "../software");
-        refused(d->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, name);
+        refused(f->alice, INVALID, "pmus", "Hold", "sa{sv}", "r", 1, "pmus", "as", 1, name);
 }
 
-static void test_numbers(Desk *d, const void *data) {
-        refused(d->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 2, BREAKPOINTS, "counters",
+static void test_numbers(Fixture *f, const void *data) {
+        refused(f->alice, INVALID, "counters", "Hold", "sa{sv}", "r", 2, BREAKPOINTS, "counters",
                 "u", UINT32_MAX);
-        refused(d->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
+        refused(f->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
                 "cpu-clock", 1, "pid", "u", UINT32_MAX);
-        refused(d->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
+        refused(f->alice, PERFALLOC_ERROR_INVALID_PROCESS, "pid", "OpenCounters", "asa{sv}", 1,
                 "cpu-clock", 1, "pid", "u", 0);
 }
 
 /* ---- texts ---- */
 
-static void test_reason(Desk *d, const void *data) {
+static void test_reason(Fixture *f, const void *data) {
         static const char *const texts[] = { "a\nb", "\033[31mred", "\t", "a\177", "\001" };
         g_autofree char *text = repeat("reason ", MEGABYTE), *exact = repeat("r", 1025);
 
         for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
-                refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", texts[i], 0);
-        refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", text, 0);
-        refused(d->alice, INVALID, "reason", "HoldUnattended", "sta{sv}", text, UINT64_C(0), 0);
-        refused(d->alice, INVALID, "reason", "Hold", "sa{sv}", exact, 0);
+                refused(f->alice, INVALID, "reason", "Hold", "sa{sv}", texts[i], 0);
+        refused(f->alice, INVALID, "reason", "Hold", "sa{sv}", text, 0);
+        refused(f->alice, INVALID, "reason", "HoldUnattended", "sta{sv}", text, UINT64_C(0), 0);
+        refused(f->alice, INVALID, "reason", "Hold", "sa{sv}", exact, 0);
 }
 
-static void test_names(Desk *d, const void *data) {
+static void test_names(Fixture *f, const void *data) {
         g_autofree char *name = repeat("n", MEGABYTE);
 
-        refused(d->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+        refused(f->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
                 "s", "cpu", "name", "s", name);
-        refused(d->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
+        refused(f->alice, INVALID, "name", "OpenCounters", "asa{sv}", 1, "cpu-clock", 2, "scope",
                 "s", "cpu", "name", "s", "a\nb");
 }
 
 /* ---- events ---- */
 
-static void refused_event(Desk *d, const char *error, const char *event) {
-        refused(d->alice, error, "", "OpenCounters", "asa{sv}", 1, event, 1, "scope", "s", "cpu");
-        client_refused(d->alice, error, MANAGER, "EncodeEvent", "s", event);
+static void refused_event(Fixture *f, const char *error, const char *event) {
+        refused(f->alice, error, "", "OpenCounters", "asa{sv}", 1, event, 1, "scope", "s", "cpu");
+        client_refused(f->alice, error, MANAGER, "EncodeEvent", "s", event);
 }
 
-static void test_events(Desk *d, const void *data) {
+static void test_events(Fixture *f, const void *data) {
         static const struct {
                 const char *event, *error;
         } events[] = {
@@ -243,52 +243,52 @@ static void test_events(Desk *d, const void *data) {
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
-                refused_event(d, events[i].error, events[i].event);
+                refused_event(f, events[i].error, events[i].event);
 }
 
-static void test_long_event(Desk *d, const void *data) {
+static void test_long_event(Fixture *f, const void *data) {
         g_autofree char *event = repeat("e", MEGABYTE), *address = repeat("mem:0", MEGABYTE),
                         *terms = repeat("msr/tsc/", MEGABYTE);
 
-        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, event);
-        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, address);
-        refused_event(d, PERFALLOC_ERROR_INVALID_EVENT, terms);
+        refused_event(f, PERFALLOC_ERROR_INVALID_EVENT, event);
+        refused_event(f, PERFALLOC_ERROR_INVALID_EVENT, address);
+        refused_event(f, PERFALLOC_ERROR_INVALID_EVENT, terms);
 }
 
-static void open_many(Desk *d, size_t n, const char *error) {
-        g_autoptr(sd_bus_message) m = client_message(d->root, MANAGER, "OpenCounters");
+static void open_many(Fixture *f, size_t n, const char *error) {
+        g_autoptr(sd_bus_message) m = client_message(f->root, MANAGER, "OpenCounters");
 
         g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
         for (size_t i = 0; i < n; i++)
                 g_assert_cmpint(sd_bus_message_append(m, "s", "cpu-clock"), >=, 0);
         g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
         g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 1, "scope", "s", "cpu"), >=, 0);
-        client_refused_message(d->root, error, m);
+        client_refused_message(f->root, error, m);
 }
 
-static void test_number_of_events(Desk *d, const void *data) {
-        open_many(d, 0, INVALID);
-        open_many(d, 1025, SD_BUS_ERROR_LIMITS_EXCEEDED);
-        open_many(d, 10000, SD_BUS_ERROR_LIMITS_EXCEEDED);
+static void test_number_of_events(Fixture *f, const void *data) {
+        open_many(f, 0, INVALID);
+        open_many(f, 1025, SD_BUS_ERROR_LIMITS_EXCEEDED);
+        open_many(f, 10000, SD_BUS_ERROR_LIMITS_EXCEEDED);
 }
 
 /* ---- descriptors ---- */
 
-static void test_descriptors(Desk *d, const void *data) {
+static void test_descriptors(Fixture *f, const void *data) {
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC),
                             dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+        refused(f->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
                 "cpu-clock", 1, "pidfd", "h", null);
-        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+        refused(f->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
                 "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", dir);
-        refused(d->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
+        refused(f->alice, PERFALLOC_ERROR_BAD_DESCRIPTOR, "", "OpenCounters", "asa{sv}", 1,
                 "cpu-clock", 2, "scope", "s", "cgroup", "cgroup", "h", null);
 }
 
 /* ---- paths ---- */
 
-static void test_paths(Desk *d, const void *data) {
+static void test_paths(Fixture *f, const void *data) {
         static const char *const numbers[] = {
                 "0",
                 "01",
@@ -307,24 +307,24 @@ static void test_paths(Desk *d, const void *data) {
                 g_autofree char *counter =
                         g_strconcat(PERFALLOC_OBJECT_PATH "/counter/", numbers[i], NULL);
 
-                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, hold, HOLD, "Wait", NULL);
-                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, counter, COUNTER, "Read",
+                client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, hold, HOLD, "Wait", NULL);
+                client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, counter, COUNTER, "Read",
                                NULL);
-                client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao",
+                client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao",
                                1, counter);
         }
-        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, PERFALLOC_OBJECT_PATH "/pmu/no_such",
+        client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, PERFALLOC_OBJECT_PATH "/pmu/no_such",
                        PERFALLOC_PMU_INTERFACE, "Probe", NULL);
-        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
+        client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
                        "/");
-        client_refused(d->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
+        client_refused(f->alice, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 1,
                        PERFALLOC_OBJECT_PATH "/hold/1");
 }
 
 /* ---- patterns ---- */
 
-/* Nobody else waits for one who asks cleverly. */
-static void test_patterns(Desk *d, const void *data) {
+/* No other client waits for one that asks for an expensive pattern. */
+static void test_patterns(Fixture *f, const void *data) {
         static const char *const patterns[] = {
                 "",
                 "[",
@@ -337,16 +337,17 @@ static void test_patterns(Desk *d, const void *data) {
 
         for (size_t i = 0; i <= G_N_ELEMENTS(patterns); i++) {
                 const char *pattern = i < G_N_ELEMENTS(patterns) ? patterns[i] : longest;
-                uint64_t cookie = client_send(d->alice, MANAGER, "ListEvents", "s", pattern);
+                uint64_t cookie = client_send(f->alice, MANAGER, "ListEvents", "s", pattern);
                 gint64 asked = g_get_monotonic_time();
 
-                g_assert_true(client_reads(d->root, MANAGER, "Version", PERFALLOC_VERSION));
+                g_assert_true(client_reads(f->root, MANAGER, "Version", PERFALLOC_VERSION));
                 g_assert_cmpint(g_get_monotonic_time() - asked, <, 2 * G_USEC_PER_SEC);
-                sd_bus_message_unref(client_receive(d->alice, cookie));
+                sd_bus_message_unref(client_receive(f->alice, cookie));
         }
 }
 
-#define ADD(name, test) g_test_add("/input/" name, Desk, NULL, desk_up, test, desk_down)
+#define ADD(name, test)                                                                            \
+        g_test_add("/input/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the running service says of its objects is what the interface files in dbus/ say. */
+/* The introspection of the running service is what the interface files in dbus/ say. */
 
 #include <gio/gio.h>
 #include <glib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The service is killed at any moment, under load, and nobody loses anything.
+ * The service is killed at random times, under load, and no client loses anything.
  *
- * PERFALLOC_TEST_KILLS is how often (150).
+ * PERFALLOC_TEST_KILLS is the number of kills (150).
  */
 
 #include "killer.h"
@@ -30,7 +30,7 @@ static void test_kill(void) {
         World w = world_new();
         unsigned n = 0, before, stored;
 
-        /* what stays once it has been used is not counted */
+        /* memory that is kept after its first use is not counted */
         for (unsigned i = 0; i < 200; i++)
                 world_act(&w);
         world_end(&w);
@@ -48,8 +48,8 @@ static void test_kill(void) {
         world_done(&w);
 }
 
-/* A breakpoint counts exactly: nothing of what happens while the service is dead is left out or
- * counted twice, and nothing of what happens in a hold is counted. */
+/* A breakpoint counts exactly: what happens while the service is dead is counted once, and what
+ * happens during a hold is not. */
 static void test_exact(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *monitor = monitor_open(root, 0, 0);

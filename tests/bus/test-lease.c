@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The lease: a descriptor whose last close ends the hold, whoever has it and however it is closed.
- */
+/* The lease: a descriptor whose last close ends the hold, whichever process closes it, and
+ * however. */
 
 #include "bus-util.h"
 
@@ -44,7 +44,7 @@ static int fd_receive(int sock) {
 }
 
 typedef struct Play {
-        bool pass; /* a copy of the lease to the other side */
+        bool pass; /* passes a copy of the lease to the other side */
 } Play;
 
 /* Takes a hold, writes its number to the other side and stays until it is killed. */
@@ -122,8 +122,8 @@ static void test_last_copy(void) {
         g_autofree char *path = holder_path(holder);
 
         actor_kill(holder);
-        /* A hold that is taken and ended after the death: its lease was looked at after the dead
-         * one's. */
+        /* a hold that is taken and ended after the death: its lease is checked after the dead
+         * process's */
         for (int i = 0; i < 3; i++) {
                 g_autofree char *other = NULL;
                 int lease;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many holds and many clients leave nothing behind: no descriptor, no object, no yielded monitor.
- */
+/* Many holds and many clients leave no descriptor, object or yielded monitor behind. */
 
 #include "bus-util.h"
 
@@ -10,13 +9,13 @@
 
 enum { MONITORS = 4, ROW = 1000, CONNECTIONS = 10, EACH = 20, ROUNDS = 3, KILLED = 100 };
 
-typedef struct Desk {
+typedef struct Fixture {
         Client *root;
         char *monitors[MONITORS];
         unsigned descriptors;
-} Desk;
+} Fixture;
 
-/* What the service keeps once it has been needed, it keeps. */
+/* What the service keeps after its first use. */
 static void hold_once(Client *c) {
         g_autofree char *path = NULL;
         int lease;
@@ -27,15 +26,15 @@ static void hold_once(Client *c) {
         await(hold_is(c, path, "ended"));
 }
 
-static void desk_up(Desk *d, const void *data) {
-        d->root = client_new("root");
-        hold_once(d->root);
+static void fixture_set_up(Fixture *f, const void *data) {
+        f->root = client_new("root");
+        hold_once(f->root);
         for (size_t i = 0; i < MONITORS; i++)
-                d->monitors[i] = monitor_open(d->root, i, 0);
-        d->descriptors = service_descriptors();
+                f->monitors[i] = monitor_open(f->root, i, 0);
+        f->descriptors = service_descriptors();
 }
 
-/* Holds that have not ended: what has can be read for a while. */
+/* The number of holds that have not ended; ended ones can be read for a while. */
 static unsigned active_holds(Client *c) {
         g_autoptr(sd_bus_message) reply =
                 client_call(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
@@ -57,33 +56,33 @@ static unsigned active_holds(Client *c) {
         return n;
 }
 
-static void desk_down(Desk *d, const void *data) {
-        await(active_holds(d->root) == 0);
-        await(client_count(d->root, "counter") == MONITORS);
-        await(service_descriptors() == d->descriptors);
-        g_assert_cmpuint(client_get_number(d->root, MANAGER, "Yielding", 'b'), ==, 0);
+static void fixture_tear_down(Fixture *f, const void *data) {
+        await(active_holds(f->root) == 0);
+        await(client_count(f->root, "counter") == MONITORS);
+        await(service_descriptors() == f->descriptors);
+        g_assert_cmpuint(client_get_number(f->root, MANAGER, "Yielding", 'b'), ==, 0);
         for (size_t i = 0; i < MONITORS; i++) {
-                await(counter_is(d->root, d->monitors[i], "counting"));
-                g_free(d->monitors[i]);
+                await(counter_is(f->root, f->monitors[i], "counting"));
+                g_free(f->monitors[i]);
         }
-        client_free(d->root);
+        client_free(f->root);
 }
 
-static void test_row(Desk *d, const void *data) {
+static void test_row(Fixture *f, const void *data) {
         for (unsigned i = 0; i < ROW; i++) {
                 g_autofree char *path = NULL;
                 int lease;
 
-                path = hold_take(d->root, &lease, "a{sv}", 1, BREAKPOINTS);
-                g_assert_true(hold_wait(d->root, path));
+                path = hold_take(f->root, &lease, "a{sv}", 1, BREAKPOINTS);
+                g_assert_true(hold_wait(f->root, path));
                 close_fd(lease);
                 if (i % 100 == 0)
-                        g_assert_cmpuint(client_count(d->root, "hold"), <=, 64 + 1);
+                        g_assert_cmpuint(client_count(f->root, "hold"), <=, 64 + 1);
         }
 }
 
-/* Each connection asks for its holds before it looks at any answer. */
-static void test_at_once(Desk *d, const void *data) {
+/* Each connection asks for all its holds before it reads an answer. */
+static void test_at_once(Fixture *f, const void *data) {
         static const char *const users[] = { "root", "alice", "carol" };
         uint64_t cookies[CONNECTIONS][EACH];
         char *paths[CONNECTIONS][EACH];
@@ -109,9 +108,9 @@ static void test_at_once(Desk *d, const void *data) {
         for (size_t i = 0; i < CONNECTIONS; i++)
                 for (size_t j = 0; j < EACH; j++)
                         g_assert_true(hold_wait(clients[i], paths[i][j]));
-        g_assert_cmpuint(active_holds(d->root), ==, CONNECTIONS * EACH);
+        g_assert_cmpuint(active_holds(f->root), ==, CONNECTIONS * EACH);
         for (size_t i = 0; i < MONITORS; i++)
-                g_assert_true(counter_is(d->root, d->monitors[i], "yielded"));
+                g_assert_true(counter_is(f->root, f->monitors[i], "yielded"));
         for (size_t i = 0; i < CONNECTIONS; i++) {
                 for (size_t j = 0; j < EACH; j++) {
                         close_fd(leases[i][j]);
@@ -148,7 +147,7 @@ static int play_client(int fd, const void *data) {
         return 0;
 }
 
-static void test_killed(Desk *d, const void *data) {
+static void test_killed(Fixture *f, const void *data) {
         for (unsigned round = 0; round < ROUNDS; round++) {
                 Actor *clients[KILLED];
 
@@ -163,7 +162,8 @@ static void test_killed(Desk *d, const void *data) {
         }
 }
 
-#define ADD(name, test) g_test_add("/many/" name, Desk, NULL, desk_up, test, desk_down)
+#define ADD(name, test)                                                                            \
+        g_test_add("/many/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Monitors give way to holds and go on by themselves; what they have counted is never lost, and
- * what they do not count is never shown as if they did. */
+/* Monitor counters yield to holds and go on by themselves. Their counts are never lost, and what
+ * they do not count is never shown as counted. */
 
 #include "foreigner.h"
 
 #include <sched.h>
 #include <signal.h>
 
-enum { N = 4 }; /* breakpoints of a CPU: monitors have them all */
+enum { N = 4 }; /* the breakpoints of a CPU, which the monitors have all */
 
-typedef struct Desk {
+typedef struct Fixture {
         Client *root, *alice;
         char *monitors[N];
-} Desk;
+} Fixture;
 
-static void desk_up(Desk *d, const void *data) {
-        d->root = client_new("root");
-        d->alice = client_new("alice");
+static void fixture_set_up(Fixture *f, const void *data) {
+        f->root = client_new("root");
+        f->alice = client_new("alice");
         for (size_t i = 0; i < N; i++)
-                d->monitors[i] = monitor_open(d->root, i, 0);
+                f->monitors[i] = monitor_open(f->root, i, 0);
 }
 
-static void desk_down(Desk *d, const void *data) {
+static void fixture_tear_down(Fixture *f, const void *data) {
         for (size_t i = 0; i < N; i++)
-                g_free(d->monitors[i]);
-        client_free(d->alice);
-        client_free(d->root);
+                g_free(f->monitors[i]);
+        client_free(f->alice);
+        client_free(f->root);
 }
 
 static char *hold_all(Client *c, int *lease) {
@@ -36,9 +36,9 @@ static char *hold_all(Client *c, int *lease) {
         return path;
 }
 
-static void assert_all_are(Desk *d, const char *state) {
+static void assert_all_are(Fixture *f, const char *state) {
         for (size_t i = 0; i < N; i++)
-                await(counter_is(d->root, d->monitors[i], state));
+                await(counter_is(f->root, f->monitors[i], state));
 }
 
 static void assert_measured(Client *c, const char *path, uint64_t value, const char *quality) {
@@ -48,30 +48,30 @@ static void assert_measured(Client *c, const char *path, uint64_t value, const c
         g_assert_cmpstr(m.quality, ==, quality);
 }
 
-static void test_values(Desk *d, const void *data) {
+static void test_values(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 10);
-                assert_measured(d->root, d->monitors[i], 10, "exact");
+                assert_measured(f->root, f->monitors[i], 10, "exact");
         }
-        path = hold_all(d->alice, &lease);
+        path = hold_all(f->alice, &lease);
         for (size_t i = 0; i < N; i++) {
-                g_assert_true(counter_is(d->root, d->monitors[i], "yielded"));
+                g_assert_true(counter_is(f->root, f->monitors[i], "yielded"));
                 watched_write(i, 5);
-                assert_measured(d->root, d->monitors[i], 10, "unmeasured");
+                assert_measured(f->root, f->monitors[i], 10, "unmeasured");
         }
         lease = close_fd(lease);
-        assert_all_are(d, "counting");
+        assert_all_are(f, "counting");
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 3);
-                assert_measured(d->root, d->monitors[i], 13, "exact");
+                assert_measured(f->root, f->monitors[i], 13, "exact");
         }
 }
 
-static void test_many_yields(Desk *d, const void *data) {
-        g_auto(Measured) before = counter_read(d->root, d->monitors[0]);
+static void test_many_yields(Fixture *f, const void *data) {
+        g_auto(Measured) before = counter_read(f->root, f->monitors[0]);
 
         for (unsigned round = 1; round <= 20; round++) {
                 g_auto(Measured) after = {};
@@ -79,11 +79,11 @@ static void test_many_yields(Desk *d, const void *data) {
                 int lease;
 
                 watched_write(0, 7);
-                path = hold_all(d->alice, &lease);
-                hold_release(d->alice, path);
+                path = hold_all(f->alice, &lease);
+                hold_release(f->alice, path);
                 close_fd(lease);
-                await(counter_is(d->root, d->monitors[0], "counting"));
-                after = counter_read(d->root, d->monitors[0]);
+                await(counter_is(f->root, f->monitors[0], "counting"));
+                after = counter_read(f->root, f->monitors[0]);
                 g_assert_cmpuint(after.value, ==, 7 * round);
                 g_assert_cmpuint(after.enabled, >=, before.enabled);
                 g_assert_cmpuint(after.running, >=, before.running);
@@ -93,7 +93,7 @@ static void test_many_yields(Desk *d, const void *data) {
         }
 }
 
-/* Another process, with the rights of the user alone, opens the four on itself. */
+/* Another process of the user, without the service, opens the four on itself. */
 static int play_four(int fd, const void *data) {
         int n = 0, r = 0;
 
@@ -108,77 +108,77 @@ static int ordinary_program(void) {
         return actor_join(bob);
 }
 
-static void test_ordinary_program(Desk *d, const void *data) {
+static void test_ordinary_program(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
         g_assert_cmpint(ordinary_program(), ==, 0);
-        path = hold_all(d->alice, &lease);
+        path = hold_all(f->alice, &lease);
         g_assert_cmpint(ordinary_program(), ==, N);
         lease = close_fd(lease);
-        assert_all_are(d, "counting");
+        assert_all_are(f, "counting");
         g_assert_cmpint(ordinary_program(), ==, 0);
 }
 
-static void test_stop_while_yielded(Desk *d, const void *data) {
+static void test_stop_while_yielded(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
         watched_write(0, 10);
-        path = hold_all(d->alice, &lease);
-        counter_do(d->root, d->monitors[0], "Stop");
-        g_assert_true(counter_is(d->root, d->monitors[0], "yielded"));
+        path = hold_all(f->alice, &lease);
+        counter_do(f->root, f->monitors[0], "Stop");
+        g_assert_true(counter_is(f->root, f->monitors[0], "yielded"));
         lease = close_fd(lease);
-        await(counter_is(d->root, d->monitors[0], "stopped"));
+        await(counter_is(f->root, f->monitors[0], "stopped"));
         watched_write(0, 3);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[0]), ==, 10);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 10);
 }
 
-static void test_start_while_yielded(Desk *d, const void *data) {
+static void test_start_while_yielded(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
-        counter_do(d->root, d->monitors[0], "Stop");
-        path = hold_all(d->alice, &lease);
-        counter_do(d->root, d->monitors[0], "Start");
+        counter_do(f->root, f->monitors[0], "Stop");
+        path = hold_all(f->alice, &lease);
+        counter_do(f->root, f->monitors[0], "Start");
         watched_write(0, 5);
-        g_assert_true(counter_is(d->root, d->monitors[0], "yielded"));
+        g_assert_true(counter_is(f->root, f->monitors[0], "yielded"));
         lease = close_fd(lease);
-        await(counter_is(d->root, d->monitors[0], "counting"));
+        await(counter_is(f->root, f->monitors[0], "counting"));
         watched_write(0, 3);
-        assert_measured(d->root, d->monitors[0], 3, "exact");
+        assert_measured(f->root, f->monitors[0], 3, "exact");
 }
 
-static void test_reset_while_yielded(Desk *d, const void *data) {
+static void test_reset_while_yielded(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
         watched_write(0, 10);
         watched_write(1, 10);
-        path = hold_all(d->alice, &lease);
-        counter_do(d->root, d->monitors[0], "Reset");
-        g_assert_cmpuint(counter_value(d->root, d->monitors[0]), ==, 0);
+        path = hold_all(f->alice, &lease);
+        counter_do(f->root, f->monitors[0], "Reset");
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 0);
         lease = close_fd(lease);
-        assert_all_are(d, "counting");
+        assert_all_are(f, "counting");
         watched_write(0, 3);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[0]), ==, 3);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[1]), ==, 10);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 3);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[1]), ==, 10);
 }
 
-static void test_close_while_yielded(Desk *d, const void *data) {
+static void test_close_while_yielded(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
-        path = hold_all(d->alice, &lease);
-        counter_do(d->root, d->monitors[0], "Close");
-        g_assert_false(client_finds(d->root, d->monitors[0], COUNTER));
+        path = hold_all(f->alice, &lease);
+        counter_do(f->root, f->monitors[0], "Close");
+        g_assert_false(client_finds(f->root, f->monitors[0], COUNTER));
         lease = close_fd(lease);
         for (size_t i = 1; i < N; i++)
-                await(counter_is(d->root, d->monitors[i], "counting"));
+                await(counter_is(f->root, f->monitors[i], "counting"));
         g_assert_cmpint(ordinary_program(), ==, 1);
 }
 
-/* How often the State of the counter was told to be this. */
+/* How often this State of the counter was signalled. */
 static unsigned times_told(GPtrArray *told, const char *state) {
         unsigned n = 0;
 
@@ -204,26 +204,26 @@ static void hear_states(Client *c, const char *path, const char *last, GPtrArray
         }
 }
 
-static void test_second_hold(Desk *d, const void *data) {
+static void test_second_hold(Fixture *f, const void *data) {
         g_autoptr(GPtrArray) told = g_ptr_array_new_with_free_func(g_free);
         g_autofree char *first = NULL, *second = NULL;
         int a, b;
 
-        (void) counter_value(d->root, d->monitors[0]);
-        await(counter_is(d->root, d->monitors[0], "counting"));
-        client_watch(d->root);
-        first = hold_all(d->alice, &a);
-        second = hold_all(d->root, &b);
+        (void) counter_value(f->root, f->monitors[0]);
+        await(counter_is(f->root, f->monitors[0], "counting"));
+        client_watch(f->root);
+        first = hold_all(f->alice, &a);
+        second = hold_all(f->root, &b);
         close_fd(a);
-        await(hold_is(d->alice, first, "ended"));
-        assert_all_are(d, "yielded");
+        await(hold_is(f->alice, first, "ended"));
+        assert_all_are(f, "yielded");
         close_fd(b);
-        hear_states(d->root, d->monitors[0], "counting", told);
+        hear_states(f->root, f->monitors[0], "counting", told);
         g_assert_cmpuint(times_told(told, "yielded"), ==, 1);
         g_assert_cmpuint(told->len, ==, 2);
 }
 
-static void test_other_cpu(Desk *d, const void *data) {
+static void test_other_cpu(Fixture *f, const void *data) {
         g_autofree char *path = NULL, *event = watched_event(0), *here = NULL, *there = NULL;
         _cleanup_close_ int lease = -1;
 
@@ -232,15 +232,15 @@ static void test_other_cpu(Desk *d, const void *data) {
                 return;
         }
         for (size_t i = 0; i < N; i++)
-                counter_do(d->root, d->monitors[i], "Close");
-        here = counter_open(d->root, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
+                counter_do(f->root, f->monitors[i], "Close");
+        here = counter_open(f->root, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
                             "role", "s", "monitor");
-        there = counter_open(d->root, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "1",
+        there = counter_open(f->root, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "1",
                              "role", "s", "monitor");
-        path = hold_take(d->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
-        g_assert_true(hold_wait(d->alice, path));
-        g_assert_true(counter_is(d->root, here, "yielded"));
-        g_assert_true(counter_is(d->root, there, "counting"));
+        path = hold_take(f->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(f->alice, path));
+        g_assert_true(counter_is(f->root, here, "yielded"));
+        g_assert_true(counter_is(f->root, there, "counting"));
 }
 
 static void write_on(unsigned cpu, unsigned n) {
@@ -282,45 +282,45 @@ static void assert_row(Client *c, const char *path, int cpu, uint64_t value, con
 }
 
 /* A hold of one CPU takes that CPU's part of a monitor of all; the others count on. */
-static void test_part_of_cpus(Desk *d, const void *data) {
-        g_autofree char *path = NULL, *monitor = d->monitors[0];
+static void test_part_of_cpus(Fixture *f, const void *data) {
+        g_autofree char *path = NULL, *monitor = f->monitors[0];
         _cleanup_close_ int lease = -1;
 
         if (n_cpus() < 2) {
                 g_test_skip("one CPU only");
                 return;
         }
-        d->monitors[0] = NULL;
+        f->monitors[0] = NULL;
         write_on(0, 10);
         write_on(1, 20);
-        path = hold_take(d->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
-        g_assert_true(hold_wait(d->alice, path));
-        g_assert_true(counter_is(d->root, monitor, "counting"));
+        path = hold_take(f->alice, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        g_assert_true(hold_wait(f->alice, path));
+        g_assert_true(counter_is(f->root, monitor, "counting"));
         write_on(0, 1000);
         write_on(1, 3);
-        assert_row(d->root, monitor, 0, 10, "unmeasured");
-        assert_row(d->root, monitor, 1, 23, "exact");
+        assert_row(f->root, monitor, 0, 10, "unmeasured");
+        assert_row(f->root, monitor, 1, 23, "exact");
         lease = close_fd(lease);
-        await(row_is(d->root, monitor, 0, "exact"));
+        await(row_is(f->root, monitor, 0, "exact"));
         write_on(0, 5);
         write_on(1, 5);
-        assert_row(d->root, monitor, 0, 15, "exact");
-        assert_row(d->root, monitor, 1, 28, "exact");
+        assert_row(f->root, monitor, 0, 15, "exact");
+        assert_row(f->root, monitor, 1, 28, "exact");
 }
 
-static void test_user_with_monitor(Desk *d, const void *data) {
+static void test_user_with_monitor(Fixture *f, const void *data) {
         g_autoptr(Client) carol = client_new("carol"), dave = client_new("dave");
         g_autofree char *monitor = NULL, *path = NULL, *event = watched_event(0);
         _cleanup_close_ int lease = -1;
 
-        counter_do(d->root, d->monitors[0], "Close");
+        counter_do(f->root, f->monitors[0], "Close");
         client_refused(dave, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
                        "OpenCounters", "asa{sv}", 1, event, 2, "scope", "s", "cpu", "role", "s",
                        "monitor");
         monitor = monitor_open(carol, 0, 0);
         g_assert_true(client_reads(carol, monitor, COUNTER, "Role", "monitor"));
         watched_write(0, 10);
-        path = hold_all(d->alice, &lease);
+        path = hold_all(f->alice, &lease);
         g_assert_true(counter_is(carol, monitor, "yielded"));
         lease = close_fd(lease);
         await(counter_is(carol, monitor, "counting"));
@@ -433,39 +433,40 @@ static void test_descendants(void) {
 
 /* ---- reopening ---- */
 
-static unsigned count_in_state(Desk *d, const char *state) {
+static unsigned count_in_state(Fixture *f, const char *state) {
         unsigned n = 0;
 
         for (size_t i = 0; i < N; i++)
-                n += counter_is(d->root, d->monitors[i], state);
+                n += counter_is(f->root, f->monitors[i], state);
         return n;
 }
 
-static void test_stolen(Desk *d, const void *data) {
+static void test_stolen(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         g_autoptr(Actor) thief = NULL;
         _cleanup_close_ int lease = -1;
 
         for (size_t i = 0; i < N; i++)
                 watched_write(i, 10);
-        path = hold_all(d->alice, &lease);
+        path = hold_all(f->alice, &lease);
         thief = foreigner_new();
         lease = close_fd(lease);
-        await(count_in_state(d, "error") == 1 && count_in_state(d, "counting") == N - 1);
+        await(count_in_state(f, "error") == 1 && count_in_state(f, "counting") == N - 1);
         for (size_t i = 0; i < N; i++) {
-                bool counts = counter_is(d->root, d->monitors[i], "counting");
+                bool counts = counter_is(f->root, f->monitors[i], "counting");
 
-                assert_measured(d->root, d->monitors[i], 10, counts ? "exact" : "unmeasured");
+                assert_measured(f->root, f->monitors[i], 10, counts ? "exact" : "unmeasured");
         }
         g_assert_cmpint(actor_join(thief), ==, 0);
-        assert_all_are(d, "counting");
+        assert_all_are(f, "counting");
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 3);
-                assert_measured(d->root, d->monitors[i], 13, "exact");
+                assert_measured(f->root, f->monitors[i], 13, "exact");
         }
 }
 
-#define ADD(name, test) g_test_add("/monitor/" name, Desk, NULL, desk_up, test, desk_down)
+#define ADD(name, test)                                                                            \
+        g_test_add("/monitor/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who does not give way is found, named, and never talked away. */
+/* A program that does not yield is found and named, and never ignored. */
 
 #include "foreigner.h"
 
@@ -87,7 +87,7 @@ static void test_other_cpu(void) {
         g_assert_true(hold_wait(alice, path));
 }
 
-/* What the first of the holds measured is what the second is told. */
+/* The measurement for the first hold is also the second hold's. */
 static void test_second_takes_over(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *first = NULL, *second = NULL;
@@ -181,7 +181,7 @@ static void test_exclusive_keeps_out(void) {
         own = counter_open(alice, event, "a{sv}", 1, "scope", "s", "cpu");
         watched_write(0, 10);
         g_assert_cmpuint(counter_value(alice, own), ==, 10);
-        /* other counters are nobody's business */
+        /* other counters are not obstacles */
         other = counter_open(carol, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         lease = close_fd(lease);
         await(hold_is(alice, path, "ended"));
@@ -190,7 +190,7 @@ static void test_exclusive_keeps_out(void) {
         own = counter_open(carol, event, "a{sv}", 1, "scope", "s", "cpu");
 }
 
-/* One's own exclusive hold does not open what another's keeps shut. */
+/* An own exclusive hold does not open what another user's keeps closed. */
 static void test_exclusive_beside_ones_own(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *mine = NULL, *other = NULL, *event = watched_event(0), *counter = NULL;

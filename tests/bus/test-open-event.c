@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* OpenEvent: what one gets, and what it counts. */
+/* OpenEvent: the event, and what it counts. */
 
 #include "event-util.h"
 
@@ -23,8 +23,8 @@ static void *thread_write(void *arg) {
         return arg;
 }
 
-/* 'w': writes; 't': a thread that says its number and then writes; 'c': a child that does; answers
- * 'd'. */
+/* 'w': writes; 't': starts a thread that sends its tid and then writes; 'c': forks a child that
+ * does. Answers 'd'. */
 static int play_target(int fd, const void *data) {
         pthread_t thread;
         char what;
@@ -172,7 +172,7 @@ static void test_inherit(void) {
         g_assert_cmpuint(raw_value(fd), ==, WRITES);
 }
 
-/* Other than for OpenCounters a number is a thread's, as in perf_event_open(2). */
+/* Unlike for OpenCounters, the number is a thread's, as in perf_event_open(2). */
 static void test_thread(void) {
         g_autoptr(Client) dave = client_new("dave");
         g_autoptr(Actor) target = target_new("dave"), other = target_new("dave");
@@ -255,7 +255,7 @@ static void test_group(void) {
         attr.disabled = 1;
         software.read_format = PERF_FORMAT_GROUP;
         leader = raw_open(dave, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
-        /* the same user, whatever the connection */
+        /* the same user, from any connection */
         sibling = raw_open(again, (Raw){ .attr = &software, .pid = target->pid, .cpu = -1 },
                            "a{sv}", 1, "group", "h", leader);
         g_assert_cmpint(ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), ==, 0);
@@ -293,7 +293,7 @@ static void test_leaders_of_others(void) {
         g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "h"), >, 0);
         g_assert_cmpint(sd_bus_message_read_basic(reply, 'h', &counters), >, 0);
         assert_no_leader(dave, target->pid, counters);
-        /* nobody asked the service */
+        /* not from the service */
         own = breakpoint_open(0, -1);
         g_assert_cmpint(own, >=, 0);
         assert_no_leader(dave, target->pid, own);

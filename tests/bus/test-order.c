@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order in which a hold is told of: org.perfalloc1(5) promises it. */
+/* The order of a hold's signals, which org.perfalloc1(5) promises. */
 
 #include "bus-util.h"
 
 typedef struct Story Story;
 typedef struct Told Told;
 
-/* What was told of a hold's path, as a word or two. */
+/* A message about a hold's path, in a word or two. */
 struct Told {
         char *path; /* NULL: an answer */
         char *what;
@@ -15,7 +15,7 @@ struct Told {
 
 struct Story {
         const char *caller;  /* whose answers belong to it */
-        bool monitor;        /* everybody's messages come */
+        bool monitor;        /* sees all messages of the bus */
         GHashTable *pending; /* cookie of the caller's call -> method */
         GPtrArray *told;     /* of Told */
 };
@@ -129,7 +129,7 @@ static void story_hear(Story *s, sd_bus_message *m) {
                 story_called(s, cookie, sd_bus_message_get_member(m));
 }
 
-/* What was told of the hold, and the caller's answers, one a line. */
+/* The messages about the hold, and the caller's answers, one per line. */
 static char *story_of(const Story *s, const char *path) {
         GString *text = g_string_new(NULL);
 
@@ -142,7 +142,7 @@ static char *story_of(const Story *s, const char *path) {
         return g_string_free(text, FALSE);
 }
 
-/* Listens until this was told of the hold. */
+/* Reads until this message about the hold has come. */
 static void story_listen(Story *s, Client *c, const char *path, const char *last) {
         for (;;) {
                 g_autofree char *text = story_of(s, path);
@@ -228,7 +228,7 @@ static char *hold_read(sd_bus_message *m, int *ret_lease) {
         return g_strdup(path);
 }
 
-/* Alice asks for a hold that has to wait for root's, and hears the answer. */
+/* alice asks for a hold that has to wait for root's, and reads the answer. */
 static char *stage_hold(Stage *s, uint64_t wait_usec, int *ret_lease) {
         uint64_t cookie = stage_call(s, MANAGER, "Hold", "sa{sv}", wait_usec), is;
         char *path = NULL;
@@ -246,7 +246,7 @@ static char *stage_hold(Stage *s, uint64_t wait_usec, int *ret_lease) {
         return path;
 }
 
-/* Up to the last of it, and nothing of the hold behind it. */
+/* Up to the last message about the hold, and none about the hold after it. */
 static void stage_assert(Stage *s, const char *path, const char *last, const char *story) {
         g_autofree char *heard = NULL, *sent = NULL,
                         *whole = g_strconcat(story, "GetAll returns\n", NULL);

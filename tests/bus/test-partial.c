@@ -6,7 +6,7 @@
 
 enum { N = 4 };
 
-/* The monitors' states in order: 'c' counting, 'y' yielded. */
+/* The states of the monitor counters, in order: 'c' counting, 'y' yielded. */
 static char *states(Client *c, char *const monitors[], size_t n) {
         GString *text = g_string_new(NULL);
 
@@ -24,26 +24,26 @@ static bool states_are(Client *c, char *const monitors[], const char *wanted) {
         return strcmp(is, wanted) == 0;
 }
 
-typedef struct Desk {
+typedef struct Fixture {
         Client *root, *alice;
         char *monitors[N];
-} Desk;
+} Fixture;
 
 /* Priorities 10, 40, 20, 30. */
-static void desk_up(Desk *d, const void *data) {
+static void fixture_set_up(Fixture *f, const void *data) {
         static const uint32_t priorities[N] = { 10, 40, 20, 30 };
 
-        d->root = client_new("root");
-        d->alice = client_new("alice");
+        f->root = client_new("root");
+        f->alice = client_new("alice");
         for (size_t i = 0; i < N; i++)
-                d->monitors[i] = monitor_open(d->root, i, data ? 5 : priorities[i]);
+                f->monitors[i] = monitor_open(f->root, i, data ? 5 : priorities[i]);
 }
 
-static void desk_down(Desk *d, const void *data) {
+static void fixture_tear_down(Fixture *f, const void *data) {
         for (size_t i = 0; i < N; i++)
-                g_free(d->monitors[i]);
-        client_free(d->alice);
-        client_free(d->root);
+                g_free(f->monitors[i]);
+        client_free(f->alice);
+        client_free(f->root);
 }
 
 static char *hold_some(Client *c, int *lease, uint32_t counters) {
@@ -53,113 +53,113 @@ static char *hold_some(Client *c, int *lease, uint32_t counters) {
         return path;
 }
 
-static void test_as_many_as_must(Desk *d, const void *data) {
+static void test_as_many_as_must(Fixture *f, const void *data) {
         static const char *const wanted[] = { "cccc", "yccc", "ycyc", "ycyy", "yyyy" };
 
         for (uint32_t n = 1; n <= N; n++) {
                 g_autofree char *path = NULL, *is = NULL;
                 _cleanup_close_ int lease = -1;
 
-                path = hold_some(d->alice, &lease, n);
-                is = states(d->root, d->monitors, N);
+                path = hold_some(f->alice, &lease, n);
+                is = states(f->root, f->monitors, N);
                 g_assert_cmpstr(is, ==, wanted[n]);
-                hold_release(d->alice, path);
-                await(states_are(d->root, d->monitors, "cccc"));
+                hold_release(f->alice, path);
+                await(states_are(f->root, f->monitors, "cccc"));
         }
 }
 
-static void test_same_priority(Desk *d, const void *data) {
+static void test_same_priority(Fixture *f, const void *data) {
         g_autofree char *path = NULL, *is = NULL;
         _cleanup_close_ int lease = -1;
 
-        path = hold_some(d->alice, &lease, 2);
-        is = states(d->root, d->monitors, N);
+        path = hold_some(f->alice, &lease, 2);
+        is = states(f->root, f->monitors, N);
         g_assert_cmpstr(is, ==, "ccyy");
 }
 
-static void test_sum(Desk *d, const void *data) {
+static void test_sum(Fixture *f, const void *data) {
         g_autofree char *first = NULL, *second = NULL;
         int a, b;
 
-        first = hold_some(d->alice, &a, 1);
-        g_assert_true(states_are(d->root, d->monitors, "yccc"));
-        second = hold_some(d->root, &b, 2);
-        g_assert_true(states_are(d->root, d->monitors, "ycyy"));
+        first = hold_some(f->alice, &a, 1);
+        g_assert_true(states_are(f->root, f->monitors, "yccc"));
+        second = hold_some(f->root, &b, 2);
+        g_assert_true(states_are(f->root, f->monitors, "ycyy"));
         close_fd(a);
-        await(states_are(d->root, d->monitors, "ycyc"));
+        await(states_are(f->root, f->monitors, "ycyc"));
         close_fd(b);
-        await(states_are(d->root, d->monitors, "cccc"));
+        await(states_are(f->root, f->monitors, "cccc"));
 }
 
-static void test_full_beside_partial(Desk *d, const void *data) {
+static void test_full_beside_partial(Fixture *f, const void *data) {
         g_autofree char *first = NULL, *second = NULL;
         int a, b;
 
-        first = hold_some(d->alice, &a, 1);
-        second = hold_some(d->root, &b, 0);
-        g_assert_true(states_are(d->root, d->monitors, "yyyy"));
+        first = hold_some(f->alice, &a, 1);
+        second = hold_some(f->root, &b, 0);
+        g_assert_true(states_are(f->root, f->monitors, "yyyy"));
         close_fd(b);
-        await(states_are(d->root, d->monitors, "yccc"));
+        await(states_are(f->root, f->monitors, "yccc"));
         close_fd(a);
-        await(states_are(d->root, d->monitors, "cccc"));
+        await(states_are(f->root, f->monitors, "cccc"));
 }
 
-static void test_too_many(Desk *d, const void *data) {
+static void test_too_many(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         _cleanup_close_ int lease = -1;
 
-        client_refused(d->alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "Hold", "sa{sv}", "too many",
+        client_refused(f->alice, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "Hold", "sa{sv}", "too many",
                        2, BREAKPOINTS, "counters", "u", N + 1);
-        g_assert_nonnull(strstr(d->alice->refusal, "counters"));
+        g_assert_nonnull(strstr(f->alice->refusal, "counters"));
         /* three and two are more than four: one has to wait for the other */
-        path = hold_some(d->alice, &lease, 3);
-        client_refused(d->root, PERFALLOC_ERROR_BUSY, MANAGER, "Hold", "sa{sv}", "too many", 2,
+        path = hold_some(f->alice, &lease, 3);
+        client_refused(f->root, PERFALLOC_ERROR_BUSY, MANAGER, "Hold", "sa{sv}", "too many", 2,
                        BREAKPOINTS, "counters", "u", 2);
 }
 
-static void test_values(Desk *d, const void *data) {
+static void test_values(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         int lease;
 
         for (size_t i = 0; i < N; i++)
                 watched_write(i, 10);
-        path = hold_some(d->alice, &lease, 2);
+        path = hold_some(f->alice, &lease, 2);
         for (size_t i = 0; i < N; i++)
                 watched_write(i, 5);
         close_fd(lease);
-        await(states_are(d->root, d->monitors, "cccc"));
+        await(states_are(f->root, f->monitors, "cccc"));
         for (size_t i = 0; i < N; i++)
                 watched_write(i, 3);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[0]), ==, 13);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[1]), ==, 18);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[2]), ==, 13);
-        g_assert_cmpuint(counter_value(d->root, d->monitors[3]), ==, 18);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 13);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[1]), ==, 18);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[2]), ==, 13);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[3]), ==, 18);
 }
 
-/* Foreign processes take of what is free: then one monitor more has to go. */
-static void test_foreigner(Desk *d, const void *data) {
+/* Foreign processes take free counters: then one more monitor counter has to yield. */
+static void test_foreigner(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         g_autoptr(Actor) foreigner = NULL;
         _cleanup_close_ int lease = -1;
 
-        counter_do(d->root, d->monitors[3], "Close");
+        counter_do(f->root, f->monitors[3], "Close");
         foreigner = foreigner_new();
-        path = hold_some(d->alice, &lease, 2);
-        g_assert_true(states_are(d->root, d->monitors, "ycy"));
+        path = hold_some(f->alice, &lease, 2);
+        g_assert_true(states_are(f->root, f->monitors, "ycy"));
 }
 
-static void test_more_important(Desk *d, const void *data) {
+static void test_more_important(Fixture *f, const void *data) {
         g_autofree char *path = NULL, *event = watched_event(4), *late = NULL;
         _cleanup_close_ int lease = -1;
 
-        path = hold_some(d->alice, &lease, 2);
-        g_assert_true(states_are(d->root, d->monitors, "ycyc"));
-        late = counter_open(d->root, event, "a{sv}", 3, "scope", "s", "cpu", "role", "s", "monitor",
+        path = hold_some(f->alice, &lease, 2);
+        g_assert_true(states_are(f->root, f->monitors, "ycyc"));
+        late = counter_open(f->root, event, "a{sv}", 3, "scope", "s", "cpu", "role", "s", "monitor",
                             "priority", "u", 35);
-        await(states_are(d->root, d->monitors, "ycyy"));
-        await(counter_is(d->root, late, "counting"));
+        await(states_are(f->root, f->monitors, "ycyy"));
+        await(counter_is(f->root, late, "counting"));
         watched_write(4, 3);
-        g_assert_cmpuint(counter_value(d->root, late), ==, 3);
+        g_assert_cmpuint(counter_value(f->root, late), ==, 3);
 }
 
 /* ---- who does not yield to every hold ---- */
@@ -218,13 +218,14 @@ static void test_yield_of_root_alone(void) {
         }
 }
 
-#define ADD(name, test) g_test_add("/partial/" name, Desk, NULL, desk_up, test, desk_down)
+#define ADD(name, test)                                                                            \
+        g_test_add("/partial/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         ADD("as-many-monitors-yield-as-must-the-least-important-first", test_as_many_as_must);
-        g_test_add("/partial/of-one-priority-the-youngest-yields-first", Desk, "same", desk_up,
-                   test_same_priority, desk_down);
+        g_test_add("/partial/of-one-priority-the-youngest-yields-first", Fixture, "same",
+                   fixture_set_up, test_same_priority, fixture_tear_down);
         ADD("holds-side-by-side-add-up", test_sum);
         ADD("a-full-hold-beside-a-partial-one-has-all", test_full_beside_partial);
         ADD("more-than-there-are-is-refused", test_too_many);

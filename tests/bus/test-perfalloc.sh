@@ -157,7 +157,7 @@ command_keeps_its_options() {
         run 0 as alice perfalloc ls -d / && said /
 }
 
-# Descriptors of the bus, of the lease, of the event loop; those of the rig are given to everybody.
+# Descriptors of the bus, of the lease, of the event loop; all processes have those of the rig.
 command_inherits_nothing() {
         as alice ls /proc/self/fd >$dir/without &&
                 as alice perfalloc --quiet ls /proc/self/fd >$dir/with && cmp $dir/without $dir/with
@@ -257,7 +257,7 @@ lock_that_fails_is_not_run() {
         run 1 as alice perfalloc -f /dev/null echo not-run && said 'not a regular file' && ! said not-run
 }
 
-# Takes a breakpoint of every CPU, as somebody does whom the service does not know.
+# Takes a breakpoint of every CPU, as a program does that the service does not know.
 squat() {
         python3 - "$dir/squatting" <<'END'
 import ctypes, os, platform, signal, struct, sys

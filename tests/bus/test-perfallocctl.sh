@@ -433,7 +433,7 @@ other_host_is_asked() {
 }
 
 what_needs_a_descriptor_says_so_at_once() {
-        # there is no such host, and nobody asks for it
+        # there is no such host, and it is never contacted
         run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there watch 1 && said descriptor &&
                 run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles -- ls &&
                 run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles --cgroup=x && said descriptor

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters that outlive their connection, and their readers. */
+/* Counters that outlive their connection, and their reading users. */
 
 #include "writer.h"
 
@@ -210,7 +210,7 @@ static void test_a_reader_keeps_what_was_adopted(void) {
         gone(counter);
 }
 
-/* ---- readers ---- */
+/* ---- reading users ---- */
 
 static void test_others_are_authorized_as_if_they_opened(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
@@ -231,7 +231,7 @@ static void test_others_are_authorized_as_if_they_opened(void) {
         counter_do(alice, counter, "Close");
 }
 
-/* alice counts bob's process: bob may trace it, so he may read. */
+/* alice counts bob's process. bob may trace it, so bob may read the counter. */
 static void test_readers_by_the_trace_rule(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
                           dave = client_new("dave");
@@ -246,7 +246,7 @@ static void test_readers_by_the_trace_rule(void) {
         sd_bus_message_unref(client_call(bob, found, COUNTER, "ReadEach", NULL));
         readings = client_call(bob, MANAGER, "ReadCounters", "ao", 1, found);
 
-        /* reading is all, and it is for this connection alone */
+        /* only reading is allowed, and only on this connection */
         for (const char *const *method = (const char *const[]){ "Start", "Stop", "Reset", "Persist",
                                                                 "Adopt", "GetFds", "Close", NULL };
              *method; method++)
@@ -256,7 +256,7 @@ static void test_readers_by_the_trace_rule(void) {
         client_refused(dave, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
                        "OpenPersistent", "s", id);
 
-        /* what alice attaches next bob may not trace */
+        /* bob may not trace what alice attaches next */
         reply = client_call(bob, MANAGER, "CreateSampler", "aota{sv}", 1, found, UINT64_C(1000000),
                             0);
         g_assert_cmpint(sd_bus_message_read_basic(reply, 'o', &sampler), >, 0);
@@ -329,7 +329,7 @@ static void test_all_are_listed(void) {
         mine = listed_event(alice, id, counter);
         g_assert_cmpstr(mine, ==, "page-faults:u");
         bobs = listed_event(bob, id, counter);
-        g_assert_cmpstr(bobs, ==, ""); /* tells about alice's program */
+        g_assert_cmpstr(bobs, ==, ""); /* the event tells about alice's program */
         all = listed_event(root, id, counter);
         g_assert_cmpstr(all, ==, "page-faults:u");
         counter_do(alice, counter, "Close");
@@ -359,7 +359,7 @@ static void test_bad_ids(void) {
         counter_do(alice, counter, "Close");
 }
 
-/* A thousand clients that leave while they are being authorized. */
+/* A thousand clients leave while they are being authorized. */
 static void test_a_reader_that_leaves_in_the_middle(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) writer = writer_new("alice");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who may do what: the real polkitd answers, as its actions and rules say. */
+/* Permissions: the real polkitd answers, by its actions and rules. */
 
 #include "bus-util.h"
 
@@ -9,7 +9,7 @@
 #define INTERACTION SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED
 #define DENIED      SD_BUS_ERROR_ACCESS_DENIED
 
-/* A rule of one line about the action, or all of ours ("*"), and the user. */
+/* A one-line rule for the action, or for all of ours ("*"), and the user. */
 static void rule_set(const char *user, const char *action, const char *body) {
         g_autofree char *text = g_strdup_printf(
                 "polkit.addRule(function(action, subject) {\n"
@@ -37,7 +37,7 @@ static void hold_refused(Client *c, const char *error) {
         client_refused(c, error, MANAGER, "Hold", "sa{sv}", "in vain", 0);
 }
 
-/* The message says that a prompt would be all right. */
+/* The message allows a prompt. */
 static void hold_refused_to_interactive(Client *c) {
         g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "Hold");
 
@@ -89,7 +89,7 @@ static void test_yes(void) {
         hold_refused(bob, INTERACTION);
 }
 
-/* What was kept of an earlier yes is forgotten when the rules change. */
+/* A cached yes is dropped when the rules change. */
 static void test_kept(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *first = NULL, *second = NULL;
@@ -102,7 +102,7 @@ static void test_kept(void) {
         rule_clear();
 }
 
-/* Each kind of request names the action that it takes. */
+/* Each kind of request names the action that it needs. */
 static void test_actions(void) {
         g_autoptr(Client) bob = client_new("bob");
         static const struct {
@@ -223,7 +223,7 @@ static void test_durations(void) {
         rig("polkit-signal STOP", NULL);
         asked = (uint64_t) g_get_real_time();
         cookie = client_send(alice, MANAGER, "HoldUnattended", "sta{sv}", "slowly", lifetime, 0);
-        /* the service has it: what comes behind it has been answered */
+        /* the service has received it: a later call has been answered */
         g_assert_true(client_reads(alice, MANAGER, "Version", PERFALLOC_VERSION));
         g_usleep(2 * lifetime);
         rig("polkit-signal CONT", NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The queue: who waits stands in it in order, and holds that overlap do not overtake. */
+/* The queue: holds wait in order, and holds that overlap do not overtake. */
 
 #include "bus-util.h"
 

@@ -27,19 +27,19 @@ static const char configuration[] = "[Limits]\n"
                                     "QueuedBytesPerUser=200000\n"
                                     "SignalBytesPerUser=2000\n";
 
-typedef struct Desk {
+typedef struct Fixture {
         Client *alice, *carol;
         GArray *kept; /* descriptors: leases and streams */
         unsigned descriptors;
-} Desk;
+} Fixture;
 
-static void kept_close(Desk *d) {
-        for (unsigned i = 0; i < d->kept->len; i++)
-                (void) close(g_array_index(d->kept, int, i));
-        g_array_set_size(d->kept, 0);
+static void kept_close(Fixture *f) {
+        for (unsigned i = 0; i < f->kept->len; i++)
+                (void) close(g_array_index(f->kept, int, i));
+        g_array_set_size(f->kept, 0);
 }
 
-static void fill(Desk *d);
+static void fill(Fixture *f);
 
 static bool has_nothing(Client *c) {
         return client_count(c, "monitor") + client_count(c, "sampler") +
@@ -47,41 +47,41 @@ static bool has_nothing(Client *c) {
                0;
 }
 
-/* alice goes without a word, and with everything. */
-static void empty(Desk *d) {
-        sd_bus_close(d->alice->bus);
-        client_free(d->alice);
-        kept_close(d);
-        await(has_nothing(d->carol));
-        d->alice = client_new("alice");
+/* alice disconnects, with all leases and streams. */
+static void empty(Fixture *f) {
+        sd_bus_close(f->alice->bus);
+        client_free(f->alice);
+        kept_close(f);
+        await(has_nothing(f->carol));
+        f->alice = client_new("alice");
 }
 
-static void desk_up(Desk *d, const void *data) {
+static void fixture_set_up(Fixture *f, const void *data) {
         static bool configured;
 
         if (!configured)
                 rig_configure(configuration);
-        d->alice = client_new("alice");
-        d->carol = client_new("carol");
-        d->kept = g_array_new(false, false, sizeof(int));
+        f->alice = client_new("alice");
+        f->carol = client_new("carol");
+        f->kept = g_array_new(false, false, sizeof(int));
         if (!configured) { /* what the service keeps once it has needed it */
-                fill(d);
-                empty(d);
+                fill(f);
+                empty(f);
         }
         configured = true;
-        d->descriptors = service_descriptors();
+        f->descriptors = service_descriptors();
 }
 
-static void desk_down(Desk *d, const void *data) {
-        kept_close(d);
-        client_free(d->alice);
-        client_free(d->carol);
-        g_array_unref(d->kept);
-        await(service_descriptors() <= d->descriptors);
+static void fixture_tear_down(Fixture *f, const void *data) {
+        kept_close(f);
+        client_free(f->alice);
+        client_free(f->carol);
+        g_array_unref(f->kept);
+        await(service_descriptors() <= f->descriptors);
 }
 
-static void keep(Desk *d, int fd) {
-        g_array_append_val(d->kept, fd);
+static void keep(Fixture *f, int fd) {
+        g_array_append_val(f->kept, fd);
 }
 
 static void assert_names(const Client *c, const char *setting) {
@@ -93,123 +93,123 @@ static void assert_names(const Client *c, const char *setting) {
 
 /* ---- what one has ---- */
 
-static char *take_hold(Desk *d, Client *c, const char *mode) {
+static char *take_hold(Fixture *f, Client *c, const char *mode) {
         int lease;
         char *path = hold_take(c, &lease, "a{sv}", 3, BREAKPOINTS, "mode", "s", mode, "wait_usec",
                                "t", 60 * USEC_PER_SEC);
 
-        keep(d, lease);
+        keep(f, lease);
         return path;
 }
 
-static void test_holds(Desk *d, const void *data) {
+static void test_holds(Fixture *f, const void *data) {
         g_autofree char *hers = NULL;
 
         for (unsigned i = 0; i < HOLDS; i++)
-                g_free(take_hold(d, d->alice, "shared"));
-        client_refused(d->alice, LIMITED, MANAGER, "Hold", "sa{sv}", "too many", 1, BREAKPOINTS);
-        assert_names(d->alice, "HoldsPerUser");
-        client_refused(d->alice, LIMITED, MANAGER, "HoldUnattended", "sta{sv}", "too many",
+                g_free(take_hold(f, f->alice, "shared"));
+        client_refused(f->alice, LIMITED, MANAGER, "Hold", "sa{sv}", "too many", 1, BREAKPOINTS);
+        assert_names(f->alice, "HoldsPerUser");
+        client_refused(f->alice, LIMITED, MANAGER, "HoldUnattended", "sta{sv}", "too many",
                        UINT64_C(0), 1, BREAKPOINTS);
-        hers = take_hold(d, d->carol, "shared");
-        g_assert_true(hold_wait(d->carol, hers));
-        kept_close(d);
-        await(client_count(d->alice, "hold") == 0 || hold_is(d->carol, hers, "ended"));
-        g_free(take_hold(d, d->alice, "shared"));
+        hers = take_hold(f, f->carol, "shared");
+        g_assert_true(hold_wait(f->carol, hers));
+        kept_close(f);
+        await(client_count(f->alice, "hold") == 0 || hold_is(f->carol, hers, "ended"));
+        g_free(take_hold(f, f->alice, "shared"));
 }
 
-/* Who stands in the queue has them too. */
-static void test_queued_holds(Desk *d, const void *data) {
+/* Queued holds count too. */
+static void test_queued_holds(Fixture *f, const void *data) {
         for (unsigned i = 0; i < HOLDS; i++)
-                g_free(take_hold(d, d->alice, "exclusive"));
-        client_refused(d->alice, LIMITED, MANAGER, "Hold", "sa{sv}", "too many", 1, BREAKPOINTS);
-        assert_names(d->alice, "HoldsPerUser");
+                g_free(take_hold(f, f->alice, "exclusive"));
+        client_refused(f->alice, LIMITED, MANAGER, "Hold", "sa{sv}", "too many", 1, BREAKPOINTS);
+        assert_names(f->alice, "HoldsPerUser");
 }
 
 static char *open_counter(Client *c) {
         return counter_open(c, "page-faults:u", "a{sv}", 1, "attach", "b", 0);
 }
 
-static void test_counters(Desk *d, const void *data) {
-        g_autofree char *first = open_counter(d->alice);
+static void test_counters(Fixture *f, const void *data) {
+        g_autofree char *first = open_counter(f->alice);
 
         for (unsigned i = 1; i < COUNTERS; i++)
-                g_free(open_counter(d->alice));
-        client_refused(d->alice, LIMITED, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 1,
+                g_free(open_counter(f->alice));
+        client_refused(f->alice, LIMITED, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 1,
                        "attach", "b", 0);
-        assert_names(d->alice, "CountersPerUser");
-        g_free(open_counter(d->carol));
-        counter_do(d->alice, first, "Close");
-        g_free(open_counter(d->alice));
+        assert_names(f->alice, "CountersPerUser");
+        g_free(open_counter(f->carol));
+        counter_do(f->alice, first, "Close");
+        g_free(open_counter(f->alice));
 }
 
-/* Whoever reads another one's counter uses it as well. */
-static void test_readers(Desk *d, const void *data) {
-        g_autofree char *theirs = open_counter(d->carol), *id = NULL;
-        g_autoptr(sd_bus_message) reply = client_call(d->carol, theirs, COUNTER, "Persist", NULL);
+/* Reading another user's counter makes one a user of it. */
+static void test_readers(Fixture *f, const void *data) {
+        g_autofree char *theirs = open_counter(f->carol), *id = NULL;
+        g_autoptr(sd_bus_message) reply = client_call(f->carol, theirs, COUNTER, "Persist", NULL);
         const char *text;
 
         g_assert_cmpint(sd_bus_message_read(reply, "s", &text), >, 0);
         id = g_strdup(text);
         for (unsigned i = 0; i < COUNTERS; i++)
-                g_free(open_counter(d->alice));
-        client_refused(d->alice, LIMITED, MANAGER, "OpenPersistent", "s", id);
-        assert_names(d->alice, "CountersPerUser");
-        counter_do(d->carol, theirs, "Close");
+                g_free(open_counter(f->alice));
+        client_refused(f->alice, LIMITED, MANAGER, "OpenPersistent", "s", id);
+        assert_names(f->alice, "CountersPerUser");
+        counter_do(f->carol, theirs, "Close");
 }
 
-static void test_descriptors(Desk *d, const void *data) {
+static void test_descriptors(Fixture *f, const void *data) {
         unsigned n = DESCRIPTORS / n_cpus();
 
         for (unsigned i = 0; i < n; i++)
-                g_free(counter_open(d->alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
+                g_free(counter_open(f->alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
         if (n >= COUNTERS || n_cpus() > DESCRIPTORS)
                 return g_test_skip("too few CPUs, or too many");
-        client_refused(d->alice, LIMITED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+        client_refused(f->alice, LIMITED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
                        "scope", "s", "cpu");
-        assert_names(d->alice, "DescriptorsPerUser");
-        g_free(counter_open(d->carol, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
-        client_free(d->alice);
-        d->alice = client_new("alice");
-        await(client_count(d->alice, "counter") == 1);
-        g_free(counter_open(d->alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
+        assert_names(f->alice, "DescriptorsPerUser");
+        g_free(counter_open(f->carol, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
+        client_free(f->alice);
+        f->alice = client_new("alice");
+        await(client_count(f->alice, "counter") == 1);
+        g_free(counter_open(f->alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"));
 }
 
 /* A lease or a stream comes with it. */
-static void make(Desk *d, sd_bus_message *reply) {
+static void make(Fixture *f, sd_bus_message *reply) {
         const char *path;
         int fd;
 
         g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &fd), >, 0);
-        keep(d, fcntl(fd, F_DUPFD_CLOEXEC, 3));
+        keep(f, fcntl(fd, F_DUPFD_CLOEXEC, 3));
         sd_bus_message_unref(reply);
 }
 
 #define SAMPLER(counter) MANAGER, "CreateSampler", "aota{sv}", 1, (counter), USEC_PER_SEC, 0
 
-static void test_samplers(Desk *d, const void *data) {
-        g_autofree char *mine = open_counter(d->alice), *hers = open_counter(d->carol);
+static void test_samplers(Fixture *f, const void *data) {
+        g_autofree char *mine = open_counter(f->alice), *hers = open_counter(f->carol);
 
         for (unsigned i = 0; i < SAMPLERS; i++)
-                make(d, client_call(d->alice, SAMPLER(mine)));
-        client_refused(d->alice, LIMITED, SAMPLER(mine));
-        assert_names(d->alice, "SamplersPerUser");
-        make(d, client_call(d->carol, SAMPLER(hers)));
-        kept_close(d);
-        await(client_count(d->alice, "sampler") == 0);
-        make(d, client_call(d->alice, SAMPLER(mine)));
+                make(f, client_call(f->alice, SAMPLER(mine)));
+        client_refused(f->alice, LIMITED, SAMPLER(mine));
+        assert_names(f->alice, "SamplersPerUser");
+        make(f, client_call(f->carol, SAMPLER(hers)));
+        kept_close(f);
+        await(client_count(f->alice, "sampler") == 0);
+        make(f, client_call(f->alice, SAMPLER(mine)));
 }
 
 #define MONITOR MANAGER, "RegisterMonitor", "sa{sv}", "a monitor", 1, BREAKPOINTS
 
-static void test_monitors(Desk *d, const void *data) {
+static void test_monitors(Fixture *f, const void *data) {
         for (unsigned i = 0; i < MONITORS; i++)
-                make(d, client_call(d->alice, MONITOR));
-        client_refused(d->alice, LIMITED, MONITOR);
-        assert_names(d->alice, "MonitorsPerUser");
-        kept_close(d);
-        await(client_count(d->alice, "monitor") == 0);
-        make(d, client_call(d->alice, MONITOR));
+                make(f, client_call(f->alice, MONITOR));
+        client_refused(f->alice, LIMITED, MONITOR);
+        assert_names(f->alice, "MonitorsPerUser");
+        kept_close(f);
+        await(client_count(f->alice, "monitor") == 0);
+        make(f, client_call(f->alice, MONITOR));
 }
 
 static bool signal_tells_missed(Client *c) {
@@ -222,34 +222,34 @@ static bool signal_tells_missed(Client *c) {
         return missed > 0;
 }
 
-/* More than that is not sent, for nobody knows whether it is read. */
-static void test_signals(Desk *d, const void *data) {
-        g_autofree char *mine = open_counter(d->alice);
+/* No more signals are sent, because it is unknown whether the client reads them. */
+static void test_signals(Fixture *f, const void *data) {
+        g_autofree char *mine = open_counter(f->alice);
 
-        make(d, client_call(d->alice, MANAGER, "CreateSampler", "aota{sv}", 1, mine,
+        make(f, client_call(f->alice, MANAGER, "CreateSampler", "aota{sv}", 1, mine,
                             10 * USEC_PER_MSEC, 1, "signal", "b", 1));
-        await(signal_tells_missed(d->alice));
+        await(signal_tells_missed(f->alice));
 }
 
 /* ---- what one waits for ---- */
 
-static void test_waits(Desk *d, const void *data) {
-        g_autofree char *first = take_hold(d, d->carol, "exclusive");
-        g_autofree char *mine = take_hold(d, d->alice, "shared");
+static void test_waits(Fixture *f, const void *data) {
+        g_autofree char *first = take_hold(f, f->carol, "exclusive");
+        g_autofree char *mine = take_hold(f, f->alice, "shared");
         uint64_t cookies[CALLS];
 
         for (unsigned i = 0; i < CALLS; i++)
-                cookies[i] = client_send(d->alice, mine, HOLD, "Wait", NULL);
-        client_refused(d->alice, LIMITED, mine, HOLD, "Wait", NULL);
-        assert_names(d->alice, "PendingCallsPerUser");
-        g_assert_true(hold_wait(d->carol, first));
-        hold_release(d->carol, first);
+                cookies[i] = client_send(f->alice, mine, HOLD, "Wait", NULL);
+        client_refused(f->alice, LIMITED, mine, HOLD, "Wait", NULL);
+        assert_names(f->alice, "PendingCallsPerUser");
+        g_assert_true(hold_wait(f->carol, first));
+        hold_release(f->carol, first);
         for (unsigned i = 0; i < CALLS; i++) {
-                g_autoptr(sd_bus_message) reply = client_receive(d->alice, cookies[i]);
+                g_autoptr(sd_bus_message) reply = client_receive(f->alice, cookies[i]);
 
                 g_assert_false(sd_bus_message_is_method_error(reply, NULL));
         }
-        g_assert_true(hold_wait(d->alice, mine));
+        g_assert_true(hold_wait(f->alice, mine));
 }
 
 typedef struct Outcome {
@@ -272,23 +272,23 @@ static void outcome_take(Outcome *o, sd_bus_message *answer) {
 }
 
 /* polkit does not answer for a while. */
-static void test_checks(Desk *d, const void *data) {
+static void test_checks(Fixture *f, const void *data) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *roots = NULL;
         uint64_t cookies[30];
         unsigned n_named = 0;
         Outcome o = {};
 
-        g_free(open_counter(d->alice));
+        g_free(open_counter(f->alice));
         rig("polkit-signal STOP", NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(cookies); i++)
-                cookies[i] = client_send(d->alice, MANAGER, "Hold", "sa{sv}", "for a moment", 1,
+                cookies[i] = client_send(f->alice, MANAGER, "Hold", "sa{sv}", "for a moment", 1,
                                          BREAKPOINTS);
-        roots = take_hold(d, root, "shared");
+        roots = take_hold(f, root, "shared");
         g_assert_true(hold_wait(root, roots));
         rig("polkit-signal CONT", NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(cookies); i++) {
-                g_autoptr(sd_bus_message) answer = client_receive(d->alice, cookies[i]);
+                g_autoptr(sd_bus_message) answer = client_receive(f->alice, cookies[i]);
 
                 outcome_take(&o, answer);
                 n_named += o.words && strstr(o.words, "PendingCallsPerUser= in perfallocd.conf");
@@ -296,10 +296,10 @@ static void test_checks(Desk *d, const void *data) {
         g_assert_cmpuint(o.succeeded, >, 0);
         g_assert_cmpuint(n_named, >, 0);
         g_free(o.words);
-        g_free(open_counter(d->alice));
+        g_free(open_counter(f->alice));
 }
 
-/* Sends faster than is served; not too many for the bus. */
+/* Sends calls faster than they are served, but not too many for the bus. */
 static void burst(Client *c, Outcome *o) {
         uint64_t cookies[100];
 
@@ -317,15 +317,15 @@ static bool burst_is_limited(Client *c, Outcome *o) {
         return o->limited > 0;
 }
 
-static void test_queued_calls(Desk *d, const void *data) {
+static void test_queued_calls(Fixture *f, const void *data) {
         Outcome o = {};
 
-        await(burst_is_limited(d->alice, &o));
+        await(burst_is_limited(f->alice, &o));
         g_assert_nonnull(strstr(o.words, "QueuedCallsPerUser= in perfallocd.conf"));
         g_assert_cmpuint(o.succeeded, >, 0);
         g_free(o.words);
-        g_free(open_counter(d->alice));
-        g_free(open_counter(d->carol));
+        g_free(open_counter(f->alice));
+        g_free(open_counter(f->carol));
 }
 
 #define PROBE PERFALLOC_OBJECT_PATH "/pmu/breakpoint", PERFALLOC_PMU_INTERFACE, "Probe", NULL
@@ -339,53 +339,53 @@ static void probe(Client *c) {
         g_assert_cmpuint(n_free, >, 0);
 }
 
-/* Who asks too often waits, and has others wait for a moment at most. */
-static void test_probes(Desk *d, const void *data) {
+/* A user that asks too often waits, and delays others only for a moment. */
+static void test_probes(Fixture *f, const void *data) {
         g_autoptr(Client) root = client_new("root");
         uint64_t cookies[CALLS];
         Outcome o = {};
 
         for (unsigned i = 0; i < 10; i++)
-                probe(d->alice);
+                probe(f->alice);
         for (size_t i = 0; i < G_N_ELEMENTS(cookies); i++)
-                cookies[i] = client_send(d->alice, PROBE);
+                cookies[i] = client_send(f->alice, PROBE);
         for (unsigned i = 0; i < 3; i++) {
-                probe(d->carol);
+                probe(f->carol);
                 probe(root);
         }
         for (size_t i = 0; i < G_N_ELEMENTS(cookies); i++) {
-                g_autoptr(sd_bus_message) answer = client_receive(d->alice, cookies[i]);
+                g_autoptr(sd_bus_message) answer = client_receive(f->alice, cookies[i]);
 
                 outcome_take(&o, answer);
         }
         g_assert_cmpuint(o.succeeded, ==, CALLS);
 }
 
-/* They are not even read by those who handle them. */
-static void test_large_call(Desk *d, const void *data) {
+/* The handlers never read them. */
+static void test_large_call(Fixture *f, const void *data) {
         g_autofree char *words = g_strnfill(4 * 1024 * 1024, 'x');
 
-        client_refused(d->alice, LIMITED, MANAGER, "Hold", "sa{sv}", words, 0);
-        g_assert_nonnull(strstr(d->alice->refusal, "larger than"));
-        client_refused(d->alice, LIMITED, PERFALLOC_OBJECT_PATH,
+        client_refused(f->alice, LIMITED, MANAGER, "Hold", "sa{sv}", words, 0);
+        g_assert_nonnull(strstr(f->alice->refusal, "larger than"));
+        client_refused(f->alice, LIMITED, PERFALLOC_OBJECT_PATH,
                        "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", "s", words);
-        g_free(take_hold(d, d->alice, "shared"));
+        g_free(take_hold(f, f->alice, "shared"));
 }
 
-static void test_many_names(Desk *d, const void *data) {
-        g_autoptr(sd_bus_message) m = client_message(d->alice, MANAGER, "ReadCounters"),
+static void test_many_names(Fixture *f, const void *data) {
+        g_autoptr(sd_bus_message) m = client_message(f->alice, MANAGER, "ReadCounters"),
                                   reply = NULL;
-        g_autofree char *path = open_counter(d->alice);
+        g_autofree char *path = open_counter(f->alice);
 
         g_assert_cmpint(sd_bus_message_open_container(m, 'a', "o"), >=, 0);
         for (int i = 0; i < 4096; i++)
                 g_assert_cmpint(sd_bus_message_append_basic(m, 'o', path), >=, 0);
         g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
-        reply = client_call_message(d->alice, m);
+        reply = client_call_message(f->alice, m);
 }
 
-/* Calls that want no answer, as fast as the bus takes them, until the other side hangs up; not so
- * many that the bus refuses those of others. */
+/* Sends calls without a reply, as fast as the bus takes them, until the other side closes; not so
+ * many that the bus refuses others' calls. */
 static int flood_play(int fd, const void *data) {
         g_autoptr(Client) me = client_new("alice");
         struct pollfd end = { .fd = fd, .events = POLLIN };
@@ -405,25 +405,24 @@ static int flood_play(int fd, const void *data) {
 }
 
 /* Calls of others, timers and leases go on. */
-static void test_flood(Desk *d, const void *data) {
+static void test_flood(Fixture *f, const void *data) {
         g_autoptr(Actor) alice = actor_new("alice", flood_play, NULL);
         g_autofree char *first = NULL, *second = NULL;
         pid_t pid = service_pid();
         int lease;
 
         g_assert_cmpint(actor_hear(alice), ==, 'o');
-        first = hold_take_unattended(d->carol, 50 * USEC_PER_MSEC, "a{sv}", 1, BREAKPOINTS);
-        await(hold_is(d->carol, first, "ended"));
-        second = hold_take(d->carol, &lease, "a{sv}", 1, BREAKPOINTS);
-        g_assert_true(hold_wait(d->carol, second));
+        first = hold_take_unattended(f->carol, 50 * USEC_PER_MSEC, "a{sv}", 1, BREAKPOINTS);
+        await(hold_is(f->carol, first, "ended"));
+        second = hold_take(f->carol, &lease, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(f->carol, second));
         close_fd(lease);
-        await(hold_is(d->carol, second, "ended"));
+        await(hold_is(f->carol, second, "ended"));
         g_assert_cmpint(actor_join(alice), ==, 0);
         g_assert_cmpint(service_pid(), ==, pid);
 }
 
-/* Messages as large as the bus lets them be: they are dropped, and the others' calls come through.
- */
+/* Messages as large as the bus allows: they are dropped, and others' calls come through. */
 static int huge_play(int fd, const void *data) {
         enum { SIZE = 28 << 20 };
         g_autoptr(Client) me = client_new("alice");
@@ -442,7 +441,7 @@ static int huge_play(int fd, const void *data) {
         return 0;
 }
 
-/* While the bus has no room for it, it is the bus that says so. */
+/* While the bus has no room for a message, the bus itself refuses it. */
 static bool is_served(Client *c) {
         g_autoptr(sd_bus_message) answer =
                 client_receive(c, client_send(c, MANAGER, "HasSamplers", NULL));
@@ -450,45 +449,45 @@ static bool is_served(Client *c) {
         return !sd_bus_message_is_method_error(answer, NULL);
 }
 
-static void test_huge(Desk *d, const void *data) {
+static void test_huge(Fixture *f, const void *data) {
         g_autoptr(Actor) alice = actor_new("alice", huge_play, NULL);
         pid_t pid = service_pid();
 
-        await(is_served(d->carol));
+        await(is_served(f->carol));
         g_assert_cmpint(actor_hear(alice), ==, 'o');
-        await(is_served(d->carol));
+        await(is_served(f->carol));
         g_assert_cmpint(actor_join(alice), ==, 0);
         g_assert_cmpint(service_pid(), ==, pid);
 }
 
 /* ---- all of it ---- */
 
-static void fill(Desk *d) {
-        g_autofree char *counter = open_counter(d->alice);
+static void fill(Fixture *f) {
+        g_autofree char *counter = open_counter(f->alice);
         g_autofree char *hold = NULL;
 
         for (unsigned i = 1; i < COUNTERS; i++)
-                g_free(open_counter(d->alice));
+                g_free(open_counter(f->alice));
         for (unsigned i = 0; i < SAMPLERS; i++)
-                make(d, client_call(d->alice, SAMPLER(counter)));
+                make(f, client_call(f->alice, SAMPLER(counter)));
         for (unsigned i = 0; i < MONITORS; i++)
-                make(d, client_call(d->alice, MONITOR));
+                make(f, client_call(f->alice, MONITOR));
         for (unsigned i = 0; i < HOLDS; i++) {
                 g_free(hold);
-                hold = take_hold(d, d->alice, "exclusive");
+                hold = take_hold(f, f->alice, "exclusive");
         }
         for (unsigned i = 0; i < CALLS; i++)
-                (void) client_send(d->alice, hold, HOLD, "Wait", NULL);
+                (void) client_send(f->alice, hold, HOLD, "Wait", NULL);
 }
 
-static void test_everything(Desk *d, const void *data) {
+static void test_everything(Fixture *f, const void *data) {
         enum { ROUNDS = 20, SLACK = 1024 * 1024 };
         uint64_t before = 0;
 
         for (unsigned round = 0; round < ROUNDS; round++) {
-                fill(d);
-                empty(d);
-                await(service_descriptors() <= d->descriptors);
+                fill(f);
+                empty(f);
+                await(service_descriptors() <= f->descriptors);
                 if (round == ROUNDS / 2)
                         before = service_memory();
         }
@@ -497,7 +496,8 @@ static void test_everything(Desk *d, const void *data) {
         g_assert_cmpuint(service_memory(), <=, before + SLACK);
 }
 
-#define ADD(name, test) g_test_add("/quota/" name, Desk, NULL, desk_up, test, desk_down)
+#define ADD(name, test)                                                                            \
+        g_test_add("/quota/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);

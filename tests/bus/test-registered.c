@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Monitors that are registered: programs that give way when they are asked. */
+/* Registered monitors: programs that yield when they are asked. */
 
 #include "bus-util.h"
 
@@ -209,7 +209,7 @@ static void test_only_its_connection_answers(void) {
                        "/org/perfalloc1");
 }
 
-/* What it is told is for it alone. */
+/* Its signals are for its client only. */
 static void test_others_hear_nothing(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) holder = client_new("root"), other = client_new("bob");

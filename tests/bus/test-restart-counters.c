@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters when the service is started anew, after SIGTERM as by systemctl restart, and when it was
- * killed. */
+/* Counters over a restart of the service: after SIGTERM, as by systemctl restart, and after a
+ * kill. */
 
 #include "event-util.h"
 
@@ -33,7 +33,7 @@ static char *counter_of(Client *c, pid_t pid) {
         return counter_open(c, event, "a{sv}", 1, "pid", "u", (uint32_t) pid);
 }
 
-/* What happens from here on the service does not see before it is killed. To be asked to end it has
+/* The service does not see what happens from here on, before it is killed. To end by SIGTERM it has
  * to run. */
 static void stop_seeing(const char *restart) {
         if (strcmp(restart, ways[0]) != 0)
@@ -214,7 +214,7 @@ static void test_processes_are_attached_and_detached(const char *restart) {
         counter_do(alice, counter, "Close");
 }
 
-/* ---- who they belong to ---- */
+/* ---- ownership ---- */
 
 static void test_client_that_left_meanwhile_is_noticed(const char *restart) {
         g_autoptr(Client) root = client_new("root");
@@ -270,7 +270,7 @@ static void test_descriptors_of_clients_stay_good(const char *restart) {
         int fd;
 
         g_assert_cmpint(sd_bus_message_read(reply, "ah", 1, &fd), >, 0);
-        /* it is the client's now to stop it */
+        /* only the client can stop it now */
         g_assert_cmpint(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), ==, 0);
         rig(restart, NULL);
         watched_write(0, 10);
@@ -285,7 +285,7 @@ static void test_descriptors_of_clients_stay_good(const char *restart) {
         counter_do(alice, counter, "Close");
 }
 
-/* A leader that was opened before may still have somebody join. */
+/* Events may still join a leader that was opened before the restart. */
 static void test_raw_leaders_are_remembered(const char *restart) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         PerfAttr first = breakpoint_attr(0), second = breakpoint_attr(1);
@@ -406,7 +406,6 @@ static void test_hold_that_ended_meanwhile_has_them_resume(const char *restart) 
         monitors_close(&m, root);
 }
 
-/* Its monitor is what was there before, so it is known to give way. */
 static void test_restored_monitors_yield(const char *restart) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         Monitors m = monitors_open(root);
@@ -435,7 +434,7 @@ static char *small_open(Client *c) {
         return counter_open(c, "page-faults", "a{sv}", 2, ON_ONE);
 }
 
-/* How often the service has said that. */
+/* How often the service has logged that. */
 static unsigned said(const char *words) {
         g_autofree char *log = NULL;
         unsigned n = 0;
@@ -517,9 +516,9 @@ static void test_those_of_holders_are_kept(const char *restart) {
 /* ---- many ---- */
 
 #define FEW_DESCRIPTORS "300"
-#define TOO_FEW         "150" /* for those that are there by then */
+#define TOO_FEW         "150" /* for the existing ones */
 
-/* Until the service may have no more. */
+/* Opens counters until the service is at its limit. */
 static unsigned fill(Client *c) {
         unsigned n = 0;
 
@@ -536,8 +535,8 @@ static unsigned fill(Client *c) {
         }
 }
 
-/* What is kept is under way in messages, and counts against what the user may have (unix(7),
- * ETOOMANYREFS): in a restart it is twice so, which does not fit here. */
+/* Stored descriptors are in flight, and count against the user's limit (unix(7), ETOOMANYREFS). In
+ * a restart each is in flight twice, which does not fit here. */
 static void test_with_few_descriptors_all_go_on(const char *restart) {
         g_autoptr(Client) root = NULL;
         unsigned n;
@@ -553,7 +552,8 @@ static void test_with_few_descriptors_all_go_on(const char *restart) {
         rig("service-stop && service-start", NULL);
 }
 
-/* When there are fewer than before some end. Leases do not, and others are served. */
+/* If fewer descriptors are allowed than before, some counters end. Leases do not, and others are
+ * served. */
 static void test_with_too_few_descriptors_some_end(const char *restart) {
         g_autoptr(Client) root = NULL, alice = NULL;
         g_autofree char *hold = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * CPUs that go offline and come back while the service is away, for counters in every state: what
- * they have counted stays, and they go on. A CPU is really switched off.
+ * CPUs that go offline and come back while the service is down, for counters in every state: their
+ * counts stay, and they go on. A CPU is really switched off.
  */
 
 #include "event-util.h"
@@ -25,7 +25,8 @@
 /* What happens to the CPU, and to the service. */
 typedef struct Trip {
         const char *restart;
-        bool off_before, on_after; /* both not: it goes and comes while the service is away */
+        bool off_before,
+                on_after; /* both false: it goes and comes back while the service is down */
 } Trip;
 
 typedef void (*Test)(const Trip *trip);
@@ -44,13 +45,13 @@ static void cpu_must(bool online) {
                         strerror(errno));
 }
 
-/* Others need it, however this ends. */
+/* Switches it on again, however the test ends. */
 static void end_early(int signal) {
         (void) cpu_switch(true);
         (void) raise(signal);
 }
 
-/* What happens from here on the service does not see before it is killed. To be asked to end it has
+/* The service does not see what happens from here on, before it is killed. To end by SIGTERM it has
  * to run. */
 static void go(const Trip *trip) {
         if (trip->off_before)
@@ -81,7 +82,7 @@ static void cpu_write(unsigned n) {
         g_assert_cmpint(sched_setaffinity(0, sizeof(all), &all), ==, 0);
 }
 
-/* How many of the CPU's breakpoints nobody has. */
+/* The number of free breakpoints of the CPU. */
 static unsigned slots_free(void) {
         int fds[SLOTS];
         unsigned n = 0;
@@ -155,7 +156,7 @@ static void test_cgroup(const Trip *trip) {
         counter_do(root, counter, "Close");
 }
 
-/* One that closes and one that is disabled to give way. */
+/* One that is closed, and one that is disabled, to yield. */
 static void test_yielded(const Trip *trip) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         g_autofree char *event = watched_event(0),

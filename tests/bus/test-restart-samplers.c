@@ -21,7 +21,7 @@
 #define RESTART "service-restart"
 #define KILL    "service-kill --again"
 
-/* Stopped first, so that it notices nothing of what happens meanwhile. */
+/* Stops it first, so that it notices nothing until it is killed. */
 static void service_pause(void) {
         rig("service-signal STOP", NULL);
 }
@@ -84,7 +84,7 @@ static uint64_t sampler_number(const Sampler *s, const char *property) {
         return client_get_number(s->client, s->path, SAMPLER, property, 't');
 }
 
-/* The two counters that it reads. */
+/* Opens the two counters that it reads. */
 static char *sampler_counters(const Sampler *s) {
         g_autoptr(sd_bus_message) m = NULL;
         const char *first, *second;
@@ -100,8 +100,8 @@ static void samplers_do(Client *c, const char *method) {
         sd_bus_message_unref(client_call(c, MANAGER, method, NULL));
 }
 
-/* False when there is none now. Whatever happened before it, it is on the grid, and what was missed
- * is told. */
+/* False: there is no record now. Whatever happened before it, a record is on the grid, and reports
+ * what was missed. */
 static bool record_get(Sampler *s, Record *ret) {
         ssize_t size = recv(s->stream, ret, sizeof(*ret), MSG_DONTWAIT | MSG_TRUNC);
         uint64_t usec = ret->head.boottime_nsec / NSEC_PER_USEC;
@@ -129,8 +129,8 @@ static void record_await(Sampler *s, Record *ret) {
         await(record_get(s, ret));
 }
 
-/* What the service has counted is what was read, neither more nor less. The client blocks its
- * samplers for that. */
+/* The service's count is what was read, no more and no less. The client blocks its samplers for
+ * that. */
 static void assert_counted(Sampler *s) {
         Record r;
 
@@ -454,7 +454,7 @@ static void test_monitor_that_left_meanwhile_is_gone(void) {
         g_clear_pointer(&two.client, client_free);
         service_come_back();
         await(client_count(alice, "monitor") == 0);
-        g_assert_true(hold_wait(holder, hold)); /* it waits for nobody */
+        g_assert_true(hold_wait(holder, hold)); /* nothing blocks it */
         hold_release(holder, hold);
 }
 
@@ -462,7 +462,7 @@ static void test_monitor_that_left_meanwhile_is_gone(void) {
 
 #define PERFLOCK "/run/perflock"
 
-/* What pmdaperfevent does, as fast as it can: from now on somebody has to have a lock. */
+/* As pmdaperfevent, but as fast as possible: from now on some process must hold the lock. */
 static int play_pcp(int fd, const void *data) {
         struct pollfd p = { fd, POLLIN, 0 };
         int file = open(PERFLOCK, O_RDWR | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Clients of several users that send rubbish, and die, at random. $PERFALLOC_RUBBISH says how many
+ * Clients of several users send rubbish and die, at random. $PERFALLOC_RUBBISH is the number of
  * messages (default 2,000), --seed repeats a run, $PERFALLOC_RUBBISH_LOG is a file that gets all
- * that is sent.
+ * messages.
  */
 
 #include "rubbish.h"
@@ -26,10 +26,10 @@ typedef struct Sender {
 static const char *const users[] = { "root", "root", "alice", "alice", "bob", "bob" };
 
 static Rubbish *rubbish;
-static FILE *record; /* of what is sent, if somebody wants it */
+static FILE *record; /* of what is sent, if requested */
 static Sender senders[G_N_ELEMENTS(users)];
 
-/* What became of them. */
+/* The outcomes of the calls. */
 static GHashTable *outcomes; /* name of the error, "" for success -> number */
 static unsigned n_sent, n_succeeded, n_descriptors_before, n_descriptors_after, n_left;
 static pid_t pid_before, pid_after;
@@ -72,7 +72,7 @@ static void outcome_note(const char *error) {
         n_succeeded += *error == '\0';
 }
 
-/* An answer has been asked for, and is the first one. */
+/* A reply was requested, and is the first one. */
 static void sender_take(Sender *s, sd_bus_message *m) {
         const sd_bus_error *error = sd_bus_message_get_error(m);
         const char *called;
@@ -83,7 +83,7 @@ static void sender_take(Sender *s, sd_bus_message *m) {
                 return; /* a signal to this client */
         }
         called = g_hash_table_lookup(s->awaited, &cookie);
-        /* the bus says no, when its queue is full, even to those who want no answer */
+        /* a bus with a full queue refuses even calls without a reply */
         if (!called && g_strcmp0(sd_bus_message_get_sender(m), "org.freedesktop.DBus") == 0)
                 return;
         if (!called)
@@ -140,7 +140,7 @@ static void send_one(void) {
         Sender *s = &senders[g_test_rand_int_range(0, G_N_ELEMENTS(senders))];
 
         sender_say(s);
-        if (!rubbish_chance(4)) /* what the next calls speak of is there by then */
+        if (!rubbish_chance(4)) /* the objects of the next calls exist by then */
                 sender_expect(s);
         sender_hear(s);
         if (g_hash_table_size(s->awaited) >= AWAITED_MAX || rubbish_chance(100)) {
@@ -187,8 +187,8 @@ static unsigned objects_end(Client *root) {
         return n;
 }
 
-/* Whether everybody has got all answers. Objects are ended meanwhile, for there are calls of Wait.
- */
+/* Whether all clients have got all answers. Objects are ended meanwhile, because there are calls of
+ * Wait. */
 static bool all_answered(Client *root) {
         unsigned n = objects_end(root);
 
@@ -248,7 +248,7 @@ static void outcomes_tell(void) {
                                *(char *) name ? (char *) name : "success");
 }
 
-/* Once for all tests. What the service makes once for ever it makes in the first part. */
+/* Once for all tests. What the service creates once for ever, it creates in the first part. */
 static void rubbish_send(void) {
         const char *wanted = g_getenv("PERFALLOC_RUBBISH");
         unsigned n = wanted ? (unsigned) strtoul(wanted, NULL, 10) : MESSAGES_DEFAULT;
@@ -287,7 +287,7 @@ static void rubbish_send(void) {
 static void test_answers(void) {
         rubbish_send(); /* ends the program where one is missing or too many */
         g_assert_cmpuint(n_sent, >, 0);
-        /* it was not all refused at the door */
+        /* not all calls were refused early */
         g_assert_cmpuint(n_succeeded, >, n_sent / 10);
 }
 
@@ -301,7 +301,7 @@ static void test_descriptors(void) {
         g_assert_cmpuint(n_descriptors_after, ==, n_descriptors_before);
 }
 
-/* But for what malloc() keeps in pieces: four bytes a message are more than that. */
+/* Except for what malloc() keeps in fragments, which is less than four bytes per message. */
 static void test_memory(void) {
         rubbish_send();
         g_assert_cmpuint(memory_after, <=, memory_before + MEMORY_SLACK + 4 * n_sent);
@@ -324,8 +324,8 @@ static void test_hold(void) {
         (void) close(lease);
 }
 
-/* Everything is there at once: a hold that waits for a monitor, counters, a sampler. The rig sees
- * how the service ends. */
+/* All at once: a hold that waits for a monitor, counters, a sampler. The rig checks how the service
+ * ends. */
 static void test_stop(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(sd_bus_message) monitor = NULL, sampler = NULL;

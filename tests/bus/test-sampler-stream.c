@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What samplers tell: the readings, on the stream and by signals. */
+/* What samplers send: the readings, on the stream and by signals. */
 
 #include "sampler-util.h"
 
@@ -89,7 +89,7 @@ static void test_closed_counter(void) {
         g_assert_cmpuint(r.readings[1].quality, ==, PERFALLOC_QUALITY_EXACT);
 }
 
-/* A clock shows it: two looks at it would differ. */
+/* A clock shows it: two reads of it would differ. */
 static void test_one_look(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *clock = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
@@ -122,7 +122,7 @@ static bool stream_is_at_end(const Sampler *s) {
         return recv(s->stream, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
-/* No record is written any more although ticks are due. */
+/* No record is sent any more although ticks are due. */
 static bool stream_is_full(const Sampler *s) {
         uint64_t before = sampler_number(s, "Ticks");
 
@@ -234,7 +234,7 @@ static void test_signal(void) {
                 g_assert_cmpuint(value, ==, 5);
                 g_assert_cmpstr(quality, ==, "exact");
         }
-        (void) samplers_any(bystander); /* what was sent before the answer is here by now */
+        (void) samplers_any(bystander); /* what was sent before the answer has arrived */
         g_assert_null(sample_get(bystander));
 }
 
@@ -249,7 +249,7 @@ static void test_no_signal(void) {
         g_assert_null(sample_get(alice));
 }
 
-/* ---- the manual's reader ---- */
+/* ---- the manual's example ---- */
 
 static void test_example(void) {
         /* PATH: the rig has an as(1) of its own */

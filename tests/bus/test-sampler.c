@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Samplers: ticks on a grid that holds, and every one that is missed counted. */
+/* Samplers: ticks stay on their grid, and every missed one is counted. */
 
 #include "sampler-util.h"
 
@@ -128,10 +128,10 @@ static void test_has(void) {
         g_assert_false(samplers_any(alice));
 }
 
-/* The scenario of PCP's own test of its timers: four of them registered while blocked, one for a
- * single trip, one too long to come; handlers that run one at a time with the timers blocked, each
- * slower than the one before; in the end all are taken out, the spent one too. A second of theirs
- * is 10 ms here. */
+/* The scenario of PCP's own test of its timers. Four timers are registered while blocked, one for a
+ * single tick, one too long to expire. Handlers run one at a time with the timers blocked, each
+ * slower than the one before. In the end all are removed, including the one that has expired. A
+ * second of theirs is 10 ms here. */
 static void test_slow_handlers(void) {
         g_autoptr(Client) alice = client_new("alice");
         const uint64_t second = 10 * MSEC;
@@ -165,7 +165,7 @@ static void test_slow_handlers(void) {
         g_assert_false(samplers_any(alice));
 }
 
-/* ---- whose they are ---- */
+/* ---- ownership ---- */
 
 static void test_owner(void) {
         g_autoptr(Client) alice = client_new("alice"), alice_too = client_new("alice");
@@ -300,7 +300,7 @@ static void test_announced(void) {
         g_assert_true(next_is_about(bystander, "InterfacesRemoved", s->path));
 }
 
-/* All that a user may have, at the floor, and none of it read. */
+/* As many samplers as a user may have, at the shortest interval, none of them read. */
 static void test_load(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         g_autoptr(GPtrArray) samplers =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What counters may be opened over: cgroups, and what the options say of the whole. */
+/* Scopes of counters: cgroups, and combinations of options. */
 
 #include "writer.h"
 
@@ -32,7 +32,7 @@ typedef struct Cgroup {
         int fd;
 } Cgroup;
 
-/* False where this machine has none for perf events: of version 1 if that is mounted, else of 2. */
+/* False: this machine has none for perf events. Version 1 if that is mounted, else 2. */
 static bool cgroup_make(Cgroup *g) {
         g_autofree char *v1 = cgroup_mount("cgroup", "perf_event");
         g_autofree char *mount = v1 ? g_strdup(v1) : cgroup_mount("cgroup2", "");
@@ -59,7 +59,7 @@ static void cgroup_enter(const Cgroup *g, pid_t pid) {
 
 static void cgroup_remove(Cgroup *g) {
         close(g->fd);
-        await(rmdir(g->path) == 0); /* when the last process has gone */
+        await(rmdir(g->path) == 0); /* once the last process has ended */
         g_free(g->path);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters of processes: which process, which threads and children of it, and whose it may be. */
+/* Counters of processes: which process, which of its threads and children, and whose it may be. */
 
 #include "bus-util.h"
 
@@ -252,7 +252,7 @@ static void test_other_user(void) {
 
         refused_on(dave, target, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED);
         g_assert_nonnull(strstr(dave->refusal, "org.perfalloc1.count-other"));
-        /* she has count-other */
+        /* alice has count-other */
         alices = open_on(alice, target, false);
         roots = open_on(root, target, false);
         target_do(target, 'w');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The trace rule: whom a caller may count without asking. bob may count own processes and
- * nothing more; alice has count-other. fs.suid_dumpable is the machine's and is left alone here:
- * see src/service/auth/test-trace-rule.c. */
+/* The trace rule: which processes a caller may count without polkit. bob may count own processes
+ * only; alice has count-other. fs.suid_dumpable belongs to the machine and is left alone: see
+ * src/service/auth/test-trace-rule.c. */
 
 #include "event-util.h"
 
@@ -30,7 +30,7 @@ static int play_not_dumpable(int fd, const void *data) {
 }
 
 static int play_setgid(int fd, const void *data) {
-        /* as root still: one of the three gids is another */
+        /* still as root: one of the three gids differs */
         if (setresgid(user_id("bob"), user_id("bob"), 0) < 0 || setuid(user_id("bob")) < 0)
                 return 1;
         (void) prctl(PR_SET_DUMPABLE, 1);
@@ -50,7 +50,7 @@ static int play_capable(int fd, const void *data) {
         return r < 0 ? 1 : play_ordinary(fd, data);
 }
 
-/* data: it has given up what it may do there. */
+/* data: it has dropped its capabilities there. */
 static int play_user_namespace(int fd, const void *data) {
         cap_t none = cap_init();
 
@@ -63,7 +63,7 @@ static int play_user_namespace(int fd, const void *data) {
         return play_ordinary(fd, data);
 }
 
-/* The process that matters is the child, which is in the namespace: its number goes to the test. */
+/* The target is the child, which is in the namespace: its pid goes to the test. */
 static int play_pid_namespace(int fd, const void *data) {
         int told[2];
         pid_t child;
@@ -90,7 +90,7 @@ static int play_pid_namespace(int fd, const void *data) {
         return 0;
 }
 
-/* Its child is what it is told to be. */
+/* Its child becomes what it is told to. */
 static int play_parent_of_hidden(int fd, const void *data) {
         pid_t child = fork();
 
@@ -102,7 +102,7 @@ static int play_parent_of_hidden(int fd, const void *data) {
         return 0;
 }
 
-/* Executes the copy, which may have another owner and mode, when it is told to. */
+/* Executes the copy, which may have another owner and mode, when told to. */
 static int play_exec(int fd, const void *data) {
         act_say(fd, 'r');
         (void) act_hear(fd);
@@ -208,7 +208,7 @@ static void test_setuid_program(void) {
 static void test_unreadable_program(void) {
         g_autoptr(Actor) target = NULL;
 
-        spin_install("root", 0711); /* may be executed and not be read: not dumpable */
+        spin_install("root", 0711); /* executable and not readable: not dumpable */
         target = actor_new("bob", play_exec, NULL);
         g_assert_cmpint(actor_hear(target), ==, 'r');
         actor_tell(target, 'g');
@@ -239,7 +239,7 @@ static void test_another_user_namespace(void) {
                 assert_other(target->pid);
 }
 
-/* Nothing that anybody may read of it tells that it is in one. */
+/* Nothing readable about it tells that it is in a namespace. */
 static void test_another_user_namespace_unseen(void) {
         g_autoptr(Actor) target = actor_new("bob", play_user_namespace, "powerless");
         g_autoptr(Client) root = client_new("root");
@@ -295,7 +295,7 @@ static unsigned long user_time(pid_t pid) {
         return utime;
 }
 
-/* How much the counter moves while the process works for a while. */
+/* How much the counter grows while the process works for a while. */
 static uint64_t counted_meanwhile(Client *c, const char *counter, pid_t pid) {
         unsigned long from = user_time(pid);
         uint64_t before = counter_value(c, counter);
@@ -338,11 +338,11 @@ static void test_becomes_unreadable(void) {
 }
 
 static void test_becomes_another_ordinary_program(void) {
-        assert_left_alone("root", 0755, true); /* or the two before would prove nothing */
+        assert_left_alone("root", 0755, true); /* otherwise the two checks before prove nothing */
 }
 
-/* A monitor's events are closed while it yields: then there is nothing that the kernel could
- * remove, and the process is looked at again before it counts. */
+/* A monitor counter's events are closed while it yields. Then the kernel has nothing to remove, and
+ * the process is inspected again before it counts. */
 static void test_becomes_setuid_while_yielded(void) {
         g_autoptr(Client) dave = NULL, root = client_new("root");
         g_autoptr(Actor) target = NULL;
@@ -365,7 +365,7 @@ static void test_becomes_setuid_while_yielded(void) {
         g_assert_cmpint(actor_hear(target), ==, 's');
         close(lease);
         await(counter_is(dave, counter, "counting"));
-        /* it has been let go */
+        /* it is detached */
         for (bool attached = true; attached;) {
                 g_autoptr(sd_bus_message) reply =
                         client_call(dave, counter, "org.freedesktop.DBus.Properties", "Get", "ss",

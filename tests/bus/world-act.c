@@ -7,7 +7,7 @@
 #define N_COUNTED_MAX 10
 #define N_STREAMS_MAX 4
 #define N_REGISTERED  2
-#define N_WATCHED     2 /* breakpoints that are counted all the time, */
+#define N_WATCHED     2 /* breakpoints that are always counted, */
 #define N_WATCHING    3 /* by so many monitors; every machine has four on a CPU */
 
 static void *any_of(GPtrArray *list) {
@@ -74,7 +74,7 @@ static void do_release(World *w, Client *c) {
                 g_ptr_array_remove_fast(w->holds, h);
 }
 
-/* This nobody can miss, not even who does not run. */
+/* Closes a lease: the service learns of that even if it is down. */
 static void do_drop(World *w, Client *c) {
         Held *h = any_of(w->holds);
 
@@ -221,7 +221,7 @@ static void forget_of(GPtrArray *list, const Client *c, size_t offset) {
                         g_ptr_array_remove_index_fast(list, i);
 }
 
-/* Its leases are this process's, and stay. */
+/* Its leases belong to this process, and stay. */
 static void client_leave(World *w, size_t i) {
         Client *c = w->clients[i];
 

@@ -100,13 +100,14 @@ static bool is(GHashTable *properties, const char *name, const char *value) {
         return strcmp(text_of(properties, name), value) == 0;
 }
 
-/* A hold that was not granted yet may have ended by itself: somebody did not give way in time. */
+/* A hold that was not granted yet may have ended by itself, because something did not yield in
+ * time. */
 static bool hold_may_be_over(const Held *h, GHashTable *properties) {
         return h->unsure || !properties ||
                (!h->granted && !is(properties, "Result", "lease-closed"));
 }
 
-/* False: it is over, as it may be. */
+/* False: it has ended, which is allowed. */
 static bool check_hold(Held *h, GHashTable *properties) {
         if (!properties || is(properties, "State", "ended")) {
                 if ((h->granted && !h->unsure) || !hold_may_be_over(h, properties))
@@ -142,8 +143,7 @@ static uint64_t id_of(const char *path) {
         return g_ascii_strtoull(strrchr(path, '/') + 1, NULL, 10);
 }
 
-/* Nobody has overtaken anybody: of those that stand in one queue the oldest has the counters, or
- * nobody. */
+/* No hold has overtaken another: in each queue the oldest hold has the counters, or none has. */
 static void check_queue(World *w, GHashTable *seen) {
         uint64_t oldest = UINT64_MAX;
 
@@ -203,7 +203,7 @@ static void check_counters(World *w, GHashTable *seen) {
         }
 }
 
-/* Ticks go on where they were, and what was not sent is told as missed. */
+/* Ticks go on where they were, and what was not sent is reported as missed. */
 static void check_stream(Stream *s) {
         union {
                 struct perfalloc_sample sample;
@@ -256,8 +256,8 @@ static bool is_known(GPtrArray *list, const char *path) {
 G_STATIC_ASSERT(offsetof(Held, path) == 0 && offsetof(Counted, path) == 0);
 G_STATIC_ASSERT(offsetof(Stream, path) == 0 && offsetof(Registered, path) == 0);
 
-/* What a call has made that was cut off: nobody but root can do away with what has neither lease
- * nor stream nor a client that leaves. */
+/* Removes what a call made that was cut off: only root can remove objects without lease, stream and
+ * client. */
 static void clear_unknown(World *w, const char *path, GHashTable *properties) {
         if (!w->lost)
                 return;
@@ -268,7 +268,7 @@ static void clear_unknown(World *w, const char *path, GHashTable *properties) {
                 (void) world_call(w, w->root, path, HOLD, "Release", NULL, NULL);
 }
 
-/* Whether there is nothing that nobody has made, or whose owner has gone. */
+/* Whether every object was made by a client that is still there. */
 static bool nothing_is_left(World *w, char **ret) {
         g_autoptr(GHashTable) seen = look(w);
         const char *path;
@@ -302,7 +302,7 @@ void world_check_nothing_is_left(World *w) {
         w->lost = false;
 }
 
-/* Monitors have their breakpoints again, or have none while somebody holds them. */
+/* Monitors have their breakpoints again, or none while these are held. */
 static bool monitors_are_right(World *w) {
         g_autoptr(GHashTable) seen = look(w);
 

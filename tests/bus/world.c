@@ -98,7 +98,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 Outcome world_send(World *w, Client *c, sd_bus_message *m, sd_bus_message **ret) {
-        /* NoReply is the bus's word for a service that has gone. An activation fails when the
+        /* NoReply is the bus's error for a service that has ended. An activation fails when the
          * service is killed again before it has its name. */
         static const char *const lost[] = {
                 SD_BUS_ERROR_NO_REPLY,

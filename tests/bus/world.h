@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Clients that do at random what clients do, and what they know of it: what was promised is what
- * the answers said. A call that a kill of the service has cut off may have been done or not, so
- * either is right then: what it was about is unsure until it has been looked at again.
+ * Clients that do random calls, and what they know from the answers. A call that a kill of the
+ * service has cut off may have been done or not, and either is right: its object is unsure until it
+ * is looked at again.
  */
 
 #include "bus-util.h"
@@ -15,7 +15,7 @@
 typedef struct Held {
         char *path;
         int lease; /* -1: unattended */
-        bool all;  /* CPUs, and exclusive: those stand in one queue */
+        bool all;  /* all CPUs, and exclusive: such holds are in one queue */
         bool granted, unsure;
         uint64_t uid, pid, requested, granted_at;
 } Held;
@@ -46,7 +46,7 @@ typedef struct World {
         Client *root; /* looks at everything */
         Client *clients[N_CLIENTS];
         GPtrArray *holds, *counters, *streams, *monitors;
-        bool lost; /* some call was cut off: there may be objects that nobody knows */
+        bool lost; /* a call was cut off: there may be unknown objects */
         guint n_lost, n_done, n_refused;
 } World;
 
@@ -65,21 +65,21 @@ void world_join(World *w, size_t i); /* client i comes, again */
 /* One of the clients does something. */
 void world_act(World *w);
 
-/* Nobody has lost anything, and there is nothing that nobody has made, or whose owner has gone. */
+/* No client has lost anything, and every object was made by a client that is still there. */
 void world_check(World *w);
 void world_check_nothing_is_left(World *w); /* the latter alone */
 
-/* For the acts and the checks: calls that may be cut off; what else is not right ends the test. */
+/* For acts and checks: calls that may be cut off. Any other failure ends the test. */
 Outcome world_send(World *w, Client *c, sd_bus_message *m, sd_bus_message **ret);
 Outcome world_call(World *w, Client *c, const char *path, const char *interface, const char *member,
                    sd_bus_message **ret, const char *types, ...);
 
-/* Until it is answered, however often the service is killed meanwhile. */
+/* Repeats it until it is answered, however often the service is killed. */
 sd_bus_message *world_ask(World *w, Client *c, const char *path, const char *interface,
                           const char *member);
 
-/* Answers whoever is asked to yield. */
+/* Answers requests to yield. */
 void world_answer_yields(World *w);
 
-/* Reads it; what it has counted never falls. */
+/* Reads it; its value never falls. */
 void counted_look(World *w, Counted *c);

@@ -57,8 +57,8 @@ static bool fault_strikes(FaultKind kind, const void *caller) {
 
 #define STRIKES(kind) fault_strikes(kind, __builtin_return_address(0))
 
-/* WRAP(kind, failure, type, name, parameters, arguments): calls the real one unless it is to fail.
- */
+/* WRAP(kind, failure, type, name, parameters, arguments): calls the real function unless it shall
+ * fail. */
 #define WRAP(kind, failure, type, name, parameters, arguments)                                     \
         type __real_##name parameters;                                                             \
         type __wrap_##name parameters;                                                             \
@@ -119,8 +119,7 @@ WRAP_SYSTEM(int, scandir64,
             (const char *path, void *entries, const void *select, const void *compare),
             (path, entries, select, compare))
 
-/* Arguments that are not there are read as rubbish, and are passed on to who does not look at them.
- */
+/* Missing arguments are read as garbage, and passed on to a function that ignores them. */
 #define VARIABLE_WORD(last)                                                                        \
         ({                                                                                         \
                 va_list ap;                                                                        \

@@ -4,13 +4,12 @@
 /*
  * Makes calls of the service's own code fail, at run time and from outside.
  *
- * perfallocd-fault is perfallocd, linked so that (ld's --wrap) each call that may fail for want of
- * memory or descriptors comes through here. Only calls from the service's own objects do, not those
- * that libraries make of each other: what a library answers when it is out of memory is had by
- * making its own function fail. Sanitizers go with it.
+ * perfallocd-fault is perfallocd, linked (ld's --wrap) so that each call that may fail for lack of
+ * memory or descriptors goes through here. This covers calls from the service's own objects, not
+ * those between libraries: a library that is out of memory is imitated by failing its own function.
+ * Sanitizers work with it.
  *
- * A test makes FAULT_FILE, starts the service, and both have it mapped. Without the file nothing
- * fails.
+ * A test creates FAULT_FILE and starts the service; both map it. Without the file nothing fails.
  */
 
 #include <stdatomic.h>
@@ -20,7 +19,7 @@ typedef struct Fault Fault;
 
 #define FAULT_FILE "/run/rig/fault"
 
-/* Bits, for a fault may be in any of several kinds. */
+/* Bits, because a fault may be in any of several kinds. */
 typedef enum FaultKind {
         FAULT_MEMORY = 1 << 0,  /* malloc(3) and who calls it: ENOMEM, whatever error is */
         FAULT_PERF = 1 << 1,    /* perf_event_open(2), pidfd_open(2), pidfd_getfd(2) */

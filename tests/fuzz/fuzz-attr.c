@@ -15,7 +15,7 @@ static bool needs_nothing(const AttrNeeds *needs) {
         return true;
 }
 
-/* The rules once more, for those fields that matter most. */
+/* The most important rules, written again. */
 static void attr_look(const Attr *a, const AttrNeeds *needs, AttrPmu pmu) {
         const struct perf_event_attr *known = &a->known;
         Attr confined = *a;

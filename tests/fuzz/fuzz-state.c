@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What an earlier run of the service has left: records, the log that they are in, and groups of
- * counters. The input is all three in turn.
+ * What an earlier run of the service has stored: records, their log, and groups of counters. The
+ * input is used as each of the three.
  */
 
 #include "fuzz.h"
@@ -64,7 +64,7 @@ static void record_look(const Unpack *u, unsigned depth) {
         promise(!bytes || is_within(u, bytes, n));
         while (unpack_next(u, "list", &place, &element)) {
                 promise(is_within(u, element.data, element.n));
-                promise(unpack_is_valid(&element)); /* what is whole is whole in all parts */
+                promise(unpack_is_valid(&element)); /* a valid record is valid in all parts */
                 if (depth < DEPTH_MAX)
                         record_look(&element, depth + 1);
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The trees of /sys: what a driver may say of its PMU. The lines of the input are the contents of
- * the files below, one after the other; an empty line is no file, and a '\1' in one stands for a
- * newline.
+ * Trees of /sys: what a driver may report about its PMU. The lines of the input are the contents of
+ * the files below, in order. An empty line is no file; '\1' stands for a newline.
  */
 
 #include "fuzz.h"

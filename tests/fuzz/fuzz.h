@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the fuzzers share. Each is one program with libFuzzer's entry
- * (llvm.org/docs/LibFuzzer.html), built by clang with -Dfuzz=true. It does not only look for
- * crashes: what was accepted must keep the promises of its header.
+ * What the fuzzers share. Each is a program with libFuzzer's entry (llvm.org/docs/LibFuzzer.html),
+ * built by clang with -Dfuzz=true. They look for more than crashes: accepted input must keep the
+ * promises of the header.
  */
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size) {
         return text;
 }
 
-/* Either it was done, or refused with words that can be shown. */
+/* It was accepted, or refused with a printable text. */
 static inline void fuzz_outcome(int r, const Refusal *why) {
         promise(r >= 0);
         if (r == 0)

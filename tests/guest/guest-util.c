@@ -10,8 +10,8 @@
 
 /* ---- events ---- */
 
-/* Each 4 ms the first flexible event goes behind the others. Our group may have come before all
- * that are there, and is on for as many turns. */
+/* Every 4 ms the first flexible event moves behind the others. Our group may have come before all
+ * that exist, and is on for as many rotations. */
 #define SCHEDULER_USEC (4000 * (2 * COUNTERS + 1))
 
 int event_open(const EventSpec *e, int leader) {
@@ -40,7 +40,7 @@ bool event_read(int fd, EventTimes *ret) {
         return n > 0;
 }
 
-/* It must be on the PMU without a pause while those who share come to their turns several times. */
+/* It must be on the PMU without a pause during several rotations of the other events. */
 bool group_fits(int cpu, unsigned n) {
         int fds[COUNTERS + 1];
         EventTimes times;
@@ -155,7 +155,7 @@ static void stranger_open(const Stranger *s, StrangerEvent *e, int cpu) {
         }
 }
 
-/* '.' where it was on the PMU since the last time, '!' all the time, 'x' where not at all. */
+/* '.': on the PMU since the last time, '!': all the time, 'x': not at all. */
 static char stranger_look(StrangerEvent *e) {
         EventTimes now;
         char is = 'x';
@@ -167,7 +167,7 @@ static char stranger_look(StrangerEvent *e) {
         return is;
 }
 
-/* Nobody else runs on that CPU then. */
+/* No other process runs on that CPU then. */
 static void never_rest(int cpu) {
         struct sched_param param = { .sched_priority = 1 };
 
@@ -227,7 +227,7 @@ void stranger_assert_alive(Actor *a, bool whole) {
                 g_error("the stranger's events are not what they were: %s", said->str);
 }
 
-/* ---- the desk ---- */
+/* ---- the service ---- */
 
 void counters_open_group(Client *c, const char *const *events, size_t n, char **ret,
                          const char *types, ...) {

@@ -3,11 +3,11 @@
 
 /*
  * What the tests on hardware counters share. They run as root in tests/rig/guest, whose PMU has one
- * counter for cycles alone and six for anything, cycles too. Time there is counted in instructions,
- * so what is counted of user space can be compared number by number.
+ * counter for cycles only and six for any event, cycles too. Time there is counted in instructions,
+ * so counts of user space can be compared exactly.
  *
- * Strangers are processes that count without the service. What stands in a test's way is a
- * stranger; what measures behind the service's back opens events of its own.
+ * Strangers are processes that count without the service. An obstacle in a test is a stranger; what
+ * measures without the service opens events of its own.
  */
 
 #include "bus-util.h"
@@ -28,10 +28,10 @@ typedef enum EventKind {
 
 typedef struct EventSpec {
         EventKind kind;
-        pid_t pid; /* -1: whoever runs on the CPU */
+        pid_t pid; /* -1: every process on the CPU */
         int cpu;   /* -1: wherever the process runs */
         bool pinned, user, stopped;
-        uint64_t period; /* samples, and nobody reads them */
+        uint64_t period; /* samples, which are not read */
 } EventSpec;
 
 typedef struct EventTimes {
@@ -44,19 +44,19 @@ int event_open(const EventSpec *e, int leader);
 /* False at the end of file: a pinned event that the kernel has dropped. */
 bool event_read(int fd, EventTimes *ret);
 
-/* Whether so many cycles events, as one group, stay on the CPU beside all who are there now: what
- * the service promises, measured in another way. */
+/* Whether so many cycles events, as one group, stay on the CPU beside all present ones: the
+ * service's promise, measured in another way. */
 bool group_fits(int cpu, unsigned n);
 
-/* How many do. */
+/* The largest such number. */
 unsigned free_on(int cpu);
 
 /* ---- work ---- */
 
-/* Executes so many instructions, give or take none. */
+/* Executes exactly so many instructions. */
 void burn(uint64_t instructions);
 
-/* A process that burns what it is told to; it is its own program's only work between two bytes. */
+/* A process that burns as much as it is told to; between two bytes it does nothing else. */
 Actor *worker_new(const char *user);
 void worker_burn(Actor *a, unsigned millions);
 
@@ -70,7 +70,7 @@ typedef struct Stranger {
         int cpu;    /* where; -1: on all CPUs */
         unsigned n; /* events on each */
         bool pinned;
-        bool own; /* counts itself alone, and has that CPU for itself */
+        bool own; /* counts itself only, and has that CPU for itself */
         uint64_t period;
 } Stranger;
 
@@ -80,11 +80,11 @@ Actor *stranger_new(const Stranger *s);
 
 void cpus_can_be_taken(bool can);
 
-/* How its events fare: each must be read in order. Compares with the last time: each must have been
- * on the PMU since. When whole is true they were on it all the time. */
+/* Checks its events: each must be readable, and must have been on the PMU since the last check.
+ * whole: all the time. */
 void stranger_assert_alive(Actor *a, bool whole);
 
-/* ---- the desk ---- */
+/* ---- the service ---- */
 
 /* Opens one group; the paths are the caller's. */
 void counters_open_group(Client *c, const char *const *events, size_t n, char **ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the PMU is said to have, against what it has. */
+/* The reported capacity of the PMU, against its real one. */
 
 #include "guest-util.h"
 
@@ -82,14 +82,14 @@ static void test_leaves_nothing(void) {
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/capacity/the-desk-says-seven-for-cycles", test_counters);
+        g_test_add_func("/capacity/the-service-says-seven-for-cycles", test_counters);
         g_test_add_func("/capacity/the-kernel-has-seven-for-cycles-and-six-for-instructions",
                         test_kernel);
         g_test_add_data_func("/capacity/probe-tells-what-flexible-strangers-leave",
                              GINT_TO_POINTER(false), test_free_beside);
         g_test_add_data_func("/capacity/probe-tells-what-pinned-strangers-leave",
                              GINT_TO_POINTER(true), test_free_beside);
-        g_test_add_func("/capacity/probe-tells-what-clients-of-the-desk-leave",
+        g_test_add_func("/capacity/probe-tells-what-clients-of-the-service-leave",
                         test_free_beside_service);
         g_test_add_func("/capacity/probe-leaves-nothing-behind", test_leaves_nothing);
         return g_test_run();

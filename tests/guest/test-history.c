@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Random histories of holds, monitors, clients that die and strangers. At each grant what the
- * service has confirmed is measured again, in another way: a group of the promised size has to stay
- * on each CPU for several turns. Where there are no strangers, nothing may go unconfirmed.
+ * Random histories of holds, monitors, clients that die, and strangers. At each grant the service's
+ * confirmation is measured again, in another way: a group of the promised size has to stay on each
+ * CPU for several rotations. Without strangers every hold must be confirmed.
  *
- * PERFALLOC_TEST_HISTORIES sets how many; --seed repeats one run of them.
+ * PERFALLOC_TEST_HISTORIES is the number of histories; --seed repeats one run of them.
  */
 
 #include "guest-util.h"
@@ -134,8 +134,8 @@ static void client_dies(History *h) {
 
 /* ---- the promise ---- */
 
-/* What the others were promised on a CPU. Sets what of those that were promised everything is
- * known. */
+/* The counters that other holds were promised on a CPU. Sets what is known of those that were
+ * promised all. */
 static unsigned promised_to_others(const History *h, const Held *held, unsigned cpu, bool *ret_full,
                                    bool *ret_confirmed) {
         unsigned sum = 0;
@@ -155,7 +155,7 @@ static unsigned promised_to_others(const History *h, const Held *held, unsigned 
         return sum;
 }
 
-/* For whoever has to find out why. */
+/* For debugging. */
 static void history_tell(const History *h, const Held *held) {
         for (unsigned i = 0; i < HOLDS; i++)
                 if (h->holds[i].path)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Holds of the CPUs' own counters: what monitors leave, what the holder gets, how monitors go on.
- */
+/* Holds of the CPUs' counters: what monitors keep, what the holder gets, how monitors go on. */
 
 #include "guest-util.h"
 
@@ -35,8 +34,8 @@ static void test_default_hold(void) {
         paths_free(monitors, G_N_ELEMENTS(monitors));
 }
 
-/* A switch of tasks or an interrupt is some thousand instructions of the kernel that the emulated
- * counter of user space counts as well; so of many short rounds the least counts. */
+/* The emulated counter of user space also counts some thousand kernel instructions of a task switch
+ * or an interrupt. So of many short rounds, the least counts. */
 #define ROUNDS 20
 
 static void least_counted(const int *fds, size_t n, uint64_t work, uint64_t *ret) {
@@ -56,9 +55,8 @@ static void least_counted(const int *fds, size_t n, uint64_t work, uint64_t *ret
         }
 }
 
-/* One cycle counter and six of instructions, in a hold of one's own and beside monitors who want
- * them all. What they say of one stretch of work and of another that is longer differs by what it
- * is longer. */
+/* One cycle counter and six of instructions, in an own hold and beside monitors that want them all.
+ * The counts of two stretches of work differ by the difference of their lengths. */
 static int count_exactly(int fd, const void *data) {
         static const char *const events[COUNTERS] = {
                 "cycles:u",       "instructions:u", "instructions:u", "instructions:u",
@@ -104,7 +102,8 @@ static void test_holder_counts_exactly(void) {
         paths_free(monitors, COUNTERS);
 }
 
-/* One monitor a counter: as many stop as the hold has counters, those of lowest priority. */
+/* One monitor per counter: as many stop as the hold has counters, those of lowest priority
+ * first. */
 static void test_partial(void) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         char *monitors[COUNTERS];
@@ -150,7 +149,7 @@ static void test_partial_leaves_others_exact(void) {
         paths_free(monitors, COUNTERS);
 }
 
-/* One hold has five of seven: three are too many for another, two are not. */
+/* One hold has five of seven counters: three more do not fit, two do. */
 static void test_beyond_capacity(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *five = NULL, *two = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* More events than counters: what is read says so. */
+/* More events than counters: readings say so. */
 
 #include "guest-util.h"
 
@@ -8,7 +8,7 @@ static bool rises(Client *c, const char *path, uint64_t from) {
         return counter_value(c, path) > from;
 }
 
-/* Until the counter has been enabled for that long since. */
+/* Waits until the counter was enabled for so much longer. */
 static Measured read_after(Client *c, const char *path, uint64_t nsec) {
         Measured before = counter_read(c, path), now = {};
 
@@ -36,7 +36,7 @@ static void test_seven(void) {
         paths_free(counters, COUNTERS);
 }
 
-/* Each of eight has its turn seven times of eight. */
+/* Each of eight events is on for seven eighths of the time. */
 static void test_eight(void) {
         enum { N = COUNTERS + 1 };
         g_autoptr(Client) alice = client_new("alice");
@@ -85,7 +85,7 @@ static void test_group_too_large(void) {
         }
 }
 
-/* All events of a CPU come before those of its tasks, pinned ones apart. */
+/* All events of a CPU precede those of its tasks, except pinned ones. */
 static void test_starved(void) {
         Stranger s = { .cpu = -1, .n = COUNTERS };
         g_autoptr(Client) alice = client_new("alice");
@@ -112,7 +112,8 @@ static void test_starved(void) {
         }
 }
 
-/* Who comes too late to a full PMU gets an error, and counts once there is room. */
+/* A pinned event that comes too late to a full PMU gets into error, and counts once there is
+ * room. */
 static void test_pinned_waits(gconstpointer scope) {
         Stranger s = { .cpu = -1, .n = COUNTERS, .pinned = true };
         g_autoptr(Client) alice = client_new("alice");
@@ -143,7 +144,8 @@ static void test_pinned_waits(gconstpointer scope) {
         }
 }
 
-/* Task-pinned events lose their place to CPU-pinned ones. The value neither falls nor pretends. */
+/* Task-pinned events lose their place to CPU-pinned ones. The value neither falls nor is
+ * invented. */
 static void test_pinned_is_dropped(void) {
         static const char *const events[] = { "cycles:u", "instructions:u" };
         Stranger s = { .cpu = -1, .n = COUNTERS, .pinned = true };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sampling by an ordinary user, whom this kernel would let open nothing. */
+/* Sampling by an ordinary user, to whom this kernel allows no event. */
 
 #include "guest-util.h"
 
@@ -35,7 +35,7 @@ typedef struct Sample {
         uint32_t pid, tid;
 } Sample;
 
-/* Records have a multiple of eight bytes, so no word of theirs is cut by the ring's end. */
+/* Record sizes are multiples of eight bytes, so the ring's end splits no word. */
 static bool ring_next(Ring *r, Sample *ret) {
         uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), words[3];
 
@@ -49,7 +49,7 @@ static bool ring_next(Ring *r, Sample *ret) {
         return true;
 }
 
-/* QEMU raises no interrupt in time where an event of instructions runs over. */
+/* QEMU raises no interrupt in time when an instructions event overflows. */
 static PerfAttr sampling_attr(void) {
         return (PerfAttr){
                 .type = PERF_TYPE_HARDWARE,
@@ -63,7 +63,7 @@ static PerfAttr sampling_attr(void) {
         };
 }
 
-/* The user's side; it samples itself at work. */
+/* The user's process, which samples its own work. */
 static int sample(int fd, const void *data) {
         g_autoptr(Client) alice = client_new("alice");
         PerfAttr attr = sampling_attr();

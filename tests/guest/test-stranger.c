@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Holds beside users whom the service cannot ask to give way: none is confirmed wrongly, and none
- * of them is harmed. */
+/* Holds beside users that the service cannot ask to yield: none is confirmed wrongly, and no user
+ * is harmed. */
 
 #include "guest-util.h"
 
@@ -28,7 +28,7 @@ static void test_obstructed(gconstpointer data) {
         stranger_assert_alive(stranger, s->pinned);
 }
 
-/* Its events are on while it runs, so it has to run when the service looks. */
+/* Its events are on while it runs, so it must run during the measurement. */
 static void test_task(void) {
         Stranger s = { .cpu = 1, .n = 1, .pinned = true, .own = true };
 
@@ -52,7 +52,7 @@ static void test_best_effort(gconstpointer data) {
         stranger_assert_alive(stranger, s->pinned);
 }
 
-/* The real thing; it counts on all CPUs until it gets a signal. */
+/* The real perf; it counts on all CPUs until it gets a signal. */
 static GPid perf_stat(const char *events) {
         char *argv[] = { (char *) "perf", (char *) "stat", (char *) "-a",
                          (char *) "-e",   (char *) events, NULL };
@@ -82,8 +82,8 @@ static void test_perf(gconstpointer events) {
         close_fd(lease);
 }
 
-/* A stranger on one CPU is in nobody's way on the other, and less than all in nobody's who wants
- * less. */
+/* A stranger on one CPU does not obstruct the other CPU, and one with few counters does not
+ * obstruct a hold of few. */
 static void test_elsewhere(void) {
         Stranger s = { .cpu = 0, .n = 4 };
         g_autoptr(Client) alice = client_new("alice");
@@ -104,7 +104,7 @@ static void test_elsewhere(void) {
         close_fd(c);
 }
 
-/* Enough monitors stop to make room beside the stranger too. */
+/* Enough monitors yield to make room beside the stranger too. */
 static void test_more_monitors_yield(void) {
         Stranger s = { .cpu = -1, .n = 2, .pinned = true };
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
@@ -126,8 +126,8 @@ static void test_more_monitors_yield(void) {
         paths_free(monitors, G_N_ELEMENTS(monitors));
 }
 
-/* Seven flexible strangers would starve seven ordinary events of a task; in a hold they are pinned.
- */
+/* Seven flexible strangers would starve seven ordinary events of a task; in a hold they are
+ * pinned. */
 static void test_holder_beside_flexible(void) {
         static const char *const events[] = { "cycles:u", "instructions:u", "instructions:u",
                                               "instructions:u" };
@@ -155,7 +155,7 @@ static void test_holder_beside_flexible(void) {
         paths_free(counters, G_N_ELEMENTS(events));
 }
 
-/* Everything that the service can do with its probe, beside strangers of each kind. */
+/* All uses of the service's probe, beside strangers of each kind. */
 static void test_harms_nobody(void) {
         static const Stranger kinds[] = {
                 { .cpu = 1, .n = 2, .pinned = true, .own = true },

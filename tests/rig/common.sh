@@ -82,7 +82,7 @@ rig_make_homes() {
         done
 }
 
-# alice may do everything but manage; carol has what the package's example gives to her group.
+# alice may do everything but manage; carol has what the package's example gives to the group.
 rig_write_rules() {
         local directory=$1/etc/polkit-1/rules.d
 

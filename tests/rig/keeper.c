@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What systemd does for the service, in the rig that has none: starts it, keeps its descriptors
- * (sd_notify(3): FDSTORE=1) and starts it again with them when it has failed, as
- * Restart=on-failure does, but at once. As in systemd 252, what was stored last comes first, and
- * all is dropped when the service ends well.
+ * systemd's part in a rig without systemd: starts the service, keeps its descriptors (sd_notify(3):
+ * FDSTORE=1) and restarts it with them after a failure, as Restart=on-failure does, but at once. As
+ * in systemd 252, descriptors that were stored last come first, and all are dropped when the
+ * service ends successfully.
  *
  * usage: keeper DIRECTORY MAX COMMAND [ARG...]
  *
  * MAX is FileDescriptorStoreMax=; with 0 there is no notification socket either. COMMAND must
- * become the service by exec, for LISTEN_PID. In DIRECTORY, as long as they are true:
+ * become the service by exec, for LISTEN_PID. Files in DIRECTORY, as long as they are true:
  *
- *   service.pid       of the process that was started last
- *   service.ready     the same, from READY=1 to STOPPING=1
- *   service.stored    how many descriptors are kept
- *   service.failures  a line for each end that was not good; by SIGKILL nobody fails
- *   service.wanted    written by others: what follows the next end is "over" or "again" (which an
- * end that is good needs) service.masked    likewise: it is not to be started
+ * - service.pid: of the process that was started last
+ * - service.ready: the same, from READY=1 to STOPPING=1
+ * - service.stored: the number of kept descriptors
+ * - service.failures: a line for each failed end; SIGKILL is no failure
+ * - service.wanted: written by others: what follows the next end, "over" or "again" (required after
+ *   a success)
+ * - service.masked: written by others: the service must not be started
  */
 
 #include <fcntl.h>
@@ -66,7 +67,7 @@ static _Noreturn void die(const char *what) {
 
 /* ---- files ---- */
 
-/* Nobody sees half of one. */
+/* Written at once: no reader sees a part. */
 static void file_write(const char *name, long long value) {
         char other[64];
         FILE *f;
@@ -241,7 +242,7 @@ static char *names_join(Keeper *k) {
         return text;
 }
 
-/* First out of each other's way, then to their places. */
+/* First moves them out of each other's way, then to their places. */
 static void fds_pass(Keeper *k) {
         int end = FIRST_LISTEN + (int) k->n_stored, at = FIRST_LISTEN;
         Stored *s;
@@ -314,7 +315,7 @@ static bool service_ended(Keeper *k, int status) {
         return status != 0 && k->was_ready && k->n_failures < FAILURES_MAX;
 }
 
-/* Polled descriptors that have hung up go, as do those of systemd. */
+/* Drops polled descriptors that have hung up, as systemd does. */
 static void stored_look(Keeper *k, const struct pollfd *p) {
         for (Stored *s = LIST_FIRST(&k->stored), *next; s; s = next) {
                 next = LIST_NEXT(s, list);
@@ -339,7 +340,7 @@ static void service_watch(Keeper *k) {
                 if (poll(p, n, -1) < 0)
                         die("poll");
                 stored_look(k, p + 2);
-                /* What it has said before its end counts. */
+                /* what it sent before its end counts */
                 while (message_receive(k))
                         ;
                 stored_write(k);
@@ -360,7 +361,7 @@ int main(int argc, char *argv[]) {
         k.command = argv + 3;
         if (chdir(argv[1]) < 0)
                 die(argv[1]);
-        /* The lock that the starter holds stays open here, and is not the service's. */
+        /* the starter's lock stays open here, and is not the service's */
         (void) close_range(FIRST_LISTEN, ~0U, CLOSE_RANGE_CLOEXEC);
         if (k.max > 0)
                 socket_open(&k);

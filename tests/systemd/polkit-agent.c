@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A polkit agent for a login session that answers at once, without a password: yes, or by hanging
- * up. Run as root, who may answer for everybody (org.freedesktop.PolicyKit1.Authority,
- * AuthenticationAgentResponse2).
+ * A polkit agent for a login session that answers at once, without a password: yes, or by
+ * disconnecting. It runs as root, who may answer for every user
+ * (org.freedesktop.PolicyKit1.Authority, AuthenticationAgentResponse2).
  *
  * usage: polkit-agent SESSION yes|no
  *
- * Prints "ready" when it is registered, then the action of each question.
+ * Prints "ready" when it is registered, then the action of each request.
  */
 
 #include <stdio.h>

@@ -78,7 +78,7 @@ requests_name() {
                 su "$2" 4
 }
 
-# A signal of ours that somebody else sends tells nobody anything: perfalloc waits for the true one.
+# A forged signal of ours is ignored: perfalloc waits for the true one.
 forged_is_ignored() {
         local status=0 hold pid
 
@@ -109,7 +109,7 @@ queued() {
                 GetManagedObjects | grep -q '"State":{"type":"s","data":"queued"}'
 }
 
-# The service does not believe that a client has left because somebody says so.
+# The service ignores a forged message that a client has left.
 forged_leaving_is_ignored() {
         local name
 

@@ -29,7 +29,7 @@ another_main() {
         [[ $(show ActiveState) == active && $pid -ne 0 && $pid -ne $1 ]]
 }
 
-# bus_restarted COMMAND...: and whoever held counters lets go of them.
+# bus_restarted COMMAND...: and those who held counters release them.
 bus_restarted() {
         local pid holder status=0
 

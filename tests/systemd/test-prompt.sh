@@ -19,7 +19,7 @@ join() {
         exec "$@"
 }
 
-# asked ANSWER COMMAND...: runs it as bob, who is at the machine, with an agent that gives this answer. What the
+# asked ANSWER COMMAND...: runs it as bob, in a local session, with an agent that gives this answer. What the
 # agent was asked is in $place/asked.
 asked() {
         local answer=$1 status=0 session runner asker

@@ -187,7 +187,7 @@ store_does_not_grow() {
         [[ $before -gt 0 && $after -le $((before + 2)) ]]
 }
 
-# While the service stands still, somebody who waits goes; then it is killed.
+# While the service is stopped, a waiting client leaves; then the service is killed.
 leaving_is_noticed() {
         local main
 

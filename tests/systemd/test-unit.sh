@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The unit, activation, polkit and the desk as installed, under systemd. Run by tests/rig/nspawn.
+# The unit, activation, polkit and the service as installed, under systemd. Run by tests/rig/nspawn.
 set -u
 
 # shellcheck source=tests/tap.sh
@@ -67,7 +67,7 @@ monitors_say() {
         [[ $(tail -n 1 "$monitors") == "$1 "* ]]
 }
 
-desk_serves_a_user() {
+service_serves_a_user() {
         local four=$PERFALLOC_BUILD/examples/four-breakpoints
 
         monitors=/run/monitors
@@ -100,7 +100,7 @@ check 'nobody else can take its name' name_is_guarded
 check 'somebody at the machine may hold counters' session bob perfalloc --pmu=breakpoint true
 check_not 'somebody elsewhere may not' as bob perfalloc --pmu=breakpoint true
 check 'a member of perfalloc-users may, from anywhere' as carol perfalloc --pmu=breakpoint true
-check 'breakpoints are taken from monitors for an ordinary program, and given back' desk_serves_a_user
+check 'breakpoints are taken from monitors for an ordinary program, and given back' service_serves_a_user
 check 'it is started again after SIGKILL' restarted_after KILL
 check 'it is started again after SIGSEGV' restarted_after SEGV
 check 'it stops well' sh -c 'systemctl stop perfallocd.service'

@@ -10,7 +10,7 @@ show() {
         systemctl show -P "$1" perfallocd.service
 }
 
-# The shipped time is for machines that are busy; this one is for who waits for the test.
+# The shipped time is for machines that are busy; this one keeps the test short.
 watch_closely() {
         mkdir -p /run/systemd/system/perfallocd.service.d
         printf '[Service]\nWatchdogSec=1s\nLimitCORE=0\n' >/run/systemd/system/perfallocd.service.d/watchdog.conf

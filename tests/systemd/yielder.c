@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A program that is registered as a monitor of breakpoints, for the tests: answers whoever asks it
- * to yield, and says on standard output what it is asked, "registered PATH", "yield HOLD",
- * "resume".
+ * A registered monitor of breakpoints, for tests: it answers each request to yield, and prints its
+ * signals: "registered PATH", "yield HOLD", "resume".
  */
 
 #include <perfalloc/dbus.h>

@@ -3,9 +3,7 @@
 
 #include <glib.h>
 
-/* The words after "perfallocctl", as the shell would give them. The vector lives until the next
- * call.
- */
+/* The words after "perfallocctl", as from the shell. The vector lives until the next call. */
 static int parse(CtlOptions *ret, Refusal *why, const char *line) {
         static char **argv;
         char *whole = g_strconcat("perfallocctl ", line, NULL);

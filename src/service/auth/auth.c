@@ -46,7 +46,8 @@ static int screen(const Peer *peer, sd_bus_message *m, unsigned actions, Refusal
         return 0;
 }
 
-static unsigned cached_actions(Auth *a, const Peer *peer, unsigned actions, const Details *details) {
+static unsigned cached_actions(Auth *a, const Peer *peer, unsigned actions,
+                               const Details *details) {
         unsigned set = 0;
 
         for (unsigned left = actions & ACTIONS_KEPT; left; left &= left - 1)
@@ -75,8 +76,7 @@ static int auth_start(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions,
                 r = auth_request_new(&a->requests, request, &q);
         if (r < 0)
                 return r;
-        request_set_state(request,
-                          REQUEST_AUTHORIZING); /* first, because it may be resumed at once */
+        request_set_state(request, REQUEST_AUTHORIZING); /* first: it may be resumed at once */
         r = auth_request_start(q, actions, details, quiet, why);
         if (r != 0)
                 request_set_state(request, REQUEST_RUNNING);

@@ -60,7 +60,7 @@ static void test_every_method_of_the_interfaces_is_in_the_table(void) {
         g_assert_cmpuint(n, >, 0);
 }
 
-/* So that a row that is spelled wrong does not stand for a method that then has none. */
+/* A misspelled row would leave a real method without one. */
 static void test_every_row_of_hold_is_a_method(void) {
         for (size_t i = 0; i < n_method_table; i++)
                 if (strcmp(method_table[i].interface, PREFIX "Hold") == 0)

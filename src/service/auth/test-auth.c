@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The auth in front of a polkitd that does as it likes, on a bus where nobody is root.
+ * Tests of auth with a mock polkitd, on a bus where nobody is root.
  */
 
 #include <grp.h>
@@ -26,7 +26,7 @@ static const char polkit_xml[] =
 typedef struct Fixture {
         GtDBusQueue *queue;
         GDBusNodeInfo *node;
-        Desk d;
+        TestService service;
         sd_bus *client;
 } Fixture;
 
@@ -55,15 +55,15 @@ static void fixture_up(Fixture *f, gconstpointer with_polkit) {
                 g_assert_no_error(error);
                 gt_dbus_queue_own_name(f->queue, POLKIT_NAME);
         }
-        desk_up(&f->d, g_getenv("DBUS_SESSION_BUS_ADDRESS"));
-        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
+        test_service_start(&f->service, g_getenv("DBUS_SESSION_BUS_ADDRESS"));
+        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
         if (with_polkit) /* the mock asks for its name in a thread of its own */
-                WAIT_UNTIL(f->d.event, has_owner(f->client, POLKIT_NAME));
+                WAIT_UNTIL(f->service.event, has_owner(f->client, POLKIT_NAME));
 }
 
 static void fixture_down(Fixture *f, gconstpointer with_polkit) {
         sd_bus_flush_close_unref(f->client);
-        desk_down(&f->d);
+        test_service_stop(&f->service);
         gt_dbus_queue_disconnect(f->queue, TRUE);
         gt_dbus_queue_free(f->queue);
         g_dbus_node_info_unref(f->node);
@@ -77,8 +77,8 @@ typedef struct Asked {
         uint32_t flags;
 } Asked;
 
-/* gt_dbus_queue_try_pop_message() of 0.1.1 never pops anything, and the other one waits without our
- * loop. */
+/* gt_dbus_queue_try_pop_message() of 0.1.1 never pops anything. The other function waits without
+ * our loop. */
 static bool try_pop(Fixture *f, GDBusMethodInvocation **ret) {
         return gt_dbus_queue_get_n_messages(f->queue) > 0 &&
                gt_dbus_queue_pop_message(f->queue, ret);
@@ -87,7 +87,7 @@ static bool try_pop(Fixture *f, GDBusMethodInvocation **ret) {
 static GDBusMethodInvocation *next_call(Fixture *f, const char *method) {
         GDBusMethodInvocation *invocation = NULL;
 
-        WAIT_UNTIL(f->d.event, try_pop(f, &invocation));
+        WAIT_UNTIL(f->service.event, try_pop(f, &invocation));
         g_assert_cmpstr(g_dbus_method_invocation_get_method_name(invocation), ==, method);
         return invocation;
 }
@@ -104,7 +104,7 @@ static Asked next_check(Fixture *f) {
         return a;
 }
 
-/* A user has one check at polkit, and more only beside those that take long: these do. */
+/* A user has one check at polkit, and further ones only beside slow checks: these become slow. */
 static void next_checks(Fixture *f, Asked *ret, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 ret[i] = next_check(f);
@@ -126,7 +126,7 @@ static void invocation_reply(GDBusMethodInvocation *invocation, bool yes, bool c
         GVariantBuilder details;
 
         g_variant_builder_init(&details, G_VARIANT_TYPE("a{ss}"));
-        /* the real one sends back what it was told */
+        /* the real polkitd sends back what it was told */
         g_variant_builder_add(&details, "{ss}", "perfalloc.uid", "1000");
         if (key)
                 g_variant_builder_add(&details, "{ss}", key, "true");
@@ -146,7 +146,7 @@ static void answer(Fixture *f, const char *action, uint32_t flags, bool yes, boo
 }
 
 static void expect(Fixture *f, TestCall *call, const char *error, const char *words) {
-        WAIT_UNTIL(f->d.event, call->done);
+        WAIT_UNTIL(f->service.event, call->done);
         g_assert_cmpstr(call->error, ==, error);
         if (words && !strstr(call->message, words))
                 g_error("'%s' does not say '%s'", call->message, words);
@@ -159,11 +159,11 @@ static void expect(Fixture *f, TestCall *call, const char *error, const char *wo
 static void test_yes_runs_the_method_once(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         answer(f, "org.perfalloc1.hold", 0, true, false, NULL);
         expect(f, &call, NULL, NULL);
-        g_assert_cmpuint(f->d.n_done, ==, 1);
-        g_assert_cmpuint(f->d.n_runs, ==, 2);
+        g_assert_cmpuint(f->service.n_done, ==, 1);
+        g_assert_cmpuint(f->service.n_runs, ==, 2);
 }
 
 static void test_polkit_learns_who_asks_and_why(Fixture *f, gconstpointer userdata) {
@@ -172,7 +172,8 @@ static void test_polkit_learns_who_asks_and_why(Fixture *f, gconstpointer userda
         TestCall call;
         Asked a;
 
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "say \"please\"\n", false, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "say \"please\"\n",
+                               false, &call);
         a = next_check(f);
         g_assert_cmpstr(a.subject_kind, ==, "system-bus-name");
         g_assert_cmpstr(a.subject_name, ==, test_name(f->client));
@@ -191,19 +192,19 @@ static void test_polkit_learns_who_asks_and_why(Fixture *f, gconstpointer userda
 static void test_no_says_which_action_and_what_to_do(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD_EXCLUSIVE, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD_EXCLUSIVE, &call);
         answer(f, "org.perfalloc1.hold-exclusive", 0, false, false, NULL);
-        WAIT_UNTIL(f->d.event, call.done);
+        WAIT_UNTIL(f->service.event, call.done);
         g_assert_nonnull(strstr(call.message, "org.perfalloc1.hold-exclusive"));
         g_assert_nonnull(strstr(call.message, "perfalloc-users"));
         expect(f, &call, DENIED, "polkit rule");
-        g_assert_cmpuint(f->d.n_done, ==, 0);
+        g_assert_cmpuint(f->service.n_done, ==, 0);
 }
 
 static void test_challenge_without_leave_to_prompt(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         answer(f, "org.perfalloc1.hold", 0, false, true, NULL);
         expect(f, &call, INTERACTIVE, "--allow-interactive-authorization=yes");
 }
@@ -211,15 +212,15 @@ static void test_challenge_without_leave_to_prompt(Fixture *f, gconstpointer use
 static void test_interactive_call_may_prompt(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         answer(f, "org.perfalloc1.hold", 1, true, false, NULL);
         expect(f, &call, NULL, NULL);
 
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         answer(f, "org.perfalloc1.hold", 1, false, true, NULL);
         expect(f, &call, DENIED, "no agent");
 
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         answer(f, "org.perfalloc1.hold", 1, false, false, "polkit.dismissed");
         expect(f, &call, DENIED, "dismissed");
 }
@@ -228,32 +229,32 @@ static void test_several_actions_are_asked_one_after_another(Fixture *f, gconstp
         unsigned actions = ACTION_COUNT_OTHER | ACTION_COUNT_RAW | ACTION_PERSIST;
         TestCall call;
 
-        desk_call(&f->d, f->client, "OpenCounters", actions, &call);
+        test_service_call(&f->service, f->client, "OpenCounters", actions, &call);
         answer(f, "org.perfalloc1.count-other", 0, true, false, NULL);
         answer(f, "org.perfalloc1.count-raw", 0, true, false, NULL);
         answer(f, "org.perfalloc1.persist", 0, true, false, NULL);
         expect(f, &call, NULL, NULL);
-        g_assert_cmpuint(f->d.n_runs, ==, 2);
+        g_assert_cmpuint(f->service.n_runs, ==, 2);
 
-        desk_call(&f->d, f->client, "OpenCounters", actions, &call);
+        test_service_call(&f->service, f->client, "OpenCounters", actions, &call);
         answer(f, "org.perfalloc1.count-other", 0, true, false, NULL);
         answer(f, "org.perfalloc1.count-raw", 0, false, false, NULL);
         expect(f, &call, DENIED, "org.perfalloc1.count-raw");
 }
 
-/* A handler may find out only later that it needs more; what was answered is not asked again. */
+/* A handler may need a further action later. What was answered is not asked again. */
 static void test_handler_may_check_twice(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        f->d.then = ACTION_PERSIST;
-        desk_call(&f->d, f->client, "OpenCounters", ACTION_COUNT_RAW, &call);
+        f->service.then = ACTION_PERSIST;
+        test_service_call(&f->service, f->client, "OpenCounters", ACTION_COUNT_RAW, &call);
         answer(f, "org.perfalloc1.count-raw", 0, true, false, NULL);
         answer(f, "org.perfalloc1.persist", 0, true, false, NULL);
         expect(f, &call, NULL, NULL);
-        g_assert_cmpuint(f->d.n_runs, ==, 3);
+        g_assert_cmpuint(f->service.n_runs, ==, 3);
 }
 
-/* Descriptors among them: a lease that lived on here would never hang up. */
+/* Also descriptors: a lease that stays open here would never hang up. */
 static void test_answered_message_is_let_go_of(Fixture *f, gconstpointer userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         TestCall call = {};
@@ -262,7 +263,7 @@ static void test_answered_message_is_let_go_of(Fixture *f, gconstpointer userdat
 
         g_assert_cmpint(pipe2(fds, O_CLOEXEC), ==, 0);
         hangup = (struct pollfd){ .fd = fds[0] };
-        g_assert_cmpint(sd_bus_message_new_method_call(f->client, &m, f->d.name,
+        g_assert_cmpint(sd_bus_message_new_method_call(f->client, &m, f->service.name,
                                                        PERFALLOC_OBJECT_PATH,
                                                        PERFALLOC_MANAGER_INTERFACE, "Broker"),
                         >=, 0);
@@ -273,7 +274,7 @@ static void test_answered_message_is_let_go_of(Fixture *f, gconstpointer userdat
         m = sd_bus_message_unref(m);
         answer(f, "org.perfalloc1.count-raw", 0, true, false, NULL);
         expect(f, &call, NULL, NULL);
-        WAIT_UNTIL(f->d.event, poll(&hangup, 1, 0) == 1);
+        WAIT_UNTIL(f->service.event, poll(&hangup, 1, 0) == 1);
         g_assert_cmpint(hangup.revents, ==, POLLHUP);
         close_fd(fds[0]);
 }
@@ -281,27 +282,27 @@ static void test_answered_message_is_let_go_of(Fixture *f, gconstpointer userdat
 static void test_what_the_table_does_not_have_is_refused(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call(&f->d, f->client, "Unlisted", ACTION_NONE, &call);
+        test_service_call(&f->service, f->client, "Unlisted", ACTION_NONE, &call);
         expect(f, &call, DENIED, "not in the table");
-        desk_call(&f->d, f->client, "Unlisted", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Unlisted", ACTION_HOLD, &call);
         expect(f, &call, DENIED, "not in the table");
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD | ACTION_MONITOR, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD | ACTION_MONITOR, &call);
         expect(f, &call, DENIED, "the table does not have");
-        desk_call(&f->d, f->client, "ListEvents", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "ListEvents", ACTION_HOLD, &call);
         expect(f, &call, DENIED, "the table does not have");
-        g_assert_cmpuint(f->d.n_done, ==, 0);
+        g_assert_cmpuint(f->service.n_done, ==, 0);
 }
 
 static void test_nothing_is_asked_where_nothing_is_needed(Fixture *f, gconstpointer userdata) {
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
-        g_assert_cmpuint(f->d.n_runs, ==, 1);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
+        g_assert_cmpuint(f->service.n_runs, ==, 1);
 }
 
 static void test_error_is_a_no_in_polkits_words(Fixture *f, gconstpointer userdata) {
         TestCall call;
         Asked a;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         a = next_check(f);
         g_dbus_method_invocation_return_dbus_error(a.invocation,
                                                    "org.freedesktop.PolicyKit1.Error.Failed",
@@ -314,7 +315,7 @@ static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
         TestCall call;
         Asked a;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         a = next_check(f);
         /* past the check of the interface's signature */
         g_autoptr(GDBusMessage) reply =
@@ -324,7 +325,7 @@ static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
                 g_dbus_method_invocation_get_connection(a.invocation), reply,
                 G_DBUS_SEND_MESSAGE_FLAGS_NONE, NULL, NULL));
         expect(f, &call, DENIED, "makes no sense");
-        g_object_unref(a.invocation); /* answered past it */
+        g_object_unref(a.invocation); /* the mock was bypassed */
         asked_clear(&a);
 }
 
@@ -332,9 +333,9 @@ static void test_without_polkit_everything_is_denied_at_once(Fixture *f, gconstp
         gint64 start = g_get_monotonic_time();
         TestCall call;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         expect(f, &call, DENIED, "polkit does not answer");
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         expect(f, &call, DENIED, "polkit does not answer");
         g_assert_cmpint(g_get_monotonic_time() - start, <, 5 * G_USEC_PER_SEC);
 }
@@ -344,7 +345,8 @@ static void test_polkit_dies_midway(Fixture *f, gconstpointer userdata) {
         Asked asked[3];
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", i > 0, &calls[i]);
+                test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", i > 0,
+                                       &calls[i]);
         next_checks(f, asked, ELEMENTSOF(asked));
         g_assert_true(g_dbus_connection_close_sync(
                 g_dbus_method_invocation_get_connection(asked[0].invocation), NULL, NULL));
@@ -353,7 +355,7 @@ static void test_polkit_dies_midway(Fixture *f, gconstpointer userdata) {
                 invocation_reply(asked[i].invocation, true, false, NULL); /* to nobody */
                 asked_clear(&asked[i]);
         }
-        g_assert_cmpuint(f->d.n_done, ==, 0);
+        g_assert_cmpuint(f->service.n_done, ==, 0);
 }
 
 static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer userdata) {
@@ -361,13 +363,14 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
         Asked asked[8];
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &calls[i]);
+                test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true,
+                                       &calls[i]);
         next_checks(f, asked, ELEMENTSOF(asked));
-        /* the loop turns, and what needs no permission is done */
+        /* the loop goes on, and what needs no permission is done */
         for (int i = 0; i < 10; i++)
-                desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
+                test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         gt_dbus_queue_assert_no_messages(f->queue);
-        g_assert_cmpuint(desk_n_authorizing(&f->d), ==, ELEMENTSOF(calls));
+        g_assert_cmpuint(test_service_n_authorizing(&f->service), ==, ELEMENTSOF(calls));
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
@@ -377,8 +380,8 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
                 answer(f, "org.perfalloc1.hold", 1, true, false, NULL);
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 expect(f, &calls[i], NULL, NULL);
-        g_assert_cmpuint(f->d.n_done, ==, 10 + ELEMENTSOF(calls));
-        g_assert_cmpuint(desk_n_authorizing(&f->d), ==, 0);
+        g_assert_cmpuint(f->service.n_done, ==, 10 + ELEMENTSOF(calls));
+        g_assert_cmpuint(test_service_n_authorizing(&f->service), ==, 0);
 }
 
 static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpointer userdata) {
@@ -387,7 +390,7 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
         TestCall call;
         Asked a;
 
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         a = next_check(f);
         test_call_clear(&call);
         f->client = sd_bus_flush_close_unref(f->client);
@@ -398,37 +401,38 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
         g_dbus_method_invocation_return_value(cancel, NULL);
         g_object_unref(cancel);
 
-        /* the answer comes after the client has gone: nothing is made */
+        /* the answer comes after the client has left: nothing is created */
         invocation_reply(a.invocation, true, false, NULL);
         asked_clear(&a);
-        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         answer(f, "org.perfalloc1.hold", 0, true, false, NULL);
         expect(f, &call, NULL, NULL);
-        g_assert_cmpuint(f->d.n_done, ==, 1);
-        g_assert_cmpuint(f->d.n_runs, ==, 3);
+        g_assert_cmpuint(f->service.n_done, ==, 1);
+        g_assert_cmpuint(f->service.n_runs, ==, 3);
 }
 
-/* Who comes and goes has no more checks under way than who stays; and a polkitd that does not let
- * go of cancelled ones does not shut the user out for ever. */
+/* Clients that come and go have no more checks pending than clients that stay. If polkitd does not
+ * drop cancelled checks, the user is not locked out for ever. */
 static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gconstpointer userdata) {
         GDBusMethodInvocation *cancel;
         Asked asked[8], next;
         TestCall call;
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
-                desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &call);
+                test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true,
+                                       &call);
                 next_checks(f, &asked[i], 1);
                 test_call_clear(&call);
                 sd_bus_flush_close_unref(f->client);
                 cancel = next_call(f, "CancelCheckAuthorization");
                 g_dbus_method_invocation_return_value(cancel, NULL);
                 g_object_unref(cancel);
-                f->client =
-                        test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
+                f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event,
+                                         geteuid());
         }
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         gt_dbus_queue_assert_no_messages(f->queue);
 
         test_clock_forward(2 * USEC_PER_SEC);
@@ -437,36 +441,37 @@ static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gcons
         asked_clear(&next);
         expect(f, &call, NULL, NULL);
 
-        /* answers to the cancelled ones change nothing any more */
+        /* answers to cancelled checks have no effect */
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
                 asked_clear(&asked[i]);
         }
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
-        g_assert_cmpuint(f->d.n_done, ==, 3);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
+        g_assert_cmpuint(f->service.n_done, ==, 3);
 }
 
 static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpointer userdata) {
-        sd_bus *other = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
+        sd_bus *other =
+                test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
         TestCall first[8], waiting;
         Asked asked[8];
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
-                desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &first[i]);
+                test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &first[i]);
                 next_checks(f, &asked[i], 1);
         }
-        desk_call(&f->d, other, "Hold", ACTION_HOLD, &waiting);
-        WAIT_UNTIL(f->d.event, desk_n_authorizing(&f->d) == 9);
+        test_service_call(&f->service, other, "Hold", ACTION_HOLD, &waiting);
+        WAIT_UNTIL(f->service.event, test_service_n_authorizing(&f->service) == 9);
         test_call_clear(&waiting);
         sd_bus_flush_close_unref(other);
-        WAIT_UNTIL(f->d.event, desk_n_authorizing(&f->d) == 8);
+        WAIT_UNTIL(f->service.event, test_service_n_authorizing(&f->service) == 8);
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
                 asked_clear(&asked[i]);
                 expect(f, &first[i], NULL, NULL);
         }
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         gt_dbus_queue_assert_no_messages(f->queue);
 }
 
@@ -474,14 +479,14 @@ static void test_full_line_is_refused_with_its_limit(Fixture *f, gconstpointer u
         TestCall calls[13];
         Asked asked[8];
 
-        auth_set_waiting_max(f->d.auth, 4);
+        auth_set_waiting_max(f->service.auth, 4);
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
-                desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
+                test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &calls[i]);
                 next_checks(f, &asked[i], 1);
         }
         for (size_t i = ELEMENTSOF(asked); i < 12; i++)
-                desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[i]);
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &calls[12]);
+                test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &calls[i]);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &calls[12]);
         expect(f, &calls[12], SD_BUS_ERROR_LIMITS_EXCEEDED, "4 calls");
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
@@ -505,12 +510,12 @@ static int ask_may_manage(Fixture *f, const char *answer_key, bool yes, bool cha
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
         int result = -1;
 
-        g_assert_cmpint(sd_bus_call_method_async(f->client, &slot, f->d.name, PERFALLOC_OBJECT_PATH,
-                                                 PERFALLOC_MANAGER_INTERFACE, "ListUsers",
-                                                 read_bool, &result, NULL),
+        g_assert_cmpint(sd_bus_call_method_async(f->client, &slot, f->service.name,
+                                                 PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                                                 "ListUsers", read_bool, &result, NULL),
                         >=, 0);
         answer(f, "org.perfalloc1.manage", 0, yes, challenge, answer_key);
-        WAIT_UNTIL(f->d.event, result >= 0);
+        WAIT_UNTIL(f->service.event, result >= 0);
         return result;
 }
 
@@ -520,14 +525,16 @@ static void test_may_manage_is_a_quiet_question(Fixture *f, gconstpointer userda
         g_assert_cmpint(ask_may_manage(f, NULL, false, true), ==, 0);
 }
 
-/* Opens something that needs the action; whether polkit was asked. It says yes, with that key. */
+/* Opens something that needs the action, and returns whether polkit was asked. polkit says yes,
+ * with that key. */
 static bool is_asked(Fixture *f, unsigned action, const char *reason, const char *key) {
         GDBusMethodInvocation *invocation = NULL;
         TestCall call;
         bool asked = false;
 
-        desk_call_full(&f->d, f->client, "OpenCounters", action, reason, false, &call);
-        WAIT_UNTIL(f->d.event, call.done || try_pop(f, &invocation));
+        test_service_call_full(&f->service, f->client, "OpenCounters", action, reason, false,
+                               &call);
+        WAIT_UNTIL(f->service.event, call.done || try_pop(f, &invocation));
         if (invocation) {
                 asked = true;
                 invocation_reply(invocation, true, false, key);
@@ -562,7 +569,7 @@ static void test_kept_for_the_same_connection_and_details(Fixture *f, gconstpoin
         g_assert_false(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 
         sd_bus_flush_close_unref(f->client);
-        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->d.event, geteuid());
+        f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 }
 
@@ -573,10 +580,10 @@ static void test_password_is_never_kept(Fixture *f, gconstpointer userdata) {
         g_assert_true(is_asked(f, ACTION_COUNT_KERNEL, "",
                                "polkit.retains_authorization_after_challenge"));
 
-        /* a yes after a prompt looks like a plain one: so it is asked for without a prompt first */
+        /* a yes after a prompt looks like a plain one, so polkit is asked without a prompt first */
         for (int i = 0; i < 2; i++) {
-                desk_call_full(&f->d, f->client, "OpenCounters", ACTION_COUNT_KERNEL, "", true,
-                               &call);
+                test_service_call_full(&f->service, f->client, "OpenCounters", ACTION_COUNT_KERNEL,
+                                       "", true, &call);
                 answer(f, "org.perfalloc1.count-kernel", 0, false, true, NULL);
                 answer(f, "org.perfalloc1.count-kernel", 1, true, false, NULL);
                 expect(f, &call, NULL, NULL);
@@ -586,7 +593,7 @@ static void test_password_is_never_kept(Fixture *f, gconstpointer userdata) {
 static void test_no_is_never_kept(Fixture *f, gconstpointer userdata) {
         TestCall call;
 
-        desk_call(&f->d, f->client, "OpenCounters", ACTION_COUNT_OWN, &call);
+        test_service_call(&f->service, f->client, "OpenCounters", ACTION_COUNT_OWN, &call);
         answer(f, "org.perfalloc1.count-own", 0, false, false, NULL);
         expect(f, &call, DENIED, NULL);
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
@@ -599,8 +606,8 @@ static void test_changed_forgets_what_was_kept(Fixture *f, gconstpointer userdat
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
         g_assert_false(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 
-        /* from the connection that has polkit's name, and before its answer to another call */
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &call);
+        /* from the connection with polkit's name, and before its answer to another call */
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         a = next_check(f);
         g_assert_true(g_dbus_connection_emit_signal(
                 g_dbus_method_invocation_get_connection(a.invocation), NULL, POLKIT_PATH,
@@ -619,17 +626,17 @@ static void test_kept_for_ten_seconds(Fixture *f, gconstpointer userdata) {
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 }
 
-/* The longest of all: a polkitd that never answers, and nobody who could be asked. */
+/* A polkitd that never answers, without a person who could be asked. */
 static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer userdata) {
         TestCall plain, prompt;
         Asked a, b;
 
-        desk_call(&f->d, f->client, "Hold", ACTION_HOLD, &plain);
+        test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &plain);
         next_checks(f, &a, 1);
-        desk_call_full(&f->d, f->client, "Hold", ACTION_HOLD, "", true, &prompt);
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &prompt);
         next_checks(f, &b, 1);
         test_clock_forward(23 * USEC_PER_SEC);
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         g_assert_false(plain.done);
         test_clock_forward(2 * USEC_PER_SEC);
         expect(f, &plain, DENIED, "polkit does not answer");
@@ -641,15 +648,15 @@ static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer user
         invocation_reply(a.invocation, true, false, NULL);
         asked_clear(&a);
         asked_clear(&b);
-        desk_assert_ok(&f->d, f->client, "ListEvents", ACTION_NONE);
-        g_assert_cmpuint(f->d.n_done, ==, 3);
+        test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
+        g_assert_cmpuint(f->service.n_done, ==, 3);
 }
 
 #define TEST(name, function)                                                                       \
         g_test_add("/auth/" name, Fixture, "polkit", fixture_up, function, fixture_down)
 
 int main(int argc, char *argv[]) {
-        /* root would not be asked, and the mock's bus lets in nobody but its own user */
+        /* root is not asked, and the mock's bus accepts its own user only */
         if (geteuid() == 0)
                 g_assert_true(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
                               setresuid(NOBODY, NOBODY, NOBODY) == 0);

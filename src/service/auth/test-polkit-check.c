@@ -11,7 +11,7 @@
 
 typedef struct Crowd Crowd;
 
-/* What polkit has been asked and has not answered. */
+/* A check that the mock has not answered. */
 typedef struct Pending {
         sd_bus_message *m;
         char name[32]; /* of the subject */
@@ -20,10 +20,10 @@ typedef struct Pending {
 
 struct Crowd {
         TestBus bus;
-        Desk d;
+        TestService service;
         sd_bus *polkit;
         GArray *pending; /* of Pending, oldest first */
-        unsigned most;   /* of them at any time */
+        unsigned most;   /* the most at any time */
         unsigned n_asked;
 };
 
@@ -78,9 +78,9 @@ static const sd_bus_vtable polkit_vtable[] = {
 
 static void crowd_up(Crowd *c, gconstpointer userdata) {
         test_bus_up(&c->bus);
-        desk_up(&c->d, c->bus.address);
+        test_service_start(&c->service, c->bus.address);
         c->pending = g_array_new(FALSE, FALSE, sizeof(Pending));
-        c->polkit = test_connect(c->bus.address, c->d.event, geteuid());
+        c->polkit = test_connect(c->bus.address, c->service.event, geteuid());
         g_assert_cmpint(sd_bus_add_object_vtable(c->polkit, NULL, POLKIT_PATH, POLKIT_INTERFACE,
                                                  polkit_vtable, c),
                         >=, 0);
@@ -88,16 +88,16 @@ static void crowd_up(Crowd *c, gconstpointer userdata) {
 }
 
 static void crowd_down(Crowd *c, gconstpointer userdata) {
-        g_assert_cmpuint(desk_n_authorizing(&c->d), ==, 0);
+        g_assert_cmpuint(test_service_n_authorizing(&c->service), ==, 0);
         g_assert_cmpuint(c->pending->len, ==, 0);
         g_array_unref(c->pending);
         sd_bus_flush_close_unref(c->polkit);
-        desk_down(&c->d);
+        test_service_stop(&c->service);
         test_bus_down(&c->bus);
 }
 
 static sd_bus *client_new(Crowd *c, uid_t uid) {
-        return test_connect(c->bus.address, c->d.event, uid);
+        return test_connect(c->bus.address, c->service.event, uid);
 }
 
 /* The n-th user of this machine that is not root: the bus has to know them. */
@@ -126,7 +126,7 @@ static bool is_asked_for(Crowd *c, sd_bus *client) {
 static void answer_all(Crowd *c, TestCall *calls, size_t n) {
         for (size_t i = 0; i < n; i++)
                 while (!calls[i].done) {
-                        WAIT_UNTIL(c->d.event, calls[i].done || c->pending->len > 0);
+                        WAIT_UNTIL(c->service.event, calls[i].done || c->pending->len > 0);
                         if (c->pending->len > 0)
                                 pending_answer(c, 0, true);
                 }
@@ -144,23 +144,24 @@ static void test_prompts_of_one_user_delay_no_other(Crowd *c, gconstpointer user
         TestCall call;
 
         for (size_t i = 0; i < N; i++)
-                desk_call_full(&c->d, clients[i % 2], "Hold", ACTION_HOLD, "", true, &calls[i]);
-        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == N);
-        test_sync(c->d.event, c->d.bus);
-        test_sync(c->d.event, c->polkit);
+                test_service_call_full(&c->service, clients[i % 2], "Hold", ACTION_HOLD, "", true,
+                                       &calls[i]);
+        WAIT_UNTIL(c->service.event, test_service_n_authorizing(&c->service) == N);
+        test_sync(c->service.event, c->service.bus);
+        test_sync(c->service.event, c->polkit);
         g_assert_cmpuint(c->pending->len, >=, CHECKS_QUICK_MAX);
         /* a person takes so long that polkit is asked for others beside them */
-        WAIT_UNTIL(c->d.event, c->pending->len == CHECKS_USER_MAX);
-        test_sync(c->d.event, c->d.bus);
-        test_sync(c->d.event, c->polkit);
+        WAIT_UNTIL(c->service.event, c->pending->len == CHECKS_USER_MAX);
+        test_sync(c->service.event, c->service.bus);
+        test_sync(c->service.event, c->polkit);
         g_assert_cmpuint(c->most, ==, CHECKS_USER_MAX);
 
-        desk_call(&c->d, other, "Hold", ACTION_HOLD, &call);
-        WAIT_UNTIL(c->d.event, is_asked_for(c, other));
+        test_service_call(&c->service, other, "Hold", ACTION_HOLD, &call);
+        WAIT_UNTIL(c->service.event, is_asked_for(c, other));
         for (size_t i = 0; i < c->pending->len; i++)
                 if (strcmp(g_array_index(c->pending, Pending, i).name, test_name(other)) == 0)
                         pending_answer(c, i, true);
-        WAIT_UNTIL(c->d.event, call.done);
+        WAIT_UNTIL(c->service.event, call.done);
         g_assert_cmpstr(call.error, ==, NULL);
         test_call_clear(&call);
 
@@ -180,26 +181,26 @@ static void test_96_of_all_users_together(Crowd *c, gconstpointer userdata) {
         for (size_t u = 0; u < USERS; u++) {
                 clients[u] = client_new(c, user(u));
                 for (size_t i = 0; i < EACH; i++)
-                        desk_call_full(&c->d, clients[u], "Hold", ACTION_HOLD, "", true,
-                                       &calls[u * EACH + i]);
+                        test_service_call_full(&c->service, clients[u], "Hold", ACTION_HOLD, "",
+                                               true, &calls[u * EACH + i]);
         }
-        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == USERS * EACH);
-        WAIT_UNTIL(c->d.event, c->pending->len == CHECKS_TOTAL_MAX);
-        test_sync(c->d.event, c->d.bus);
-        test_sync(c->d.event, c->polkit);
+        WAIT_UNTIL(c->service.event, test_service_n_authorizing(&c->service) == USERS * EACH);
+        WAIT_UNTIL(c->service.event, c->pending->len == CHECKS_TOTAL_MAX);
+        test_sync(c->service.event, c->service.bus);
+        test_sync(c->service.event, c->polkit);
         g_assert_cmpuint(c->most, ==, CHECKS_TOTAL_MAX);
 
-        /* a newcomer has the next place that comes free */
+        /* a new user has the next free place */
         sd_bus *late = client_new(c, user(USERS));
         TestCall call;
-        desk_call(&c->d, late, "Hold", ACTION_HOLD, &call);
-        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == USERS * EACH + 1);
+        test_service_call(&c->service, late, "Hold", ACTION_HOLD, &call);
+        WAIT_UNTIL(c->service.event, test_service_n_authorizing(&c->service) == USERS * EACH + 1);
         for (size_t n = 0; !is_asked_for(c, late); n++) {
                 unsigned asked = c->n_asked;
 
-                g_assert_cmpuint(n, <, USERS + 1); /* each of the others once */
+                g_assert_cmpuint(n, <, USERS + 1); /* each other user once */
                 pending_answer(c, 0, true);
-                WAIT_UNTIL(c->d.event, c->n_asked > asked);
+                WAIT_UNTIL(c->service.event, c->n_asked > asked);
         }
 
         answer_all(c, calls, USERS * EACH);
@@ -233,36 +234,36 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
 
         g_assert_cmpint(sd_bus_add_filter(silence, NULL, on_silence, silent), >=, 0);
         for (size_t i = 0; i < OTHERS; i++)
-                g_assert_cmpint(sd_bus_call_method_async(c->d.bus, NULL, test_name(silence), "/",
-                                                         "org.example.Silence", "Wait", on_ignored,
-                                                         NULL, NULL),
+                g_assert_cmpint(sd_bus_call_method_async(c->service.bus, NULL, test_name(silence),
+                                                         "/", "org.example.Silence", "Wait",
+                                                         on_ignored, NULL, NULL),
                                 >=, 0);
-        WAIT_UNTIL(c->d.event, silent->len == OTHERS);
+        WAIT_UNTIL(c->service.event, silent->len == OTHERS);
 
         for (size_t i = 0; i < N; i++)
-                desk_call(&c->d, client, "Hold", ACTION_HOLD, &calls[i]);
-        WAIT_UNTIL(c->d.event, c->pending->len == 128 - OTHERS);
-        test_sync(c->d.event, c->d.bus);
+                test_service_call(&c->service, client, "Hold", ACTION_HOLD, &calls[i]);
+        WAIT_UNTIL(c->service.event, c->pending->len == 128 - OTHERS);
+        test_sync(c->service.event, c->service.bus);
         for (size_t i = 0; i < N; i++)
                 g_assert_false(calls[i].done);
 
-        /* the places of those that are answered suffice for all of them, one after the other */
+        /* the places of answered checks suffice for all, one after another */
         answer_all(c, calls, N);
         g_assert_cmpuint(c->n_asked, ==, N);
         g_assert_cmpuint(c->most, <=, 128 - OTHERS);
 
-        /* without any place, and without any answer that could tell of one */
-        desk_assert_ok(&c->d, client, "ListEvents", ACTION_NONE);
+        /* no place, and no answer that could free one */
+        test_service_assert_ok(&c->service, client, "ListEvents", ACTION_NONE);
         for (size_t i = 0; i < 128 - OTHERS; i++)
-                g_assert_cmpint(sd_bus_call_method_async(c->d.bus, NULL, test_name(silence), "/",
-                                                         "org.example.Silence", "Wait", on_ignored,
-                                                         NULL, NULL),
+                g_assert_cmpint(sd_bus_call_method_async(c->service.bus, NULL, test_name(silence),
+                                                         "/", "org.example.Silence", "Wait",
+                                                         on_ignored, NULL, NULL),
                                 >=, 0);
-        WAIT_UNTIL(c->d.event, silent->len == 128);
+        WAIT_UNTIL(c->service.event, silent->len == 128);
         for (size_t i = 0; i < N; i++)
-                desk_call(&c->d, client, "Hold", ACTION_HOLD, &calls[i]);
-        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == N);
-        desk_assert_ok(&c->d, client, "ListEvents", ACTION_NONE);
+                test_service_call(&c->service, client, "Hold", ACTION_HOLD, &calls[i]);
+        WAIT_UNTIL(c->service.event, test_service_n_authorizing(&c->service) == N);
+        test_service_assert_ok(&c->service, client, "ListEvents", ACTION_NONE);
         g_assert_cmpuint(c->pending->len, ==, 0);
         for (size_t i = 0; i < silent->len; i++) {
                 g_assert_cmpint(sd_bus_reply_method_return(silent->pdata[i], NULL), >=, 0);
@@ -276,8 +277,8 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
         sd_bus_flush_close_unref(client);
 }
 
-/* Whoever stays is answered, once; whoever leaves makes no trouble; the limits hold all the time.
- */
+/* Users who stay are answered once, users who leave do no harm, and the limits hold all the
+ * time. */
 static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
         enum { CLIENTS = 40, EACH = 12, USERS = 5 };
         static TestCall calls[CLIENTS][EACH];
@@ -288,13 +289,13 @@ static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
         for (size_t k = 0; k < CLIENTS; k++) {
                 clients[k] = client_new(c, user(k % USERS));
                 for (size_t i = 0; i < EACH; i++)
-                        desk_call_full(&c->d, clients[k], "Hold", ACTION_HOLD, "",
-                                       g_rand_boolean(random), &calls[k][i]);
+                        test_service_call_full(&c->service, clients[k], "Hold", ACTION_HOLD, "",
+                                               g_rand_boolean(random), &calls[k][i]);
         }
         for (int step = 0; step < 300; step++) {
                 size_t k = (size_t) g_rand_int_range(random, 0, CLIENTS);
 
-                g_assert_cmpint(sd_event_run(c->d.event, 1000), >=, 0);
+                g_assert_cmpint(sd_event_run(c->service.event, 1000), >=, 0);
                 if (c->pending->len > 0 && g_rand_boolean(random))
                         pending_answer(
                                 c, (size_t) g_rand_int_range(random, 0, (gint32) c->pending->len),
@@ -313,8 +314,8 @@ static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
                         answer_all(c, calls[k], EACH);
                         sd_bus_flush_close_unref(clients[k]);
                 }
-        WAIT_UNTIL(c->d.event, desk_n_authorizing(&c->d) == 0);
-        WAIT_UNTIL(c->d.event, c->pending->len == 0);
+        WAIT_UNTIL(c->service.event, test_service_n_authorizing(&c->service) == 0);
+        WAIT_UNTIL(c->service.event, c->pending->len == 0);
         g_assert_cmpuint(c->most, <=, USERS * CHECKS_USER_MAX);
         g_rand_free(random);
 }

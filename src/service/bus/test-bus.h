@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For the tests: a bus of their own, clients of several uids in one process and one loop, and
- * waiting for conditions.
+ * For tests: a private bus, clients of several uids in one process and one loop, and waiting for
+ * conditions.
  */
 
 #include <fcntl.h>
@@ -40,8 +40,7 @@ struct TestCall {
         sd_bus_slot *slot;
 };
 
-/* As the system bus: anybody may connect, own and send, replies and matches have the system bus'
- * limits. */
+/* As the system bus: all may connect, own and send, and replies and matches have its limits. */
 static const char test_bus_config[] =
         "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\""
         " \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">"
@@ -98,7 +97,7 @@ static inline void test_bus_down(TestBus *bus) {
         g_clear_pointer(&bus->address, g_free);
 }
 
-/* The bus takes the effective uid at connect() for the caller's. */
+/* The bus takes the effective uid at connect() as the caller's. */
 static inline sd_bus *test_connect(const char *address, sd_event *event, uid_t uid) {
         uid_t own = geteuid();
         sd_bus *bus;
@@ -122,7 +121,7 @@ static inline const char *test_name(sd_bus *bus) {
         return name;
 }
 
-/* Runs the loop until the condition holds; a minute is for ever. */
+/* Runs the loop until the condition holds, for a minute at most. */
 #define WAIT_UNTIL(event, condition)                                                               \
         do {                                                                                       \
                 gint64 _end = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;                        \
@@ -146,8 +145,7 @@ static inline int test_call_done(sd_bus_message *m, void *userdata, sd_bus_error
         return 1;
 }
 
-/* A way to see that everything sent before has reached the bus and come back: a call to the bus
- * itself. */
+/* Waits until all earlier messages have reached the bus: calls the bus itself. */
 static inline void test_sync(sd_event *event, sd_bus *bus) {
         TestCall call = {};
 

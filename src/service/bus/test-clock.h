@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * For tests: monotonic time that the test puts forward, so that a time-out of 25 s is tested as
- * such and nobody waits for it. Included by one file of a program: it defines clock_gettime() and
- * timerfd_settime() for the whole program, the libraries that it is linked with included.
+ * For tests: a monotonic clock that the test puts forward, so that no test waits for a time-out of
+ * 25 s. It is included by one file of a program: it defines clock_gettime() and timerfd_settime()
+ * for the whole program, with its libraries.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "core/util.h"
 
-static int64_t test_clock_ahead_nsec; /* of the kernel's clocks; GLib's threads read it too */
+static int64_t test_clock_ahead_nsec; /* ahead of the kernel's clocks; GLib's threads read it too */
 
 static inline bool test_clock_is_ours(clockid_t clock) {
         return clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
@@ -52,7 +52,7 @@ __attribute__((visibility("default"))) int timerfd_settime(int fd, int flags,
         return (int) syscall(SYS_timerfd_settime, fd, flags, &ours, ret_old);
 }
 
-/* What is due by then runs when the loop next wakes up. */
+/* Timers that are due then run when the loop next wakes up. */
 static inline void test_clock_forward(uint64_t usec) {
         __atomic_add_fetch(&test_clock_ahead_nsec, (int64_t) (usec * 1000), __ATOMIC_SEQ_CST);
 }

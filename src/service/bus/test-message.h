@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For the tests: messages as a client would send them, written, sealed and read back. Nobody is at
- * the other end of the bus.
+ * For tests: messages as a client sends them: written, sealed and read back. Nothing is connected
+ * to the bus.
  */
 
 #include <glib.h>
@@ -45,7 +45,7 @@ _unused_ static sd_bus_message *message_new(const Desert *d) {
         return m;
 }
 
-/* As it arrives. */
+/* As the service gets it. */
 _unused_ static sd_bus_message *message_seal(sd_bus_message *m) {
         g_assert_cmpint(sd_bus_message_seal(m, 1, 0), >=, 0);
         g_assert_cmpint(sd_bus_message_rewind(m, true), >=, 0);
@@ -65,7 +65,7 @@ _unused_ static sd_bus_message *message_close_options(sd_bus_message *m) {
         return message_seal(m);
 }
 
-/* An option that is an array of so many strings. */
+/* An option with an array of n strings. */
 _unused_ static void message_option_strings(sd_bus_message *m, const char *key, const char *string,
                                             unsigned n) {
         g_assert_cmpint(sd_bus_message_open_container(m, 'e', "sv"), >=, 0);
@@ -78,7 +78,7 @@ _unused_ static void message_option_strings(sd_bus_message *m, const char *key, 
                 g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
 }
 
-/* Options in words: "scope s cpu|counters u 3|pmus as cpu,power"; the value of an h is fd. */
+/* Options as text: "scope s cpu|counters u 3|pmus as cpu,power"; the value of an h is fd. */
 _unused_ static void message_write_options(sd_bus_message *m, const char *text, int fd) {
         g_auto(GStrv) options = g_strsplit(text, "|", -1);
 

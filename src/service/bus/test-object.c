@@ -76,7 +76,7 @@ static const ObjectKind kind = { .name = "x" };
 
 static unsigned strdups_left = UINT_MAX; /* until one fails */
 
-/* In place of the library's: fails when a test wants it to. */
+/* Replaces the library's: fails when a test wants it to. */
 char *strdup(const char *text) {
         char *copy = strdups_left == 0 ? NULL : malloc(strlen(text) + 1);
 

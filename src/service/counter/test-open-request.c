@@ -10,7 +10,7 @@
 
 #define ALICE 1000u
 
-/* of the machine below */
+/* of the fake sysfs below */
 #define CORE       "cpu_core/event=0xc0/"
 #define ATOM       "cpu_atom/event=0xc0/"
 #define UNCORE     "uncore_cbox_0/event=1/"
@@ -25,7 +25,7 @@ typedef struct Stage {
         Refusal why;
 } Stage;
 
-/* userdata: the machine. */
+/* userdata: the fake sysfs. */
 static void stage_up(Stage *s, gconstpointer userdata) {
         *s = (Stage){ .q = OPEN_REQUEST_NULL, .tree = fixture_tree(userdata) };
         desert_up(&s->desert);
@@ -231,7 +231,7 @@ static void test_cpus_by_name_must_be_those_of_the_pmu(Stage *s, gconstpointer u
         assert_taken(s, "page-faults " UNCORE, "scope s cpu|cpus s 0");
 }
 
-/* The second event would take CPUs from the first, and nobody would know. */
+/* The second event would silently take CPUs from the first. */
 static void test_events_of_different_cpus_are_not_narrowed(Stage *s, gconstpointer unused) {
         assert_call_refused(s, CORE " " ATOM, "scope s cpu", REFUSAL_INVALID_EVENT, "cpu_atom");
         assert_call_refused(s, "page-faults " UNCORE, "scope s cpu", REFUSAL_INVALID_EVENT,

@@ -12,7 +12,7 @@ typedef struct Stage {
         Refusal why;
 } Stage;
 
-/* userdata: the machine. */
+/* userdata: the fake sysfs. */
 static void stage_up(Stage *s, gconstpointer userdata) {
         *s = (Stage){};
         desert_up(&s->desert);
@@ -55,7 +55,7 @@ static void assert_call_refused(Stage *s, const char *reason, const char *option
         g_assert_cmpuint(s->q.what.scope.n_parts, ==, 0);
 }
 
-/* The part of the scope that this PMU has, as a list; NULL: none. To be freed. */
+/* The CPUs of this PMU in the scope, as a list; NULL: none. The caller frees it. */
 static char *cpus_in_scope(const Stage *s, const char *name) {
         const Pmu *pmu = pmu_table_find(&s->machine.pmus, name);
         const ScopePart *part = scope_find(&s->q.what.scope, pmu->index);
@@ -169,7 +169,7 @@ static void test_pmu_named_twice_is_held_once(Stage *s, gconstpointer unused) {
         g_assert_cmpuint(s->q.what.scope.n_parts, ==, 1);
 }
 
-/* A client may send millions of names, right ones too. */
+/* A client may send millions of names, valid ones too. */
 static void test_many_names_are_refused(Stage *s, gconstpointer unused) {
         s->m = message_new(&s->desert);
         g_assert_cmpint(sd_bus_message_append(s->m, "s", "why not"), >=, 0);

@@ -101,7 +101,7 @@ static void test_does_not_count_what_was_not_sent(Stage *s, gconstpointer unused
         assert_counts(&s->log, &read);
 }
 
-/* Sends for ever what nobody may lose or count twice. */
+/* Sends records for ever. None may be lost or counted twice. */
 static void play_sender(Stage *s) {
         TickCount count = send_log_count(&s->log);
 

@@ -11,7 +11,7 @@
 #include "service/util/config-file.h"
 
 typedef struct Place {
-        char *directory, *file, *log; /* log: where standard error goes while a file is read */
+        char *directory, *file, *log; /* log: standard error while a file is read */
 } Place;
 
 static void place_up(Place *p, gconstpointer unused) {
@@ -29,7 +29,7 @@ static void place_down(Place *p, gconstpointer unused) {
         g_free(p->log);
 }
 
-/* Reads what is there over the defaults; returns what was said, to be freed. */
+/* Reads the file over the defaults. Returns what was logged; the caller frees it. */
 static char *load(const Place *p, Config *ret) {
         _cleanup_close_ int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
         _cleanup_close_ int log = open(p->log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -57,7 +57,7 @@ static void assert_default(const Config *c) {
         g_assert_cmpmem(c, sizeof(*c), &defaults, sizeof(defaults));
 }
 
-/* The words, on the line of that number and on no other. */
+/* The text, logged for that line and for no other. */
 static void assert_said(const char *log, unsigned line, const char *words) {
         g_autofree char *place = g_strdup_printf("perfallocd.conf:%u: ", line);
         const char *said = strstr(log, place);
@@ -241,7 +241,7 @@ static void test_last_of_several_holds(Place *p, gconstpointer unused) {
         g_assert_cmpuint(c.limits[QUOTA_HOLDS], ==, 6);
 }
 
-/* The end of a long line is no line of its own. */
+/* The end of a long line is not read as a line. */
 static void test_long_line_is_one_line(Place *p, gconstpointer unused) {
         g_autofree char *spaces = g_strnfill(5000, ' '), *text = NULL, *log = NULL;
         Config c;
@@ -313,7 +313,7 @@ static void test_directory_is_not_used(Place *p, gconstpointer unused) {
         assert_unusable(p, "directory");
 }
 
-/* Nor waited for: nobody writes to it. */
+/* A FIFO is not waited for: it has no writer. */
 static void test_fifo_is_not_used(Place *p, gconstpointer unused) {
         g_assert_cmpint(mkfifo(p->file, 0600), ==, 0);
         assert_unusable(p, "no regular text file");

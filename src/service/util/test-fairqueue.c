@@ -34,7 +34,7 @@ static void test_users_take_turns(void) {
         add(&q, b, 3, 2);
         g_assert_null(next(&q));
 
-        /* of two places that come free the newcomer has one, the third time too */
+        /* of two free places the new user gets one, the third time too */
         for (int i = 0, seen = 0; i < 6; i++) {
                 fairqueue_remove(&q, &a[i].item);
                 g = next(&q);
@@ -83,7 +83,7 @@ static void test_limits_hold(void) {
         g_assert_null(q.users);
 }
 
-/* Only beside a slow item of a user others of that user run. */
+/* A further item of a user runs only beside a slow one. */
 static void test_quick_ones_come_one_by_one(void) {
         FairQueue q;
         Guest a[6], b;
@@ -102,9 +102,9 @@ static void test_quick_ones_come_one_by_one(void) {
         fairqueue_slow(&a[1].item);
         g_assert_true(next(&q) == &a[2]);
         fairqueue_slow(&a[2].item);
-        g_assert_null(next(&q)); /* three are the limit all the same */
+        g_assert_null(next(&q)); /* three are the limit in any case */
         fairqueue_return(&q, &a[0].item);
-        g_assert_true(next(&q) == &a[0]); /* as a quick one again */
+        g_assert_true(next(&q) == &a[0]); /* it counts as quick again */
         fairqueue_remove(&q, &a[1].item);
         g_assert_null(next(&q));
         fairqueue_remove(&q, &a[0].item);
@@ -126,7 +126,7 @@ static void test_full_line_refuses_its_user_alone(void) {
         g_assert_cmpint(fairqueue_add(&q, &late.item, 1), ==, FAIRQUEUE_FULL);
         add(&q, &b, 1, 2);
         g_assert_true(next(&q) == &b);
-        /* who has been served before does not lose his place */
+        /* an item that was running returns to the head */
         g_assert_cmpint(fairqueue_add_first(&q, &late.item, 1), ==, 0);
         fairqueue_remove(&q, &a[0].item);
         g_assert_true(next(&q) == &late);
@@ -148,11 +148,11 @@ static void test_returned_is_first_again(void) {
         g_assert_true(next(&q) == &a[0]);
         for (int i = 0; i < 3; i++)
                 fairqueue_remove(&q, &a[i].item);
-        fairqueue_remove(&q, &a[0].item); /* in no line any more: fine */
+        fairqueue_remove(&q, &a[0].item); /* not queued any more: fine */
         g_assert_null(q.users);
 }
 
-/* Random histories against the rules themselves. */
+/* Random histories, checked against the rules. */
 static void test_any_history(void) {
         enum { N = 300 };
         static Guest guests[N];
@@ -183,7 +183,7 @@ static void test_any_history(void) {
                 }
 
                 g = next(&q);
-                if (!g) { /* nobody who may start is left standing */
+                if (!g) { /* no item that may start is left waiting */
                         for (int i = 0; i < N && total < 10; i++)
                                 if (guests[i].item.user && !guests[i].item.running)
                                         g_assert_cmpuint(running[guests[i].uid], ==, 3);

@@ -116,7 +116,7 @@ static void test_long_keys_are_cut(Stage *s, gconstpointer unused) {
 
         message_option(s->m, key, "b", 1);
         assert_refused(s, "kkkk");
-        g_assert_nonnull(strstr(s->why.text, "words")); /* the known ones are still said */
+        g_assert_nonnull(strstr(s->why.text, "words")); /* the known options are still named */
 }
 
 static void test_each_wrong_type_is_refused_by_name(Stage *s, gconstpointer unused) {

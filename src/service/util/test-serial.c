@@ -32,7 +32,7 @@ static void place_down(Place *p, gconstpointer unused) {
         g_free(p->file);
 }
 
-/* As by a crash: nothing is given back. */
+/* As by a crash: unused numbers are not returned. */
 static void serial_crash(Serial *s) {
         s->fd = close_fd(s->fd);
 }
@@ -103,7 +103,7 @@ static void test_crash_skips_some_and_repeats_none(Place *p, gconstpointer unuse
         }
 }
 
-/* Before the number is given out: a crash of the machine's choosing. */
+/* A crash of the machine before the number is used. */
 static void test_numbers_are_reserved_before_they_are_given(Place *p, gconstpointer unused) {
         Serial s, next;
 
@@ -168,7 +168,7 @@ static void test_without_a_directory_numbers_come_from_the_clock(Place *p, gcons
         serial_close(&second);
 }
 
-/* In a process of its own, for the effective user is that of a whole process here. */
+/* In a process of its own, because the effective user belongs to the whole process here. */
 static int open_as_nobody(const char *directory) {
         pid_t pid = fork();
         int status;
@@ -210,8 +210,8 @@ static void test_what_is_no_file_is_not_used(Place *p, gconstpointer unused) {
         g_assert_cmpint(serial_open(&s, p->directory), ==, -EISDIR);
 }
 
-/* A full file system, here by a limit that cuts the text: what could not be reserved is not given
- * out. */
+/* A full file system, here by a limit that cuts the text: numbers that could not be reserved are
+ * not used. */
 static void test_failed_reservation_repeats_nothing(Place *p, gconstpointer unused) {
         uint64_t before = now_usec(CLOCK_BOOTTIME), number = 0;
         struct rlimit limit, none;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The hot paths that need no bus, for tests/bench/instructions/compare, which counts them under
- * callgrind: a dump of the counts is made whenever mark() is entered. Prints of each dump, in their
- * order, what was done since the one before and how often.
+ * The hot paths without a bus, for tests/bench/instructions/compare, which counts them under
+ * callgrind: a dump of the counts is made whenever mark() is entered. Prints for each dump, in
+ * order, what was done since the one before, and how often.
  */
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct {
 } marks[32];
 static size_t n_marks;
 
-/* Ends a stretch; times 0: nobody wants to know. */
+/* Ends a part. times 0: its counts are ignored. */
 __attribute__((noinline)) void mark(const char *name, unsigned times);
 __attribute__((noinline)) void mark(const char *name, unsigned times) {
         marks[n_marks].name = name;
@@ -79,7 +79,7 @@ static void ledger_visit(Ledger *l, const char *name, int expected) {
         scope_done(&h.scope);
 }
 
-/* The one that is active leaves, the next one's turn comes, and it stands in the queue again. */
+/* The active hold ends, the next one is admitted, and the first one is queued again. */
 static void ledger_take_turns(Ledger *l, LedgerHold *holds) {
         mark("set up", 0);
         for (unsigned i = 0; i < TIMES; i++) {

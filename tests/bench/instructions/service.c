@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Has the service go through its hot paths, for tests/bench/instructions/compare, which runs it
- * under callgrind: a dump of the counts is made whenever it is asked for HasSamplers. Prints of
- * each dump, in their order, what was done since the one before and how often.
+ * Makes the service go through its hot paths, for tests/bench/instructions/compare, which runs it
+ * under callgrind: a dump of the counts is made whenever HasSamplers is called. Prints for each
+ * dump, in order, what was done since the one before, and how often.
  *
- * Nothing in here depends on the machine: one CPU, software events, and what is told late is waited
- * for. Nor does it need what valgrind does not know: pidfd_open(2) of processes.
+ * Nothing here depends on the machine: there is one CPU, events are software events, and late
+ * signals are waited for. Nor does it need pidfd_open(2) of processes, which valgrind does not
+ * know.
  */
 
 #include <perfalloc/dbus.h>
@@ -17,7 +18,7 @@
 
 #include "core/util.h"
 
-#define N_ENDED    64 /* holds that can be read for a while: from then on each pushes out another */
+#define N_ENDED    64 /* ended holds that can be read; from then on each new one displaces another */
 #define N_HOLDS    40
 #define N_MONITORS 6
 #define N_READS    100

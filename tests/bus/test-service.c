@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The service itself: its configuration, its idle exit, and numbers that are never used twice. */
+/* The service process: its configuration, its idle exit, and numbers that are never used twice. */
 
 #include "bus-util.h"
 
@@ -70,7 +70,7 @@ static void test_stays_while_open(void) {
         rig_configure("[Limits]\nIdleExitSec=500ms\n");
         path = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         pid = service_pid();
-        /* a hold that expires long after the service could have left */
+        /* a hold that expires long after the idle time */
         other = hold_take_unattended(root, USEC_PER_SEC, "a{sv}", 0);
         service_clock_forward(USEC_PER_SEC);
         await(hold_is(root, other, "ended"));
@@ -173,15 +173,15 @@ static void test_bad_settings(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/desk/numbers-go-on-after-a-stop", test_numbers_after_stop);
-        g_test_add_func("/desk/numbers-go-on-after-a-kill", test_numbers_after_kill);
-        g_test_add_func("/desk/it-leaves-when-idle-and-numbers-go-on", test_idle_exit);
-        g_test_add_func("/desk/it-stays-while-a-counter-is-open", test_stays_while_open);
-        g_test_add_func("/desk/holdmaxsec-ends-holds-of-ordinary-users", test_hold_max);
-        g_test_add_func("/desk/holdmaxsec-cuts-longer-lifetimes", test_unattended_max);
-        g_test_add_func("/desk/waitmaxsec-ends-waiting", test_wait_max);
-        g_test_add_func("/desk/holdsperuser-is-a-limit-of-each-user", test_quota);
-        g_test_add_func("/desk/a-call-beyond-countersperuser-opens-nothing", test_counter_quota);
-        g_test_add_func("/desk/bad-settings-are-ignored-and-good-ones-hold", test_bad_settings);
+        g_test_add_func("/service/numbers-go-on-after-a-stop", test_numbers_after_stop);
+        g_test_add_func("/service/numbers-go-on-after-a-kill", test_numbers_after_kill);
+        g_test_add_func("/service/it-leaves-when-idle-and-numbers-go-on", test_idle_exit);
+        g_test_add_func("/service/it-stays-while-a-counter-is-open", test_stays_while_open);
+        g_test_add_func("/service/holdmaxsec-ends-holds-of-ordinary-users", test_hold_max);
+        g_test_add_func("/service/holdmaxsec-cuts-longer-lifetimes", test_unattended_max);
+        g_test_add_func("/service/waitmaxsec-ends-waiting", test_wait_max);
+        g_test_add_func("/service/holdsperuser-is-a-limit-of-each-user", test_quota);
+        g_test_add_func("/service/a-call-beyond-countersperuser-opens-nothing", test_counter_quota);
+        g_test_add_func("/service/bad-settings-are-ignored-and-good-ones-hold", test_bad_settings);
         return g_test_run();
 }
