@@ -60,7 +60,8 @@ static void do_hold(World *w, Client *c) {
         h = g_new0(Held, 1);
         h->path = g_strdup(read_path(reply));
         h->lease = unattended ? -1 : read_fd(reply);
-        h->all = all && exclusive;
+        h->all = all;
+        h->alone = all && exclusive;
         g_ptr_array_add(w->holds, h);
 }
 

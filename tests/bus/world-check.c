@@ -150,14 +150,14 @@ static void check_queue(World *w, GHashTable *seen) {
         for (guint i = 0; i < w->holds->len; i++) {
                 const Held *h = w->holds->pdata[i];
 
-                if (h->all)
+                if (h->alone)
                         oldest = MIN(oldest, id_of(h->path));
         }
         for (guint i = 0; i < w->holds->len; i++) {
                 const Held *h = w->holds->pdata[i];
                 GHashTable *properties = g_hash_table_lookup(seen, h->path);
 
-                if (h->all && id_of(h->path) != oldest && !is(properties, "State", "queued"))
+                if (h->alone && id_of(h->path) != oldest && !is(properties, "State", "queued"))
                         g_error("%s is %s before hold %" PRIu64, h->path,
                                 text_of(properties, "State"), oldest);
         }
@@ -174,9 +174,12 @@ static void check_holds(World *w, GHashTable *seen) {
 }
 
 static bool is_held(World *w) {
-        for (guint i = 0; i < w->holds->len; i++)
-                if (((const Held *) w->holds->pdata[i])->granted)
+        for (guint i = 0; i < w->holds->len; i++) {
+                const Held *h = w->holds->pdata[i];
+
+                if (h->granted && h->all)
                         return true;
+        }
         return false;
 }
 
@@ -302,7 +305,7 @@ void world_check_nothing_is_left(World *w) {
         w->lost = false;
 }
 
-/* Monitors have their breakpoints again, or none while these are held. */
+/* Monitors have their breakpoints again, or none while these are held on all CPUs. */
 static bool monitors_are_right(World *w) {
         g_autoptr(GHashTable) seen = look(w);
 

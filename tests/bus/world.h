@@ -14,8 +14,9 @@
 
 typedef struct Held {
         char *path;
-        int lease; /* -1: unattended */
-        bool all;  /* all CPUs, and exclusive: such holds are in one queue */
+        int lease;  /* -1: unattended */
+        bool all;   /* all CPUs: monitors count nowhere */
+        bool alone; /* all CPUs, and exclusive: such holds are in one queue */
         bool granted, unsure;
         uint64_t uid, pid, requested, granted_at;
 } Held;

@@ -86,10 +86,13 @@ void hold_add_blockers(Hold *h) {
 
 #define ANCESTORS_MAX 64
 
+/* Root's programs are many: of a hold of root's, those that descend from its maker. */
 static bool process_is_of(const Hold *h, uid_t uid, pid_t pid) {
-        if (h->object.uid != 0 && uid == h->object.uid)
+        if (uid != h->object.uid)
+                return false;
+        if (uid != 0)
                 return true;
-        for (int i = 0; pid > 1 && h->pid > 1 && i < ANCESTORS_MAX; i++) {
+        for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++) {
                 if (pid == h->pid)
                         return true;
                 pid = tree_parent(pid);
@@ -100,11 +103,9 @@ static bool process_is_of(const Hold *h, uid_t uid, pid_t pid) {
 bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid) {
         const Hold *other;
 
-        if (process_is_of(h, uid, pid))
-                return true;
         TAILQ_FOREACH (other, &h->holds->granted, list)
-                if (scope_overlaps(&other->request.what.scope, &h->request.what.scope) &&
-                    process_is_of(other, uid, pid))
+                if (other != h && process_is_of(other, uid, pid) &&
+                    scope_overlaps(&other->request.what.scope, &h->request.what.scope))
                         return true;
         return false;
 }
