@@ -14,7 +14,7 @@
 
 enum { MEGABYTE = 1 << 20 };
 
-/* dave may no more than anybody; alice everything but manage. */
+/* dave may no more than anybody in a local session; alice everything but manage. */
 typedef struct Desk {
         Client *root, *alice, *dave;
         Actor *own, *foreign, *undumpable; /* dave's, bob's, dave's */

@@ -2,7 +2,7 @@
 
 /* Who may do what: the real polkitd answers, as its actions and rules say. */
 
-#include "bus-util.h"
+#include "event-util.h"
 
 #include <signal.h>
 
@@ -133,6 +133,48 @@ static void test_actions(void) {
         client_refused(bob, INTERACTION, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 2,
                        "scope", "s", "cpu", openings[0].option, "s", openings[0].value);
         g_assert_nonnull(strstr(bob->refusal, openings[0].action));
+}
+
+static int play_idle(int fd, const void *data) {
+        act_say(fd, 'r');
+        (void) act_hear(fd);
+        return 0;
+}
+
+/* A process of the user's, ready. */
+static Actor *idle_new(const char *user) {
+        Actor *a = actor_new(user, play_idle, NULL);
+
+        g_assert_cmpint(actor_hear(a), ==, 'r');
+        return a;
+}
+
+static char *faults_open(Client *c, const Actor *target) {
+        return counter_open(c, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+}
+
+/* Descriptors of one's own processes need more than their values, and other scopes the same. */
+static void test_descriptors(void) {
+        g_autoptr(Client) bob = client_new("bob"), dave = client_new("dave"),
+                          carol = client_new("carol");
+        PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
+        g_autoptr(Actor) bobs = idle_new("bob"), daves = idle_new("dave");
+        g_autofree char *value = faults_open(bob, bobs), *own = faults_open(dave, daves);
+        g_autofree char *system =
+                counter_open(carol, "page-faults", "a{sv}", 1, "scope", "s", "cpu");
+
+        (void) counter_value(bob, value);
+        client_refused(bob, INTERACTION, value, COUNTER, "GetFds", NULL);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.sample-own "));
+        raw_refused(bob, INTERACTION, "org.perfalloc1.sample-own ",
+                    (Raw){ .attr = &attr, .pid = bobs->pid, .cpu = -1 }, "a{sv}", 0);
+        sd_bus_message_unref(client_call(dave, own, COUNTER, "GetFds", NULL));
+        /* another connection of the same user may have been given less since */
+        sd_bus_message_unref(client_call(carol, system, COUNTER, "GetFds", NULL));
+        rule_set("carol", "count-system", "return polkit.Result.NO;");
+        client_refused(carol, DENIED, system, COUNTER, "GetFds", NULL);
+        g_assert_nonnull(strstr(carol->refusal, "org.perfalloc1.count-system "));
+        rule_clear();
 }
 
 static void test_details(void) {
@@ -305,6 +347,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/a-yes-is-for-one-action-and-while-the-rule-is-there", test_yes);
         g_test_add_func("/polkit/changed-rules-end-what-was-kept", test_kept);
         g_test_add_func("/polkit/each-request-names-its-action", test_actions);
+        g_test_add_func("/polkit/descriptors-need-more-than-values", test_descriptors);
         g_test_add_func("/polkit/rules-see-reason-program-and-uid", test_details);
         g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
         g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);

@@ -238,7 +238,7 @@ static int event_call_inspect(EventCall *c, ReaderInspected done) {
 static bool event_call_may_glance(const EventCall *c) {
         const EventRequest *q = &c->request;
 
-        return event_request_actions(q, false) == ACTION_COUNT_OWN && !event_request_joins(q) &&
+        return event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
                !q->needs.by[ATTR_NEED_CONTENT];
 }
 

@@ -142,7 +142,7 @@ unsigned event_request_actions(const EventRequest *q, bool untraceable) {
                 actions |= ACTION_COUNT_OTHER;
         /* who may count other people's processes or whole CPUs may count the kernel under them */
         if (actions == 0)
-                actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_COUNT_OWN;
+                actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_SAMPLE_OWN;
         if (q->needs.by[ATTR_NEED_RAW] || (foreign && q->needs.by[ATTR_NEED_CONTENT]))
                 actions |= ACTION_COUNT_RAW;
         return actions;
