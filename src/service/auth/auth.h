@@ -16,6 +16,7 @@
 
 #include "core/refusal.h"
 #include "service/auth/action.h"
+#include "service/auth/asked.h"
 #include "service/bus/request.h"
 
 #define AUTH_PENDING (-EINPROGRESS)
@@ -29,15 +30,15 @@ Auth *auth_free(Auth *a);
 void auth_set_waiting_max(Auth *a, unsigned max);
 
 /* Whether the sender of m may do what needs the actions (a set of Action bits, which must lie
- * within what the table gives the called method). reason is the client's own words for the prompt,
- * or NULL.
+ * within what the table gives the called method). asked is what polkit's rules and prompts are told
+ * of it, or NULL.
  *
  * 0: yes, go on. AUTH_PENDING: return 1 to sd-bus, the message will come back. -ESTALE: the
  * caller has left meanwhile: return 1, nobody is to be answered. REFUSAL_ACCESS_DENIED,
  * REFUSAL_INTERACTION_REQUIRED (polkit would have to ask a person, and the message does not allow
  * that), REFUSAL_LIMITS_EXCEEDED with words that name the action and how to get it. Other negative
  * errno: fault. */
-int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
+int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,
                Refusal *why);
 
 /* The same for reading what is somebody else's: never interactive, no refusal; 1 yes, 0 no, or

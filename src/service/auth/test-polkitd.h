@@ -51,6 +51,7 @@ static inline int desk_method(sd_bus_message *m, void *userdata, sd_bus_error *e
         Desk *d = userdata;
         Peer *peer = peers_sender(d->context.peers, m);
         Refusal why = REFUSAL_NULL;
+        Asked asked = ASKED_NULL;
         const char *reason;
         uint32_t actions;
         int r;
@@ -62,7 +63,8 @@ static inline int desk_method(sd_bus_message *m, void *userdata, sd_bus_error *e
         d->n_gids = peer->n_gids;
 
         g_assert_cmpint(sd_bus_message_read(m, "us", &actions, &reason), >=, 0);
-        r = auth_check(d->auth, peer, m, actions, reason[0] ? reason : NULL, &why);
+        asked.reason = reason[0] ? reason : NULL;
+        r = auth_check(d->auth, peer, m, actions, &asked, &why);
         if (r == 0 && d->then)
                 r = auth_check(d->auth, peer, m, d->then, NULL, &why);
         if (r != 0)
@@ -90,6 +92,7 @@ static const sd_bus_vtable desk_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hold", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("OpenCounters", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("OpenEvent", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListEvents", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Broker", "ush", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Unlisted", "us", NULL, desk_method, SD_BUS_VTABLE_UNPRIVILEGED),

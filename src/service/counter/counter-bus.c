@@ -259,9 +259,12 @@ static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Re
         unsigned actions = events_actions(counter_event(c), 1, c->set->group->scope,
                                           counter_has_untraceable(c));
 
+        Asked asked;
+
         if (actions & ACTION_COUNT_OWN)
                 actions = (actions & ~(unsigned) ACTION_COUNT_OWN) | ACTION_SAMPLE_OWN;
-        return auth_check(context->auth, peers_sender(context->peers, m), m, actions, NULL, why);
+        counter_set_ask(c->set, &asked);
+        return auth_check(context->auth, peers_sender(context->peers, m), m, actions, &asked, why);
 }
 
 static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {

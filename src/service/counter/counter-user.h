@@ -5,6 +5,7 @@
  * The connections that use a counter set: its owner's, and readers'.
  */
 
+#include "service/auth/asked.h"
 #include "service/counter/counter-object.h"
 
 /* other: a reader who is allowed count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
@@ -17,6 +18,9 @@ void counter_set_drop_users(CounterSet *set);
 
 /* True when this was the last one and the set is to go. */
 bool counter_set_forget_user(CounterSet *set, const Peer *peer);
+
+/* What using the set amounts to, for polkit. */
+void counter_set_ask(const CounterSet *set, Asked *ret);
 
 void counter_set_persist(CounterSet *set, bool persistent);
 

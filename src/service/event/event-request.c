@@ -148,6 +148,21 @@ unsigned event_request_actions(const EventRequest *q, bool untraceable) {
         return actions;
 }
 
+void event_request_ask(const EventRequest *q, uid_t target, Asked *ret) {
+        char cpu[16];
+
+        *ret = ASKED_NULL;
+        asked_add_attr(ret, &q->attr, q->event.pmu);
+        ret->mode = attr_number(&q->attr, ATTR_SAMPLE_PERIOD) != 0 ? "sampling" : "counting";
+        ret->scope = q->cgroup >= 0 ? "cgroup" : event_request_has_target(q) ? "process" : "cpu";
+        if (event_request_has_target(q))
+                ret->target = target;
+        if (q->cpu >= 0) {
+                (void) snprintf(cpu, sizeof(cpu), "%d", q->cpu);
+                asked_add(ret->cpus, cpu);
+        }
+}
+
 void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why) {
         static const unsigned blamed[_ATTR_NEED_MAX] = {
                 [ATTR_NEED_KERNEL] = ACTION_COUNT_KERNEL,
