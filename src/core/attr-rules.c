@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/address.h"
+
 const AttrNumber attr_numbers[_ATTR_PLACE_MAX] = {
         [ATTR_TYPE] = { "type", 0, 4 },
         [ATTR_SIZE] = { "size", 4, 4 },
@@ -98,7 +100,7 @@ const AttrRule attr_rules[] = {
         SAMPLE(8, "PERIOD"),
         SAMPLE(9, "STREAM_ID"),
         SAMPLE(10, "RAW", RAW), /* whatever the PMU's driver gives: AMD's IBS physical addresses */
-        SAMPLE(11, "BRANCH_STACK"),
+        SAMPLE(11, "BRANCH_STACK"), /* see attr_check_branches() */
         SAMPLE(12, "REGS_USER", CONTENT),
         SAMPLE(13, "STACK_USER", CONTENT),
         SAMPLE(14, "WEIGHT"),
@@ -119,7 +121,6 @@ const AttrRule attr_rules[] = {
         FORMAT(3, "GROUP"),
         FORMAT(4, "LOST"),
 
-        /* without one of the first three, the event's privilege levels apply */
         BRANCH(0, "USER"),
         BRANCH(1, "KERNEL", KERNEL),
         BRANCH(2, "HV", KERNEL),
@@ -147,7 +148,7 @@ const AttrRule attr_rules[] = {
         FIELD(3, "exclusive", HOLD), /* takes the whole PMU */
         FIELD(4, "exclude_user"),
         FIELD(5, "exclude_kernel", KERNEL, true),
-        FIELD(6, "exclude_hv"), /* the kernel checks no privilege for it */
+        FIELD(6, "exclude_hv"), /* the kernel checks no privilege for it alone */
         FIELD(7, "exclude_idle"),
         FIELD(8, "mmap"),
         FIELD(9, "comm"),
@@ -188,6 +189,7 @@ const size_t n_attr_rules = ELEMENTSOF(attr_rules);
 #define ATTR_FLAG_INHERIT                  FLAG(1)
 #define ATTR_FLAG_PINNED                   FLAG(2)
 #define ATTR_FLAG_EXCLUDE_KERNEL           FLAG(5)
+#define ATTR_FLAG_EXCLUDE_HV               FLAG(6)
 #define ATTR_FLAG_EXCLUDE_CALLCHAIN_KERNEL FLAG(21)
 
 /* What events of a PMU need, whatever else is in the attr. */
@@ -280,13 +282,11 @@ static void needs_add(AttrNeeds *needs, unsigned bits, const char *name) {
 }
 
 /* A breakpoint on a user address that only counts tells nothing of the kernel, although the kernel
- * may touch that address too; a sample would show where it did. The upper half is the kernel's. */
+ * may touch that address too; a sample would show where it did. */
 static bool attr_is_plain_breakpoint(const Attr *a, AttrPmu pmu) {
-        uint64_t first = attr_number(a, ATTR_CONFIG1);
-        uint64_t last = first + attr_number(a, ATTR_CONFIG2) - 1;
-
         return pmu == ATTR_PMU_BREAKPOINT && attr_number(a, ATTR_SAMPLE_PERIOD) == 0 &&
-               ((first | last) & BIT(63)) == 0;
+               address_is_user(attr_number(a, ATTR_CONFIG1), attr_number(a, ATTR_CONFIG2),
+                               address_user_max());
 }
 
 static int attr_check_rule(const Attr *a, const AttrRule *rule, AttrPmu pmu, AttrNeeds *needs,
@@ -304,6 +304,20 @@ static int attr_check_rule(const Attr *a, const AttrRule *rule, AttrPmu pmu, Att
         else if (!attr_is_plain_breakpoint(a, pmu))
                 needs_add(needs, rule->needs, "exclude_kernel (which is 0)");
         return 0;
+}
+
+/* Branches of no privilege level are those of the event's levels, the hypervisor's included: the
+ * kernel's perf_copy_attr(). */
+static void attr_check_branches(const Attr *a, AttrNeeds *needs) {
+        const uint64_t levels = PERF_SAMPLE_BRANCH_PLM_ALL;
+        const uint64_t excluded = ATTR_FLAG_EXCLUDE_KERNEL | ATTR_FLAG_EXCLUDE_HV;
+
+        if (attr_number(a, ATTR_SAMPLE_TYPE) & PERF_SAMPLE_BRANCH_STACK &&
+            !(attr_number(a, ATTR_BRANCH_SAMPLE_TYPE) & levels) &&
+            (attr_number(a, ATTR_FLAGS) & excluded) != excluded)
+                needs_add(needs, KERNEL,
+                          "PERF_SAMPLE_BRANCH_STACK (without a privilege level, exclude_kernel or "
+                          "exclude_hv being 0)");
 }
 
 /* AnyThread, bit 21 of an Intel core PMU's config, counts the program on the sibling thread too:
@@ -349,6 +363,7 @@ int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why) {
                 r = attr_check_pmu(a, pmu, &needs, why);
         if (r != 0)
                 return r;
+        attr_check_branches(a, &needs);
         if (flags & ATTR_FLAG_PINNED && flags & ATTR_FLAG_INHERIT)
                 return refuse(why, REFUSAL_INVALID_EVENT,
                               "attr: pinned and inherit do not go together: the kernel starves the "

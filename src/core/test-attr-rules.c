@@ -8,7 +8,8 @@
 static Attr plain(void) {
         return (Attr){ .known = { .type = PERF_TYPE_SOFTWARE,
                                   .config = PERF_COUNT_SW_DUMMY,
-                                  .exclude_kernel = 1 } };
+                                  .exclude_kernel = 1,
+                                  .exclude_hv = 1 } };
 }
 
 static AttrNeeds check(const Attr *a, AttrPmu pmu) {
@@ -232,12 +233,9 @@ static void test_counting_a_users_address_tells_nothing_of_the_kernel(void) {
                 uint64_t address, length, period;
                 bool kernel;
         } breakpoints[] = {
-                { 0x1000, 8, 0, false },
-                { INT64_MAX - 7, 8, 0, false },
-                { INT64_MAX, 8, 0, true },
-                { (uint64_t) INT64_MAX + 1, 1, 0, true },
-                { UINT64_MAX, 8, 0, true },
-                { 0x1000, UINT64_MAX, 0, false }, /* its end is below: the kernel refuses it */
+                { 0x1000, 8, 0, false },    { INT64_MAX - 7, 8, 0, false },
+                { INT64_MAX, 8, 0, true },  { (uint64_t) INT64_MAX + 1, 1, 0, true },
+                { UINT64_MAX, 8, 0, true }, { 0x1000, UINT64_MAX, 0, true },
                 { 0x1000, 8, 1, true },
         };
 
@@ -249,6 +247,26 @@ static void test_counting_a_users_address_tells_nothing_of_the_kernel(void) {
 
                 assert_needs(&a, ATTR_PMU_BREAKPOINT,
                              breakpoints[i].kernel ? 1u << ATTR_NEED_KERNEL : 0);
+        }
+}
+
+static void test_branches_of_no_level_are_of_the_events_levels(void) {
+        static const struct {
+                uint64_t branches;
+                bool exclude_hv, kernel;
+        } events[] = {
+                { PERF_SAMPLE_BRANCH_ANY, true, false },
+                { PERF_SAMPLE_BRANCH_ANY, false, true },
+                { PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER, false, false },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                Attr a = plain();
+
+                a.known.exclude_hv = events[i].exclude_hv;
+                a.known.sample_type = PERF_SAMPLE_BRANCH_STACK;
+                a.known.branch_sample_type = events[i].branches;
+                assert_needs(&a, ATTR_PMU_CORE, events[i].kernel ? 1u << ATTR_NEED_KERNEL : 0);
         }
 }
 
@@ -305,6 +323,8 @@ int main(int argc, char *argv[]) {
                         test_pmus_have_needs_of_their_own);
         g_test_add_func("/attr-rules/counting-a-users-address-tells-nothing-of-the-kernel",
                         test_counting_a_users_address_tells_nothing_of_the_kernel);
+        g_test_add_func("/attr-rules/branches-of-no-level-are-of-the-events-levels",
+                        test_branches_of_no_level_are_of_the_events_levels);
         g_test_add_func("/attr-rules/any-thread-is-everybodys", test_any_thread_is_everybodys);
         g_test_add_func("/attr-rules/pinned-is-not-inherited", test_pinned_is_not_inherited);
         g_test_add_func("/attr-rules/confined-call-chains-end-at-the-kernel",

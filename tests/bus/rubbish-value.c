@@ -88,6 +88,7 @@ static const char *const words[] = {
         "\t\n\033[31m",
         "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
         "count-own",
+        "sample-own",
         "org.perfalloc1.manage",
 };
 

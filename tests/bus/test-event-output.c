@@ -43,7 +43,7 @@ static _Noreturn void executed(void) {
         _exit(0);
 }
 
-/* An event of bob's own, with its buffer. */
+/* An event of dave's own, with its buffer. */
 typedef struct Buffer {
         Actor *owner;
         int fd;
@@ -51,14 +51,14 @@ typedef struct Buffer {
         size_t size;
 } Buffer;
 
-static Buffer buffer_new(Client *bob) {
+static Buffer buffer_new(Client *dave) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
-        Buffer b = { .owner = actor_new("bob", play_exec, NULL),
+        Buffer b = { .owner = actor_new("dave", play_exec, NULL),
                      .size = 2 * (size_t) sysconf(_SC_PAGESIZE) };
         void *page;
 
         g_assert_cmpint(actor_hear(b.owner), ==, 'r');
-        b.fd = raw_open(bob, (Raw){ .attr = &attr, .pid = b.owner->pid }, "a{sv}", 0);
+        b.fd = raw_open(dave, (Raw){ .attr = &attr, .pid = b.owner->pid }, "a{sv}", 0);
         page = mmap(NULL, b.size, PROT_READ | PROT_WRITE, MAP_SHARED, b.fd, 0);
         g_assert_true(page != MAP_FAILED);
         b.page = page;
@@ -76,12 +76,12 @@ static uint64_t buffer_bytes(const Buffer *b) {
 }
 
 /* An event that records what the target executes and maps, from its next exec on. */
-static uint64_t send_follower(Client *bob, const Buffer *b, pid_t target) {
+static uint64_t send_follower(Client *dave, const Buffer *b, pid_t target) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
 
         attr.disabled = attr.enable_on_exec = 1;
         attr.comm = attr.mmap = 1;
-        return raw_send(bob,
+        return raw_send(dave,
                         (Raw){ .attr = &attr,
                                .pid = target,
                                .flags = PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP |
@@ -95,13 +95,13 @@ static void become_another(Actor *target) {
 }
 
 static void test_records_arrive(void) {
-        g_autoptr(Client) bob = client_new("bob");
-        g_autoptr(Actor) target = actor_new("bob", play_exec, NULL);
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = actor_new("dave", play_exec, NULL);
         g_autoptr(sd_bus_message) reply = NULL;
-        Buffer b = buffer_new(bob);
+        Buffer b = buffer_new(dave);
 
         g_assert_cmpint(actor_hear(target), ==, 'r');
-        reply = client_receive(bob, send_follower(bob, &b, target->pid));
+        reply = client_receive(dave, send_follower(dave, &b, target->pid));
         g_assert_false(sd_bus_message_is_method_error(reply, NULL));
         g_assert_cmpuint(buffer_bytes(&b), ==, 0);
         become_another(target);
@@ -111,10 +111,10 @@ static void test_records_arrive(void) {
 
 /* Until the reader has inspected the target, the event may be open, but records nothing. */
 static void test_nothing_arrives_before_the_look(void) {
-        g_autoptr(Client) bob = client_new("bob");
-        g_autoptr(Actor) target = actor_new("bob", play_exec, IN_NAMESPACE);
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = actor_new("dave", play_exec, IN_NAMESPACE);
         g_autoptr(sd_bus_message) reply = NULL;
-        Buffer b = buffer_new(bob);
+        Buffer b = buffer_new(dave);
         unsigned n_events = service_events();
         pid_t reader = service_reader();
         uint64_t cookie;
@@ -125,12 +125,12 @@ static void test_nothing_arrives_before_the_look(void) {
                 return;
         }
         g_assert_cmpint(kill(reader, SIGSTOP), ==, 0);
-        cookie = send_follower(bob, &b, target->pid);
+        cookie = send_follower(dave, &b, target->pid);
         await(service_events() > n_events);
         become_another(target);
         g_assert_cmpuint(buffer_bytes(&b), ==, 0);
         g_assert_cmpint(kill(reader, SIGCONT), ==, 0);
-        reply = client_receive(bob, cookie);
+        reply = client_receive(dave, cookie);
         g_assert_true(sd_bus_message_is_method_error(
                 reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED));
         g_assert_cmpuint(buffer_bytes(&b), ==, 0);
@@ -140,19 +140,19 @@ static void test_nothing_arrives_before_the_look(void) {
 
 /* The kernel's own conditions are reported as at the opening. */
 static void test_buffer_of_another_cpu(void) {
-        g_autoptr(Client) bob = client_new("bob");
+        g_autoptr(Client) dave = client_new("dave");
         g_autoptr(sd_bus_message) reply = NULL;
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
-        Buffer b = buffer_new(bob);
+        Buffer b = buffer_new(dave);
         unsigned n_events = service_events();
 
         reply = client_receive(
-                bob, raw_send(bob,
-                              (Raw){ .attr = &attr,
-                                     .pid = b.owner->pid,
-                                     .cpu = -1,
-                                     .flags = PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP },
-                              "a{sv}", 1, "group", "h", b.fd));
+                dave, raw_send(dave,
+                               (Raw){ .attr = &attr,
+                                      .pid = b.owner->pid,
+                                      .cpu = -1,
+                                      .flags = PERF_FLAG_FD_OUTPUT | PERF_FLAG_FD_NO_GROUP },
+                               "a{sv}", 1, "group", "h", b.fd));
         g_assert_true(sd_bus_message_is_method_error(reply, PERFALLOC_ERROR_INVALID_EVENT));
         await(service_events() == n_events);
         buffer_free(&b);

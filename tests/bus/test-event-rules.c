@@ -14,7 +14,7 @@
 
 enum { MEGABYTE = 1 << 20 };
 
-/* dave has no permissions; alice has all but manage. */
+/* dave may do what anybody in a local session may; alice everything but manage. */
 typedef struct Fixture {
         Client *root, *alice, *dave;
         Actor *own, *foreign, *undumpable; /* dave's, bob's, dave's */

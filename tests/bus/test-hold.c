@@ -379,6 +379,41 @@ static bool yielding_told(Client *c) {
         return yielding;
 }
 
+/* How often the service has said that. */
+static unsigned said(const char *words) {
+        g_autofree char *log = NULL;
+        unsigned n = 0;
+
+        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
+        for (const char *p = log; (p = strstr(p, words)); p++)
+                n++;
+        return n;
+}
+
+static void hold_briefly(Client *c) {
+        g_autofree char *path = NULL;
+        int lease;
+
+        path = hold_take(c, &lease, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(c, path));
+        hold_release(c, path);
+        close_fd(lease);
+}
+
+/* Each of these is two entries, and none of another user's is lost. */
+static void test_journal(void) {
+        g_autoptr(Client) carol = client_new("carol"), alice = client_new("alice");
+        unsigned carols = said(" of uid 2003 "), alices = said(" of uid 2001 ");
+
+        for (int i = 0; i < 100; i++)
+                hold_briefly(carol);
+        g_assert_cmpuint(said(" of uid 2003 ") - carols, >=, 64);
+        g_assert_cmpuint(said(" of uid 2003 ") - carols, <, 100);
+        hold_briefly(alice);
+        g_assert_cmpuint(said(" of uid 2001 "), ==, alices + 2);
+        g_assert_cmpuint(said("entries about holds were left out"), >, 0);
+}
+
 static void test_yielding(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *first = NULL, *second = NULL;
@@ -398,6 +433,9 @@ static void test_yielding(void) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
+        /* first, for the others make entries too */
+        g_test_add_func("/hold/a-user-who-holds-without-end-does-not-fill-the-journal",
+                        test_journal);
         g_test_add_func("/hold/shared-ones-are-held-side-by-side", test_shared);
         g_test_add_func("/hold/exclusive-is-busy-beside-shared", test_exclusive_against_shared);
         g_test_add_func("/hold/shared-is-busy-beside-exclusive", test_shared_against_exclusive);

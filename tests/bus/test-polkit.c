@@ -2,7 +2,7 @@
 
 /* Permissions: the real polkitd answers, by its actions and rules. */
 
-#include "bus-util.h"
+#include "event-util.h"
 
 #include <signal.h>
 
@@ -135,6 +135,48 @@ static void test_actions(void) {
         g_assert_nonnull(strstr(bob->refusal, openings[0].action));
 }
 
+static int play_idle(int fd, const void *data) {
+        act_say(fd, 'r');
+        (void) act_hear(fd);
+        return 0;
+}
+
+/* A process of the user's, ready. */
+static Actor *idle_new(const char *user) {
+        Actor *a = actor_new(user, play_idle, NULL);
+
+        g_assert_cmpint(actor_hear(a), ==, 'r');
+        return a;
+}
+
+static char *faults_open(Client *c, const Actor *target) {
+        return counter_open(c, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+}
+
+/* Descriptors of one's own processes need more than their values, and other scopes the same. */
+static void test_descriptors(void) {
+        g_autoptr(Client) bob = client_new("bob"), dave = client_new("dave"),
+                          carol = client_new("carol");
+        PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
+        g_autoptr(Actor) bobs = idle_new("bob"), daves = idle_new("dave");
+        g_autofree char *value = faults_open(bob, bobs), *own = faults_open(dave, daves);
+        g_autofree char *system =
+                counter_open(carol, "page-faults", "a{sv}", 1, "scope", "s", "cpu");
+
+        (void) counter_value(bob, value);
+        client_refused(bob, INTERACTION, value, COUNTER, "GetFds", NULL);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.sample-own "));
+        raw_refused(bob, INTERACTION, "org.perfalloc1.sample-own ",
+                    (Raw){ .attr = &attr, .pid = bobs->pid, .cpu = -1 }, "a{sv}", 0);
+        sd_bus_message_unref(client_call(dave, own, COUNTER, "GetFds", NULL));
+        /* another connection of the same user may have been given less since */
+        sd_bus_message_unref(client_call(carol, system, COUNTER, "GetFds", NULL));
+        rule_set("carol", "count-system", "return polkit.Result.NO;");
+        client_refused(carol, DENIED, system, COUNTER, "GetFds", NULL);
+        g_assert_nonnull(strstr(carol->refusal, "org.perfalloc1.count-system "));
+        rule_clear();
+}
+
 static void test_details(void) {
         g_autoptr(Client) bob = client_new("bob");
         g_autofree char *path = NULL;
@@ -149,6 +191,113 @@ static void test_details(void) {
         close_fd(lease);
         client_refused(bob, DENIED, MANAGER, "Hold", "sa{sv}", "another reason", 0);
         rule_clear();
+}
+
+/* Of what is asked, all that a rule may look at. */
+static void rule_expect(const char *user, const char *action, const char *expected) {
+        g_autofree char *body = g_strdup_printf(
+                "return ['pmus', 'events', 'scope', 'mode', 'cpus', 'target-uid'].map("
+                "function(key) { return action.lookup('perfalloc.' + key); }).join(' ') == '%s'"
+                "       ? polkit.Result.YES : polkit.Result.NO;",
+                expected);
+
+        rule_set(user, action, body);
+}
+
+static void test_asked(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        g_autoptr(Actor) target = idle_new("bob"), other = idle_new("dave");
+        PerfAttr attr = software_attr(PERF_COUNT_SW_CPU_CLOCK);
+        g_autofree char *hold = NULL, *counter = NULL, *system = NULL;
+        int lease;
+
+        rule_expect("bob", "hold",
+                    "\"breakpoint\" (not given) (not given) \"shared\" \"0\" (not given)");
+        hold = hold_take(bob, &lease, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "0");
+        close_fd(lease);
+        rule_expect("bob", "count-own",
+                    "\"software\" \"page-faults task-clock\" \"process\" \"counting\" "
+                    "(not given) 2002");
+        sd_bus_message_unref(client_call(bob, MANAGER, "OpenCounters", "asa{sv}", 3, "faults:u",
+                                         "task-clock:u", "page-faults:u", 1, "pid", "u",
+                                         (uint32_t) target->pid));
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cs:u", 1, "pid", "u",
+                       (uint32_t) target->pid);
+        rule_expect("bob", "count-system",
+                    "\"software\" \"page-faults\" \"cpu\" \"counting\" \"0\" (not given)");
+        system =
+                counter_open(bob, "page-faults", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "0");
+        attr.sample_period = 1000;
+        rule_expect("bob", "sample-own",
+                    "\"software\" \"cpu-clock\" \"process\" \"sampling\" (not given) 2002");
+        close_fd(raw_open(bob, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0));
+        rule_expect("bob", "count-other",
+                    "\"software\" \"cpu-clock\" \"process\" \"sampling\" \"0\" 2004");
+        close_fd(raw_open(bob, (Raw){ .attr = &attr, .pid = other->pid }, "a{sv}", 0));
+        rule_clear();
+}
+
+/* What is kept of a yes to one event is no yes to another. */
+static void test_kept_for_one_event(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        g_autoptr(Actor) target = idle_new("bob");
+        g_autofree char *first = NULL, *second = NULL;
+
+        rule_set("bob", "count-own",
+                 "return action.lookup('perfalloc.events') == '\"page-faults\"'"
+                 "       ? polkit.Result.YES : polkit.Result.NO;");
+        first = faults_open(bob, target);
+        second = faults_open(bob, target);
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock:u", 1, "pid",
+                       "u", (uint32_t) target->pid);
+        rule_clear();
+}
+
+/* The example, with two events that every machine has instead of cycles and instructions. */
+static char *example_rule(void) {
+        g_autofree char *path = g_build_filename(g_getenv("PERFALLOC_SOURCE"),
+                                                 "polkit/20-perfalloc-cycles.rules", NULL);
+        g_autofree char *text = NULL;
+        g_autoptr(GString) rule = NULL;
+
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        rule = g_string_new(text);
+        g_assert_cmpuint(g_string_replace(rule, "\"cycles\"", "\"page-faults\"", 0), ==, 1);
+        g_assert_cmpuint(g_string_replace(rule, "\"instructions\"", "\"task-clock\"", 0), ==, 1);
+        g_assert_cmpuint(
+                g_string_replace(rule, "(\"perfalloc-cycles\")", "(\"perfalloc-users\")", 0), ==,
+                1);
+        return g_string_free(g_steal_pointer(&rule), FALSE);
+}
+
+static void test_example_of_two_events(void) {
+        static const char *const refused[] = { "cpu-clock:u", "page-faults",
+                                               "software/config=0/u" };
+        g_autoptr(Client) carol = client_new("carol");
+        g_autoptr(Actor) target = idle_new("carol"), other = idle_new("bob");
+        g_autofree char *rule = example_rule(), *counter = NULL;
+        PerfAttr faults = software_attr(PERF_COUNT_SW_PAGE_FAULTS),
+                 clock = software_attr(PERF_COUNT_SW_CPU_CLOCK);
+
+        rig("rules 00-a-test", rule);
+        counter = faults_open(carol, target);
+        sd_bus_message_unref(client_call(carol, counter, COUNTER, "GetFds", NULL));
+        sd_bus_message_unref(client_call(carol, MANAGER, "OpenCounters", "asa{sv}", 2,
+                                         "task-clock:u", "page-faults:u", 1, "pid", "u",
+                                         (uint32_t) target->pid));
+        close_fd(raw_open(carol, (Raw){ .attr = &faults, .pid = target->pid, .cpu = -1 }, "a{sv}",
+                          0));
+        for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
+                client_refused(carol, DENIED, MANAGER, "OpenCounters", "asa{sv}", 2,
+                               "page-faults:u", refused[i], 1, "pid", "u", (uint32_t) target->pid);
+        raw_refused(carol, DENIED, "sample-own",
+                    (Raw){ .attr = &clock, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
+        raw_refused(carol, DENIED, "count-other",
+                    (Raw){ .attr = &faults, .pid = other->pid, .cpu = -1 }, "a{sv}", 0);
+        raw_refused(carol, DENIED, "count-system", (Raw){ .attr = &faults, .pid = -1 }, "a{sv}", 0);
+        hold_refused(carol, DENIED);
+        rule_clear();
+        hold_try(carol);
 }
 
 static void test_manage(void) {
@@ -305,7 +454,12 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/a-yes-is-for-one-action-and-while-the-rule-is-there", test_yes);
         g_test_add_func("/polkit/changed-rules-end-what-was-kept", test_kept);
         g_test_add_func("/polkit/each-request-names-its-action", test_actions);
+        g_test_add_func("/polkit/descriptors-need-more-than-values", test_descriptors);
         g_test_add_func("/polkit/rules-see-reason-program-and-uid", test_details);
+        g_test_add_func("/polkit/rules-see-what-is-asked", test_asked);
+        g_test_add_func("/polkit/a-kept-yes-is-for-one-event", test_kept_for_one_event);
+        g_test_add_func("/polkit/the-example-of-two-events-lets-nothing-else",
+                        test_example_of_two_events);
         g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
         g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);
         g_test_add_func("/polkit/root-is-never-asked", test_root);

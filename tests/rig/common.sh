@@ -94,6 +94,8 @@ polkit.addRule(function(action, subject) {
         if (action.id.indexOf("org.perfalloc1.") == 0 && action.id != "org.perfalloc1.manage" &&
             subject.user == "alice")
                 return polkit.Result.YES;
+        if (action.id == "org.perfalloc1.sample-own" && subject.user == "dave")
+                return polkit.Result.YES;
 });
 END
         chown -R polkitd: "$directory"

@@ -95,6 +95,7 @@ check 'its bounding set is what the manual says' capabilities_within CapBnd \
         cap_perfmon cap_sys_ptrace cap_dac_read_search cap_sys_admin
 check 'the process on the bus can look at nobody' capabilities_within CapPrm \
         cap_perfmon cap_sys_admin
+check 'its tasks are limited' shows TasksMax 256
 check 'systemd calls its exposure OK' systemd-analyze security --threshold=20 perfallocd.service
 check 'nobody else can take its name' name_is_guarded
 check 'somebody at the machine may hold counters' session bob perfalloc --pmu=breakpoint true

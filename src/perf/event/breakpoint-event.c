@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/address.h"
 #include "core/number.h"
 #include "perf/event/modifier.h"
-
-_Static_assert(sizeof(long) == 8, "which half an address is in is told by its highest bit");
 
 /* Parses r, w and x; false: it is something else. */
 static bool parse_access(const char *text, uint32_t *ret) {
@@ -106,12 +105,11 @@ int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Ref
         if (attr->exclude_kernel && !breakpoint_event_is_user(attr))
                 return refuse(why, REFUSAL_BAD_ADDRESS,
                               "event '%s': it reaches into the kernel's half, and only user space "
-                              "would be "
-                              "counted: leave ':u' out, or add 'k'",
+                              "would be counted: leave ':u' out, or add 'k'",
                               string);
         return 0;
 }
 
 bool breakpoint_event_is_user(const struct perf_event_attr *attr) {
-        return (int64_t) attr->bp_addr >= 0 && (int64_t) (attr->bp_addr + attr->bp_len - 1) >= 0;
+        return address_is_user(attr->bp_addr, attr->bp_len, address_user_max());
 }

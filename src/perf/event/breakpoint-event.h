@@ -17,5 +17,5 @@
  * is counted, which the kernel would refuse too. */
 int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Refusal *why);
 
-/* Whether all its addresses are user space's: the lower half, on every 64-bit Linux. */
+/* Whether all its addresses are user space's (core/address.h). */
 bool breakpoint_event_is_user(const struct perf_event_attr *attr);

@@ -139,3 +139,26 @@ bool generic_event_parse(const char *string, struct perf_event_attr *attr) {
         *attr = found;
         return true;
 }
+
+typedef struct Naming {
+        uint32_t type;
+        uint64_t config;
+        char *ret;
+        size_t size;
+} Naming;
+
+static int name_event(void *userdata, const char *name, uint32_t type, uint64_t config,
+                      const char *description) {
+        Naming *n = userdata;
+
+        if (type != n->type || config != n->config)
+                return 0;
+        (void) snprintf(n->ret, n->size, "%s", name);
+        return 1;
+}
+
+bool generic_event_name(uint32_t type, uint64_t config, char *ret, size_t size) {
+        Naming n = { .type = type, .config = config, .ret = ret, .size = size };
+
+        return generic_event_visit(name_event, &n) != 0;
+}

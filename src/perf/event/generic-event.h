@@ -17,6 +17,9 @@ bool generic_event_parse(const char *string, struct perf_event_attr *attr);
 /* Whether the part before the first colon is such a name, whatever follows. */
 bool generic_event_is_name(const char *string);
 
+/* The first of the names of an event; false: it is no generic one. */
+bool generic_event_name(uint32_t type, uint64_t config, char *ret, size_t size);
+
 /* Calls f for each name, with its type and config; a non-zero return of f ends the walk and is
  * returned. */
 typedef int (*GenericEventVisitor)(void *userdata, const char *name, uint32_t type, uint64_t config,

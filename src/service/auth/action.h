@@ -21,19 +21,23 @@ typedef enum Action {
         ACTION_HOLD_EXCLUSIVE = 1 << 1,
         ACTION_HOLD_UNATTENDED = 1 << 2,
         ACTION_COUNT_OWN = 1 << 3,
-        ACTION_COUNT_KERNEL = 1 << 4,
-        ACTION_COUNT_OTHER = 1 << 5,
-        ACTION_COUNT_SYSTEM = 1 << 6,
-        ACTION_COUNT_RAW = 1 << 7,
-        ACTION_PERSIST = 1 << 8,
-        ACTION_MONITOR = 1 << 9,
-        ACTION_MANAGE = 1 << 10,
-        _ACTION_ALL = (1 << 11) - 1,
+        ACTION_SAMPLE_OWN = 1 << 4,
+        ACTION_COUNT_KERNEL = 1 << 5,
+        ACTION_COUNT_OTHER = 1 << 6,
+        ACTION_COUNT_SYSTEM = 1 << 7,
+        ACTION_COUNT_RAW = 1 << 8,
+        ACTION_PERSIST = 1 << 9,
+        ACTION_MONITOR = 1 << 10,
+        ACTION_MANAGE = 1 << 11,
+        _ACTION_ALL = (1 << 12) - 1,
 } Action;
 
-#define ACTIONS_COUNT                                                                              \
-        (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM |       \
-         ACTION_COUNT_RAW)
+#define ACTIONS_BEYOND_OWN                                                                         \
+        (ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM | ACTION_COUNT_RAW)
+
+/* What a method may need that answers with values, and one that answers with descriptors. */
+#define ACTIONS_COUNT  (ACTION_COUNT_OWN | ACTIONS_BEYOND_OWN)
+#define ACTIONS_SAMPLE (ACTION_SAMPLE_OWN | ACTIONS_BEYOND_OWN)
 
 /* polkit's yes to one of these may be cached (auth-cache.h), no other. */
 #define ACTIONS_KEPT (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_SYSTEM)

@@ -83,7 +83,7 @@ static int auth_start(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions,
         return r;
 }
 
-static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
+static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,
                     bool quiet, Refusal *why) {
         const Request *request = request_find(a->context->requests, m);
         const AuthRequest *q = request ? request->auth : NULL;
@@ -103,7 +103,7 @@ static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, co
         }
         if (actions == 0)
                 return 0;
-        details_fill(&details, peer->uid, peer->pid, reason);
+        details_fill(&details, peer->uid, peer->pid, asked);
         actions &= ~cached_actions(a, peer, actions, &details);
         if (actions == 0)
                 return 0;
@@ -111,14 +111,14 @@ static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, co
         return r == 0 ? AUTH_PENDING : r;
 }
 
-int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
+int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,
                Refusal *why) {
         int r;
 
         r = screen(peer, m, actions, why);
         if (r != 0 || peer->uid == 0 || actions == ACTION_NONE)
                 return r;
-        r = auth_ask(a, peer, m, actions, reason, false, why);
+        r = auth_ask(a, peer, m, actions, asked, false, why);
         if (r == REFUSAL_ACCESS_DENIED)
                 audit_denial(peer, actions, why);
         return r;

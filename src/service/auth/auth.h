@@ -16,6 +16,7 @@
 
 #include "core/refusal.h"
 #include "service/auth/action.h"
+#include "service/auth/asked.h"
 #include "service/bus/request.h"
 
 #define AUTH_PENDING (-EINPROGRESS)
@@ -28,7 +29,7 @@ Auth *auth_free(Auth *a);
 void auth_set_waiting_max(Auth *a, unsigned max);
 
 /* Whether the sender of m may do what needs the actions: Action bits of the called method's row.
- * reason is the client's text for the prompt, or NULL.
+ * asked is what polkit's rules and prompts are told of it, or NULL.
  *
  * - 0: yes.
  * - AUTH_PENDING: return 1 to sd-bus; the message will come back.
@@ -36,7 +37,7 @@ void auth_set_waiting_max(Auth *a, unsigned max);
  * - REFUSAL_ACCESS_DENIED, REFUSAL_INTERACTION_REQUIRED (polkit needs a prompt, which the message
  *   does not allow), REFUSAL_LIMITS_EXCEEDED: the text names the action and how to get it.
  * - Another negative errno: a fault. */
-int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const char *reason,
+int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,
                Refusal *why);
 
 /* Whether the sender of m may read other users' data. Never prompts and never refuses: 1 yes, 0 no,

@@ -2,6 +2,7 @@
 #include "details.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,35 +89,69 @@ static void quote_program(char *buf, pid_t pid) {
         details_quote(buf, comm);
 }
 
-void details_fill(Details *d, uid_t uid, pid_t pid, const char *reason) {
-        d->uid = uid;
+static void quote_known(char *buf, const char *text) {
+        if (text && *text)
+                details_quote(buf, text);
+        else
+                (void) stpcpy(buf, DETAILS_UNKNOWN);
+}
+
+void details_fill(Details *d, uid_t uid, pid_t pid, const Asked *asked) {
+        static const Asked nothing = ASKED_NULL;
+        const Asked *a = asked ?: &nothing;
+
+        *d = (Details){ .uid = uid };
         quote_program(d->program, pid);
-        if (reason)
-                details_quote(d->reason, reason);
+        if (a->reason)
+                details_quote(d->reason, a->reason);
         else
                 (void) stpcpy(d->reason, DETAILS_UNKNOWN);
+        quote_known(d->scope, a->scope);
+        quote_known(d->mode, a->mode);
+        quote_known(d->pmus, a->pmus);
+        quote_known(d->events, a->events);
+        quote_known(d->cpus, a->cpus);
+        if (a->target == ASKED_NOBODY)
+                (void) stpcpy(d->target, DETAILS_UNKNOWN);
+        else
+                (void) snprintf(d->target, sizeof(d->target), "%u", (unsigned) a->target);
+}
+
+static const struct {
+        const char *key;
+        size_t offset;
+} texts[] = {
+        { "perfalloc.program", offsetof(Details, program) },
+        { "perfalloc.reason", offsetof(Details, reason) },
+        { "perfalloc.pmus", offsetof(Details, pmus) },
+        { "perfalloc.events", offsetof(Details, events) },
+        { "perfalloc.scope", offsetof(Details, scope) },
+        { "perfalloc.mode", offsetof(Details, mode) },
+        { "perfalloc.cpus", offsetof(Details, cpus) },
+        { "perfalloc.target-uid", offsetof(Details, target) },
+};
+
+static const char *details_text(const Details *d, size_t i) {
+        return (const char *) d + texts[i].offset;
 }
 
 bool details_equal(const Details *a, const Details *b) {
-        return a->uid == b->uid && strcmp(a->program, b->program) == 0 &&
-               strcmp(a->reason, b->reason) == 0;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (strcmp(details_text(a, i), details_text(b, i)) != 0)
+                        return false;
+        return a->uid == b->uid;
 }
 
 int details_append(const Details *d, sd_bus_message *m) {
         char uid[3 * sizeof(uid_t) + 1];
-        const struct {
-                const char *key, *value;
-        } pairs[] = {
-                { "perfalloc.uid", uid },
-                { "perfalloc.program", d->program },
-                { "perfalloc.reason", d->reason },
-        };
         int r;
 
         (void) snprintf(uid, sizeof(uid), "%lu", (unsigned long) d->uid);
 
         r = sd_bus_message_open_container(m, 'a', "{ss}");
-        for (size_t i = 0; i < ELEMENTSOF(pairs) && r >= 0; i++)
-                r = sd_bus_message_append(m, "{ss}", pairs[i].key, pairs[i].value);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{ss}", "perfalloc.uid", uid);
+        for (size_t i = 0; i < ELEMENTSOF(texts) && r >= 0; i++)
+                r = sd_bus_message_append(m, "{ss}", texts[i].key, details_text(d, i));
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

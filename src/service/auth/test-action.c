@@ -103,6 +103,7 @@ static const struct {
         { "hold-exclusive", "auth_admin", "auth_admin", "auth_admin_keep" },
         { "hold-unattended", "auth_admin", "auth_admin", "auth_admin" },
         { "count-own", "yes", "yes", "yes" },
+        { "sample-own", "auth_admin", "auth_admin", "yes" },
         { "count-kernel", "auth_admin", "auth_admin", "auth_admin_keep" },
         { "count-other", "auth_admin", "auth_admin", "auth_admin" },
         { "count-system", "auth_admin", "auth_admin", "auth_admin" },

@@ -70,12 +70,12 @@ static void fixture_down(Fixture *f, gconstpointer with_polkit) {
 }
 
 /* What polkit was asked. */
-typedef struct Asked {
+typedef struct Question {
         GDBusMethodInvocation *invocation;
         char *subject_kind, *subject_name, *action, *id;
         GVariant *details;
         uint32_t flags;
-} Asked;
+} Question;
 
 /* gt_dbus_queue_try_pop_message() of 0.1.1 never pops anything. The other function waits without
  * our loop. */
@@ -92,9 +92,9 @@ static GDBusMethodInvocation *next_call(Fixture *f, const char *method) {
         return invocation;
 }
 
-static Asked next_check(Fixture *f) {
+static Question next_check(Fixture *f) {
         g_autoptr(GVariant) subject = NULL, name = NULL;
-        Asked a = { .invocation = next_call(f, "CheckAuthorization") };
+        Question a = { .invocation = next_call(f, "CheckAuthorization") };
         GVariant *p = g_dbus_method_invocation_get_parameters(a.invocation);
 
         g_variant_get(p, "((s@a{sv})s@a{ss}us)", &a.subject_kind, &subject, &a.action, &a.details,
@@ -105,14 +105,14 @@ static Asked next_check(Fixture *f) {
 }
 
 /* A user has one check at polkit, and further ones only beside slow checks: these become slow. */
-static void next_checks(Fixture *f, Asked *ret, size_t n) {
+static void next_checks(Fixture *f, Question *ret, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 ret[i] = next_check(f);
                 test_clock_forward(CHECK_SLOW_USEC);
         }
 }
 
-static void asked_clear(Asked *a) {
+static void question_clear(Question *a) {
         g_clear_object(&a->invocation);
         g_clear_pointer(&a->details, g_variant_unref);
         g_clear_pointer(&a->subject_kind, g_free);
@@ -137,12 +137,12 @@ static void invocation_reply(GDBusMethodInvocation *invocation, bool yes, bool c
 /* Waits for a check of that action with those flags and answers it. */
 static void answer(Fixture *f, const char *action, uint32_t flags, bool yes, bool challenge,
                    const char *key) {
-        Asked a = next_check(f);
+        Question a = next_check(f);
 
         g_assert_cmpstr(a.action, ==, action);
         g_assert_cmpuint(a.flags, ==, flags);
         invocation_reply(a.invocation, yes, challenge, key);
-        asked_clear(&a);
+        question_clear(&a);
 }
 
 static void expect(Fixture *f, TestCall *call, const char *error, const char *words) {
@@ -170,7 +170,7 @@ static void test_polkit_learns_who_asks_and_why(Fixture *f, gconstpointer userda
         g_autofree char *uid = g_strdup_printf("%u", geteuid());
         const char *value;
         TestCall call;
-        Asked a;
+        Question a;
 
         test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "say \"please\"\n",
                                false, &call);
@@ -185,7 +185,7 @@ static void test_polkit_learns_who_asks_and_why(Fixture *f, gconstpointer userda
         g_assert_true(g_str_has_prefix(value, "\"test-"));
         g_assert_cmpuint(strlen(a.id), >, 0);
         invocation_reply(a.invocation, true, false, NULL);
-        asked_clear(&a);
+        question_clear(&a);
         expect(f, &call, NULL, NULL);
 }
 
@@ -300,20 +300,20 @@ static void test_nothing_is_asked_where_nothing_is_needed(Fixture *f, gconstpoin
 
 static void test_error_is_a_no_in_polkits_words(Fixture *f, gconstpointer userdata) {
         TestCall call;
-        Asked a;
+        Question a;
 
         test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         a = next_check(f);
         g_dbus_method_invocation_return_dbus_error(a.invocation,
                                                    "org.freedesktop.PolicyKit1.Error.Failed",
                                                    "Action is not registered");
-        asked_clear(&a);
+        question_clear(&a);
         expect(f, &call, DENIED, "Action is not registered");
 }
 
 static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
         TestCall call;
-        Asked a;
+        Question a;
 
         test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         a = next_check(f);
@@ -326,7 +326,7 @@ static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
                 G_DBUS_SEND_MESSAGE_FLAGS_NONE, NULL, NULL));
         expect(f, &call, DENIED, "makes no sense");
         g_object_unref(a.invocation); /* the mock was bypassed */
-        asked_clear(&a);
+        question_clear(&a);
 }
 
 static void test_without_polkit_everything_is_denied_at_once(Fixture *f, gconstpointer userdata) {
@@ -342,7 +342,7 @@ static void test_without_polkit_everything_is_denied_at_once(Fixture *f, gconstp
 
 static void test_polkit_dies_midway(Fixture *f, gconstpointer userdata) {
         TestCall calls[3];
-        Asked asked[3];
+        Question asked[3];
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", i > 0,
@@ -353,14 +353,14 @@ static void test_polkit_dies_midway(Fixture *f, gconstpointer userdata) {
         for (size_t i = 0; i < ELEMENTSOF(calls); i++) {
                 expect(f, &calls[i], DENIED, "polkit does not answer");
                 invocation_reply(asked[i].invocation, true, false, NULL); /* to nobody */
-                asked_clear(&asked[i]);
+                question_clear(&asked[i]);
         }
         g_assert_cmpuint(f->service.n_done, ==, 0);
 }
 
 static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer userdata) {
         TestCall calls[30];
-        Asked asked[8];
+        Question asked[8];
 
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
                 test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true,
@@ -374,7 +374,7 @@ static void test_polkit_hangs_and_others_are_served(Fixture *f, gconstpointer us
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
-                asked_clear(&asked[i]);
+                question_clear(&asked[i]);
         }
         for (size_t i = ELEMENTSOF(asked); i < ELEMENTSOF(calls); i++)
                 answer(f, "org.perfalloc1.hold", 1, true, false, NULL);
@@ -388,7 +388,7 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
         GDBusMethodInvocation *cancel;
         const char *id;
         TestCall call;
-        Asked a;
+        Question a;
 
         test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
         a = next_check(f);
@@ -403,7 +403,7 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
 
         /* the answer comes after the client has left: nothing is created */
         invocation_reply(a.invocation, true, false, NULL);
-        asked_clear(&a);
+        question_clear(&a);
         f->client = test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
         test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &call);
         answer(f, "org.perfalloc1.hold", 0, true, false, NULL);
@@ -416,7 +416,7 @@ static void test_check_is_cancelled_when_the_caller_leaves(Fixture *f, gconstpoi
  * drop cancelled checks, the user is not locked out for ever. */
 static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gconstpointer userdata) {
         GDBusMethodInvocation *cancel;
-        Asked asked[8], next;
+        Question asked[8], next;
         TestCall call;
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
@@ -438,13 +438,13 @@ static void test_cancelled_checks_keep_their_place_for_a_while(Fixture *f, gcons
         test_clock_forward(2 * USEC_PER_SEC);
         next = next_check(f);
         invocation_reply(next.invocation, true, false, NULL);
-        asked_clear(&next);
+        question_clear(&next);
         expect(f, &call, NULL, NULL);
 
         /* answers to cancelled checks have no effect */
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
-                asked_clear(&asked[i]);
+                question_clear(&asked[i]);
         }
         test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         g_assert_cmpuint(f->service.n_done, ==, 3);
@@ -454,7 +454,7 @@ static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpoint
         sd_bus *other =
                 test_connect(g_getenv("DBUS_SESSION_BUS_ADDRESS"), f->service.event, geteuid());
         TestCall first[8], waiting;
-        Asked asked[8];
+        Question asked[8];
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
                 test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &first[i]);
@@ -468,7 +468,7 @@ static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpoint
 
         for (size_t i = 0; i < ELEMENTSOF(first); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
-                asked_clear(&asked[i]);
+                question_clear(&asked[i]);
                 expect(f, &first[i], NULL, NULL);
         }
         test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
@@ -477,7 +477,7 @@ static void test_waiting_call_of_who_left_is_never_asked(Fixture *f, gconstpoint
 
 static void test_full_line_is_refused_with_its_limit(Fixture *f, gconstpointer userdata) {
         TestCall calls[13];
-        Asked asked[8];
+        Question asked[8];
 
         auth_set_waiting_max(f->service.auth, 4);
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
@@ -491,7 +491,7 @@ static void test_full_line_is_refused_with_its_limit(Fixture *f, gconstpointer u
 
         for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
                 invocation_reply(asked[i].invocation, true, false, NULL);
-                asked_clear(&asked[i]);
+                question_clear(&asked[i]);
         }
         for (size_t i = 8; i < 12; i++)
                 answer(f, "org.perfalloc1.hold", 0, true, false, NULL);
@@ -532,8 +532,9 @@ static bool is_asked(Fixture *f, unsigned action, const char *reason, const char
         TestCall call;
         bool asked = false;
 
-        test_service_call_full(&f->service, f->client, "OpenCounters", action, reason, false,
-                               &call);
+        test_service_call_full(&f->service, f->client,
+                               action == ACTION_SAMPLE_OWN ? "OpenEvent" : "OpenCounters", action,
+                               reason, false, &call);
         WAIT_UNTIL(f->service.event, call.done || try_pop(f, &invocation));
         if (invocation) {
                 asked = true;
@@ -552,7 +553,7 @@ static void test_only_three_actions_are_kept(Fixture *f, gconstpointer userdata)
                 { ACTION_COUNT_OWN, true },    { ACTION_COUNT_KERNEL, true },
                 { ACTION_COUNT_SYSTEM, true }, { ACTION_COUNT_OTHER, false },
                 { ACTION_COUNT_RAW, false },   { ACTION_PERSIST, false },
-                { ACTION_MONITOR, false },
+                { ACTION_MONITOR, false },     { ACTION_SAMPLE_OWN, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(actions); i++) {
@@ -601,7 +602,7 @@ static void test_no_is_never_kept(Fixture *f, gconstpointer userdata) {
 
 static void test_changed_forgets_what_was_kept(Fixture *f, gconstpointer userdata) {
         TestCall call;
-        Asked a;
+        Question a;
 
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
         g_assert_false(is_asked(f, ACTION_COUNT_OWN, "", NULL));
@@ -613,7 +614,7 @@ static void test_changed_forgets_what_was_kept(Fixture *f, gconstpointer userdat
                 g_dbus_method_invocation_get_connection(a.invocation), NULL, POLKIT_PATH,
                 POLKIT_INTERFACE, "Changed", NULL, NULL));
         invocation_reply(a.invocation, true, false, NULL);
-        asked_clear(&a);
+        question_clear(&a);
         expect(f, &call, NULL, NULL);
         g_assert_true(is_asked(f, ACTION_COUNT_OWN, "", NULL));
 }
@@ -629,7 +630,7 @@ static void test_kept_for_ten_seconds(Fixture *f, gconstpointer userdata) {
 /* A polkitd that never answers, without a person who could be asked. */
 static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer userdata) {
         TestCall plain, prompt;
-        Asked a, b;
+        Question a, b;
 
         test_service_call(&f->service, f->client, "Hold", ACTION_HOLD, &plain);
         next_checks(f, &a, 1);
@@ -646,8 +647,8 @@ static void test_silence_is_a_no_after_25_seconds(Fixture *f, gconstpointer user
         invocation_reply(b.invocation, true, false, NULL);
         expect(f, &prompt, NULL, NULL);
         invocation_reply(a.invocation, true, false, NULL);
-        asked_clear(&a);
-        asked_clear(&b);
+        question_clear(&a);
+        question_clear(&b);
         test_service_assert_ok(&f->service, f->client, "ListEvents", ACTION_NONE);
         g_assert_cmpuint(f->service.n_done, ==, 3);
 }

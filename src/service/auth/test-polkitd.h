@@ -52,6 +52,7 @@ static inline int test_service_method(sd_bus_message *m, void *userdata, sd_bus_
         TestService *s = userdata;
         Peer *peer = peers_sender(s->context.peers, m);
         Refusal why = REFUSAL_NULL;
+        Asked asked = ASKED_NULL;
         const char *reason;
         uint32_t actions;
         int r;
@@ -63,7 +64,8 @@ static inline int test_service_method(sd_bus_message *m, void *userdata, sd_bus_
         s->n_gids = peer->n_gids;
 
         g_assert_cmpint(sd_bus_message_read(m, "us", &actions, &reason), >=, 0);
-        r = auth_check(s->auth, peer, m, actions, reason[0] ? reason : NULL, &why);
+        asked.reason = reason[0] ? reason : NULL;
+        r = auth_check(s->auth, peer, m, actions, &asked, &why);
         if (r == 0 && s->then)
                 r = auth_check(s->auth, peer, m, s->then, NULL, &why);
         if (r != 0)
@@ -91,6 +93,7 @@ static const sd_bus_vtable test_service_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hold", "us", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("OpenCounters", "us", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("OpenEvent", "us", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListEvents", "us", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Broker", "ush", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Unlisted", "us", NULL, test_service_method, SD_BUS_VTABLE_UNPRIVILEGED),

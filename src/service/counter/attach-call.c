@@ -5,6 +5,7 @@
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-target.h"
+#include "service/counter/counter-user.h"
 #include "service/hold/hold-scope.h"
 #include "service/util/options.h"
 #include "service/util/reply.h"
@@ -211,12 +212,15 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refu
 static int attach_call_authorize(AttachCall *c, Refusal *why) {
         const char *untraceable = c->attach.untraceable;
         Refusal denied;
+        Asked asked;
         int r;
 
         if (!*untraceable || c->attach.allowed)
                 return 0;
-        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER, NULL,
-                       &denied);
+        counter_set_ask(c->set, &asked);
+        asked.target = c->attach.facts.uid[0];
+        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER,
+                       &asked, &denied);
         if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)

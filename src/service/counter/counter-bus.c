@@ -10,6 +10,7 @@
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-user.h"
+#include "service/counter/open-request.h"
 #include "service/counter/persistent.h"
 #include "service/util/property.h"
 #include "service/util/reply.h"
@@ -242,6 +243,30 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         return 0;
 }
 
+static bool counter_has_untraceable(const Counter *c) {
+        const Group *g = c->set->group;
+
+        for (size_t i = 0; i < g->n_targets; i++)
+                if (!g->targets[i].guarded)
+                        return true;
+        return false;
+}
+
+/* As if the caller opened the event now: it may be another connection than the one that was allowed
+ * to, and a descriptor is more than values. */
+static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Refusal *why) {
+        Context *context = c->set->context;
+        unsigned actions = events_actions(counter_event(c), 1, c->set->group->scope,
+                                          counter_has_untraceable(c));
+
+        Asked asked;
+
+        if (actions & ACTION_COUNT_OWN)
+                actions = (actions & ~(unsigned) ACTION_COUNT_OWN) | ACTION_SAMPLE_OWN;
+        counter_set_ask(c->set, &asked);
+        return auth_check(context->auth, peers_sender(context->peers, m), m, actions, &asked, why);
+}
+
 static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         Counter *c = userdata;
@@ -252,7 +277,9 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r != 0)
                 return r;
-        r = counter_descriptors(c, fds, &n, &why);
+        r = counter_authorize_descriptors(c, m, &why);
+        if (r == 0)
+                r = counter_descriptors(c, fds, &n, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         r = sd_bus_message_new_method_return(m, &reply);

@@ -110,3 +110,23 @@ int counter_find_readable(Counters *counters, Peer *peer, sd_bus_message *m, con
                 *ret = c;
         return r;
 }
+
+/* The owner of the targets; of several, nobody's. */
+static uid_t counter_set_target_uid(const CounterSet *set) {
+        const Group *g = set->group;
+
+        for (size_t i = 1; i < g->n_targets; i++)
+                if (g->targets[i].uid != g->targets[0].uid)
+                        return ASKED_NOBODY;
+        return g->n_targets > 0 ? g->targets[0].uid : ASKED_NOBODY;
+}
+
+void counter_set_ask(const CounterSet *set, Asked *ret) {
+        *ret = ASKED_NULL;
+        asked_add_events(ret, set->group->events, set->group->n_events);
+        ret->mode = "counting";
+        ret->scope = group_scope_name(set->group->scope);
+        ret->target = counter_set_target_uid(set);
+        if (*set->cpus)
+                asked_add(ret->cpus, set->cpus);
+}

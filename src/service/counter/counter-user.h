@@ -5,6 +5,7 @@
  * The connections that use a counter set: those of its owner, and of reading users.
  */
 
+#include "service/auth/asked.h"
 #include "service/counter/counter-object.h"
 
 /* other: a reading user who has count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
@@ -17,6 +18,9 @@ void counter_set_drop_users(CounterSet *set);
 
 /* True: this was the last user, and the set has to end. */
 bool counter_set_forget_user(CounterSet *set, const Peer *peer);
+
+/* What using the set amounts to, for polkit. */
+void counter_set_ask(const CounterSet *set, Asked *ret);
 
 void counter_set_persist(CounterSet *set, bool persistent);
 

@@ -230,10 +230,13 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
 static int open_call_authorize(OpenCall *o, Refusal *why) {
         const char *untraceable = o->attach.untraceable;
         unsigned actions = open_request_actions(&o->request, *untraceable);
+        const AttachJob *a = &o->attach;
         Refusal denied;
-        int r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, NULL,
-                           &denied);
+        Asked asked;
+        int r;
 
+        open_request_ask(&o->request, a->inspected ? a->facts.uid[0] : o->call->peer->uid, &asked);
+        r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, &asked, &denied);
         if (r <= 0)
                 return r;
         return refuse(why, r, "%s%s%.600s", untraceable, *untraceable ? "; " : "", denied.text);

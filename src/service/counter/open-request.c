@@ -339,3 +339,14 @@ unsigned open_request_actions(const OpenRequest *q, bool untraceable) {
         return events_actions(q->events, q->n_events, q->scope, untraceable) |
                (q->monitor ? ACTION_MONITOR : 0) | (q->persistent ? ACTION_PERSIST : 0);
 }
+
+void open_request_ask(const OpenRequest *q, uid_t target, Asked *ret) {
+        *ret = ASKED_NULL;
+        asked_add_events(ret, q->events, q->n_events);
+        ret->mode = "counting";
+        ret->scope = group_scope_name(q->scope);
+        if (q->attach)
+                ret->target = target;
+        if (q->scope != GROUP_PROCESS)
+                asked_set_cpus(ret, &q->cpus);
+}

@@ -7,6 +7,7 @@
 
 #include "core/plan.h"
 #include "perf/group/group.h"
+#include "service/auth/asked.h"
 #include "service/bus/peer.h"
 #include "service/util/context.h"
 
@@ -40,6 +41,9 @@ void open_request_done(OpenRequest *q);
 /* The actions (bits) that counting these events needs. untraceable: the caller may not trace the
  * target. */
 unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable);
+
+/* What is asked for, for polkit; target is the owner of the target. */
+void open_request_ask(const OpenRequest *q, uid_t target, Asked *ret);
 
 /* The actions that the call needs. */
 unsigned open_request_actions(const OpenRequest *q, bool untraceable);

@@ -55,6 +55,7 @@ int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = peers_sender(counters->context->peers, m);
         char id[PERSISTENT_ID_SIZE];
         Refusal why = REFUSAL_NULL;
+        Asked asked;
         int r = auth_check_owner(counters->context->auth, peer, m, c->set->uid, c->object.path,
                                  &why);
 
@@ -62,8 +63,9 @@ int persist_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = refuse(&why, REFUSAL_NOT_PERMITTED,
                            "%s is a configured monitor: it stays as long as it is configured",
                            c->object.path);
+        counter_set_ask(c->set, &asked);
         if (r == 0)
-                r = auth_check(counters->context->auth, peer, m, ACTION_PERSIST, NULL, &why);
+                r = auth_check(counters->context->auth, peer, m, ACTION_PERSIST, &asked, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         counter_set_persist(c->set, true);
@@ -183,6 +185,7 @@ static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *
         const CounterSet *set = counter->set;
         const Group *g = set->group;
         PersistentCall *c = *call;
+        Asked asked;
         int r;
 
         if (!c) {
@@ -199,8 +202,9 @@ static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *
                 r = persistent_call_inspect(c, set);
                 return r == 0 ? -EINPROGRESS : r;
         }
+        counter_set_ask(set, &asked);
         return auth_check(counters->context->auth, peer, m,
-                          events_actions(&g->events[counter->event], 1, g->scope, c->other), NULL,
+                          events_actions(&g->events[counter->event], 1, g->scope, c->other), &asked,
                           why);
 }
 

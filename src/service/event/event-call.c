@@ -22,6 +22,7 @@ typedef struct EventCall {
         QuotaCharge descriptor;
 
         Thread target; /* if the request has one */
+        uid_t target_uid;
         ReaderJob *job;
         bool inspected;        /* by the reader, before the event was opened */
         char untraceable[256]; /* why the peer needs count-other, or empty */
@@ -82,9 +83,11 @@ static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCa
 
         if (!c)
                 return -ENOMEM;
-        *c = (EventCall){
-                .events = events, .request = EVENT_REQUEST_NULL, .target = THREAD_NULL, .fd = -1
-        };
+        *c = (EventCall){ .events = events,
+                          .request = EVENT_REQUEST_NULL,
+                          .target = THREAD_NULL,
+                          .target_uid = peer->uid,
+                          .fd = -1 };
         r = request_begin(events->context, peer, m, c, event_call_end, &c->call, why);
         if (r == 0)
                 r = quota_charge(&events->context->quota, peer->uid, QUOTA_DESCRIPTORS, 1,
@@ -175,6 +178,7 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 why = &ended;
         }
         if (r == 0) {
+                c->target_uid = facts->uid[0];
                 words = trace_rule_denies(c->call->peer, facts);
                 if (words)
                         event_call_set_untraceable(c, words);
@@ -237,7 +241,7 @@ static int event_call_inspect(EventCall *c, ReaderInspected done) {
 static bool event_call_may_glance(const EventCall *c) {
         const EventRequest *q = &c->request;
 
-        return event_request_actions(q, false) == ACTION_COUNT_OWN && !event_request_joins(q) &&
+        return event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
                !q->needs.by[ATTR_NEED_CONTENT];
 }
 
@@ -298,11 +302,13 @@ static int event_call_check_hold(const EventCall *c, Refusal *why) {
 static int event_call_authorize(EventCall *c, Refusal *why) {
         unsigned actions = event_request_actions(&c->request, *c->untraceable);
         Refusal denied;
+        Asked asked;
         int r = event_call_check_hold(c, why);
 
         if (r != 0)
                 return r;
-        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, NULL, &denied);
+        event_request_ask(&c->request, c->target_uid, &asked);
+        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, &asked, &denied);
         if (r <= 0)
                 return r;
         (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",

@@ -142,10 +142,25 @@ unsigned event_request_actions(const EventRequest *q, bool untraceable) {
                 actions |= ACTION_COUNT_OTHER;
         /* those who may count other processes or whole CPUs may count the kernel there */
         if (actions == 0)
-                actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_COUNT_OWN;
+                actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_SAMPLE_OWN;
         if (q->needs.by[ATTR_NEED_RAW] || (foreign && q->needs.by[ATTR_NEED_CONTENT]))
                 actions |= ACTION_COUNT_RAW;
         return actions;
+}
+
+void event_request_ask(const EventRequest *q, uid_t target, Asked *ret) {
+        char cpu[16];
+
+        *ret = ASKED_NULL;
+        asked_add_attr(ret, &q->attr, q->event.pmu);
+        ret->mode = attr_number(&q->attr, ATTR_SAMPLE_PERIOD) != 0 ? "sampling" : "counting";
+        ret->scope = q->cgroup >= 0 ? "cgroup" : event_request_has_target(q) ? "process" : "cpu";
+        if (event_request_has_target(q))
+                ret->target = target;
+        if (q->cpu >= 0) {
+                (void) snprintf(cpu, sizeof(cpu), "%d", q->cpu);
+                asked_add(ret->cpus, cpu);
+        }
 }
 
 void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why) {

@@ -9,6 +9,7 @@
 #include "core/attr-rules.h"
 #include "perf/event/event.h"
 #include "perf/pmu/pmu.h"
+#include "service/auth/asked.h"
 
 #include <systemd/sd-bus.h>
 
@@ -40,6 +41,9 @@ bool event_request_joins(const EventRequest *q);
 
 /* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
 unsigned event_request_actions(const EventRequest *q, bool untraceable);
+
+/* What is asked for, for polkit; target is the owner of the target. */
+void event_request_ask(const EventRequest *q, uid_t target, Asked *ret);
 
 /* Puts the fields that needed the denied actions in front of a refusal's text. */
 void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why);

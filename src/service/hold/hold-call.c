@@ -14,7 +14,12 @@ static int hold_authorize(Holds *holds, Peer *peer, sd_bus_message *m, HoldReque
                           : q->exclusive ? ACTION_HOLD_EXCLUSIVE
                                          : ACTION_HOLD;
 
-        return auth_check(holds->context->auth, peer, m, action, q->reason, why);
+        Asked asked = ASKED_NULL;
+
+        asked.reason = q->reason;
+        asked.mode = q->exclusive ? "exclusive" : "shared";
+        scope_request_ask(&q->what, &asked);
+        return auth_check(holds->context->auth, peer, m, action, &asked, why);
 }
 
 /* Without manage the configured maxima apply. polkit is asked for manage only if the client asked

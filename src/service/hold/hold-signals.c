@@ -5,12 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
+#include "service/util/rate-limit.h"
 #include "service/util/reply.h"
 
 #define NAMED_MAX 4u /* so many are named, the others are counted */
+
+/* Journal entries of one user: so many at once, and then one in an interval, so that nobody pushes
+ * out the others'. */
+#define LOG_BURST         64u
+#define LOG_INTERVAL_USEC (2 * USEC_PER_SEC)
 
 /* Signals are best effort: when they cannot be sent the connection is lost, which the loop
  * notices. */
@@ -156,6 +163,26 @@ int hold_refuse_busy(const Hold *h, Refusal *why) {
                 names_end(&names));
 }
 
+/* By uid; µs of quiet. */
+static RateLimit entries = { .per_sec = USEC_PER_SEC };
+static unsigned n_left_out; /* since the last entry */
+
+static bool hold_log_may(const Hold *h) {
+        if (!rate_limit_take(&entries, h->object.uid, now_usec(CLOCK_MONOTONIC), LOG_INTERVAL_USEC,
+                             LOG_BURST * LOG_INTERVAL_USEC)) {
+                n_left_out++;
+                return false;
+        }
+        if (n_left_out > 0)
+                log_plain(LOG_NOTICE,
+                          "%u entries about holds were left out: of one user there are %u at once, "
+                          "then one in %llu s.",
+                          n_left_out, LOG_BURST,
+                          (unsigned long long) (LOG_INTERVAL_USEC / USEC_PER_SEC));
+        n_left_out = 0;
+        return true;
+}
+
 static void hold_log(const Hold *h, int priority, const char *message_id, const char *text) {
         char id[24], uid[16], pid[16], latency[24];
         const char *fields[] = {
@@ -188,6 +215,8 @@ static void hold_log(const Hold *h, int priority, const char *message_id, const 
 void hold_log_granted(const Hold *h) {
         char text[256];
 
+        if (!hold_log_may(h))
+                return;
         (void) snprintf(text, sizeof(text),
                         "Hold %" PRIu64 " of uid %u (pid %d) granted after %" PRIu64 " us, %s.",
                         h->object.id, (unsigned) h->object.uid, (int) h->pid, h->latency_usec,
@@ -199,6 +228,8 @@ void hold_log_ended(const Hold *h) {
         Names names = {};
         char text[1024];
 
+        if (!hold_log_may(h))
+                return;
         if (h->result != HOLD_OBSTRUCTED) {
                 (void) snprintf(text, sizeof(text),
                                 "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->object.id,

@@ -229,6 +229,7 @@ static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
 static int monitor_new(Monitors *monitors, Peer *peer, sd_bus_message *m, Monitor **ret,
                        int *ret_lease, Refusal *why) {
         _cleanup_(monitor_freep) Monitor *monitor = monitor_allocate(monitors, peer->uid, peer);
+        Asked asked = ASKED_NULL;
         int r;
 
         if (!monitor)
@@ -236,9 +237,11 @@ static int monitor_new(Monitors *monitors, Peer *peer, sd_bus_message *m, Monito
         r = monitor_read(monitor, m, why);
         if (r == 0)
                 r = quota_check(&monitors->context->quota, peer->uid, QUOTA_MONITORS, 1, why);
-        if (r == 0)
-                r = auth_check(monitors->context->auth, peer, m, ACTION_MONITOR, monitor->name,
-                               why);
+        if (r != 0)
+                return r;
+        asked.reason = monitor->name;
+        scope_request_ask(&monitor->what, &asked);
+        r = auth_check(monitors->context->auth, peer, m, ACTION_MONITOR, &asked, why);
         if (r == 0)
                 r = monitor_build(monitor, ret_lease, why);
         if (r != 0)

@@ -217,10 +217,13 @@ static int probe_call_new(Probing *p, const Pmu *pmu, Peer *peer, sd_bus_message
 int probe_call_begin(Probing *p, const Pmu *pmu, sd_bus_message *m, Refusal *why) {
         Context *context = p->context;
         Peer *peer = peers_sender(context->peers, m);
+        Asked asked = ASKED_NULL;
         int r = quota_check(&context->quota, peer->uid, QUOTA_CALLS, 1, why);
 
+        asked.scope = "cpu";
+        asked_add(asked.pmus, pmu->name);
         if (r == 0)
-                r = auth_check(context->auth, peer, m, ACTION_COUNT_SYSTEM, NULL, why);
+                r = auth_check(context->auth, peer, m, ACTION_COUNT_SYSTEM, &asked, why);
         if (r != 0)
                 return r;
         if (!look_can(pmu))

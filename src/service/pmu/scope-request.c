@@ -127,6 +127,13 @@ void scope_request_done(ScopeRequest *q) {
         *q = SCOPE_REQUEST_NULL;
 }
 
+void scope_request_ask(const ScopeRequest *q, Asked *ret) {
+        for (char **name = q->pmus; name && *name; name++)
+                asked_add(ret->pmus, *name);
+        if (*q->cpus)
+                asked_add(ret->cpus, q->cpus);
+}
+
 /* ---- across restarts ---- */
 
 void scope_request_pack(Pack *p, const ScopeRequest *q, const PmuTable *pmus) {

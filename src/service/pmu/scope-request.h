@@ -9,6 +9,7 @@
 #include "core/pack.h"
 #include "core/scope.h"
 #include "perf/pmu/pmu.h"
+#include "service/auth/asked.h"
 
 typedef struct ScopeRequest ScopeRequest;
 
@@ -25,6 +26,9 @@ struct ScopeRequest {
 int scope_request_read(const PmuTable *pmus, char *const *names, const char *cpus,
                        ScopeRequest *ret, Refusal *why);
 void scope_request_done(ScopeRequest *q);
+
+/* PMUs and CPUs, for polkit. */
+void scope_request_ask(const ScopeRequest *q, Asked *ret);
 
 /* For restarts of the service. PMUs and CPUs that are gone are left out. */
 void scope_request_pack(Pack *p, const ScopeRequest *q, const PmuTable *pmus);
