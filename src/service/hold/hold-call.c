@@ -68,7 +68,7 @@ static int handle_hold(sd_bus_message *m, Holds *holds, bool unattended, sd_bus_
         Hold *h;
         int r;
 
-        r = capacities_need(holds->context->capacities);
+        r = capacities_refresh(holds->context->capacities);
         if (r == 0)
                 r = hold_request_read(&holds->context->pmus, m, unattended, &request, &why);
         if (r == 0)

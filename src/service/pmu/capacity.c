@@ -47,6 +47,16 @@ int capacities_need(Capacities *c) {
         return 0;
 }
 
+int capacities_refresh(Capacities *c) {
+        const PmuTable *pmus = &c->context->pmus;
+        int r = capacities_need(c);
+
+        for (size_t i = 0; i < pmus->n_pmus && r >= 0; i++)
+                if (pmus->pmus[i].kind == PMU_CORE)
+                        r = capacity_tell(c->context, &pmus->pmus[i]);
+        return r;
+}
+
 static int capacities_due(sd_event_source *source, uint64_t usec, void *userdata) {
         int r = capacities_need(userdata);
 

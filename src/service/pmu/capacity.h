@@ -20,3 +20,7 @@ Capacities *capacities_free(Capacities *c);
 
 /* Measures what is not known yet and can be measured. -ENOMEM: some of that is still unknown. */
 int capacities_need(Capacities *c);
+
+/* Also tells the ledger anew what the kernel keeps: its watchdog may have been turned on or off.
+ * -ENOMEM. */
+int capacities_refresh(Capacities *c);
