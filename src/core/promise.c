@@ -7,18 +7,30 @@ static const Slot *promise_slot(const Ledger *l, unsigned pmu, unsigned cpu) {
         return chunk ? &chunk->slots[cpu % CHUNK_SLOTS] : NULL;
 }
 
-static Shape promise_by_number(const Slot *slot) {
-        return (Shape){ .general = slot ? (unsigned) MIN(slot->sum, UINT32_MAX) : 0 };
+static unsigned promise_general(uint64_t n) {
+        return (unsigned) MIN(n, UINT32_MAX);
 }
 
-Shape promise_of(const Ledger *l, const LedgerHold *h, unsigned pmu, unsigned cpu, Shape whole) {
+static Shape promise_whole(const Ledger *l, unsigned pmu) {
+        const SlotPmu *p = pmu < l->slots.n_pmus ? &l->slots.pmus[pmu] : NULL;
+
+        return p ? (Shape){ .general = promise_general(p->capacity), .fixed = p->fixed }
+                 : SHAPE_NULL;
+}
+
+static Shape promise_by_number(const Slot *slot) {
+        return (Shape){ .general = promise_general(slot ? slot->sum : 0) };
+}
+
+Shape promise_of(const Ledger *l, const LedgerHold *h, unsigned pmu, unsigned cpu) {
         if (!ledger_hold_is_full(h))
                 return (Shape){ .general = h->counters };
-        return shape_without(whole, promise_by_number(promise_slot(l, pmu, cpu)));
+        return shape_without(promise_whole(l, pmu), promise_by_number(promise_slot(l, pmu, cpu)));
 }
 
-Shape promise_must_be_free(const Ledger *l, unsigned pmu, unsigned cpu, Shape whole, Shape opened) {
+Shape promise_must_be_free(const Ledger *l, unsigned pmu, unsigned cpu, Shape opened) {
         const Slot *slot = promise_slot(l, pmu, cpu);
 
-        return shape_without(slot && slot->n_full > 0 ? whole : promise_by_number(slot), opened);
+        return shape_without(
+                slot && slot->n_full > 0 ? promise_whole(l, pmu) : promise_by_number(slot), opened);
 }

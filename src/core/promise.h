@@ -9,13 +9,13 @@
  * such holds share it. Promises add up, so the whole must be free where any hold has all, and the
  * sum where there are numbers alone; but for what the holders have opened themselves.
  *
- * whole is what the PMU has without what the kernel keeps.
+ * What there is to promise is what the ledger was told (ledger_set_capacity(), ledger_set_fixed()).
  */
 
 #include "core/ledger.h"
 #include "core/shape.h"
 
-Shape promise_of(const Ledger *l, const LedgerHold *h, unsigned pmu, unsigned cpu, Shape whole);
+Shape promise_of(const Ledger *l, const LedgerHold *h, unsigned pmu, unsigned cpu);
 
 /* opened: what holders have open there, of each hold no more than it was promised. */
-Shape promise_must_be_free(const Ledger *l, unsigned pmu, unsigned cpu, Shape whole, Shape opened);
+Shape promise_must_be_free(const Ledger *l, unsigned pmu, unsigned cpu, Shape opened);

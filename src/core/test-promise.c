@@ -5,8 +5,6 @@
 
 #define N_HOLDS 4u
 
-static const Shape whole = { 6, 3 };
-
 typedef struct Desk {
         Ledger ledger;
         LedgerHold holds[N_HOLDS];
@@ -16,6 +14,8 @@ typedef struct Desk {
 static void desk_set_up(Desk *d, gconstpointer unused) {
         *d = (Desk){};
         ledger_init(&d->ledger);
+        g_assert_cmpint(ledger_set_capacity(&d->ledger, 0, 6), ==, 0);
+        g_assert_cmpint(ledger_set_fixed(&d->ledger, 0, 3), ==, 0);
 }
 
 static void desk_tear_down(Desk *d, gconstpointer unused) {
@@ -37,7 +37,7 @@ static LedgerHold *desk_hold(Desk *d, const char *list, unsigned counters, bool 
 
 static void assert_promised(const Desk *d, const LedgerHold *h, unsigned cpu, unsigned general,
                             uint32_t fixed) {
-        Shape is = promise_of(&d->ledger, h, 0, cpu, whole);
+        Shape is = promise_of(&d->ledger, h, 0, cpu);
 
         g_assert_cmpuint(is.general, ==, general);
         g_assert_cmpuint(is.fixed, ==, fixed);
@@ -45,7 +45,7 @@ static void assert_promised(const Desk *d, const LedgerHold *h, unsigned cpu, un
 
 static void assert_must_be_free(const Desk *d, unsigned cpu, Shape opened, unsigned general,
                                 uint32_t fixed) {
-        Shape is = promise_must_be_free(&d->ledger, 0, cpu, whole, opened);
+        Shape is = promise_must_be_free(&d->ledger, 0, cpu, opened);
 
         g_assert_cmpuint(is.general, ==, general);
         g_assert_cmpuint(is.fixed, ==, fixed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-admission.h"
 
+#include "core/promise.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
@@ -60,19 +61,10 @@ void hold_admission_stop(Hold *h) {
         h->scan = reader_job_cancel(h->scan);
 }
 
-/* How many counters of a CPU the hold was promised: N, or all that nobody else was promised. */
-static unsigned hold_promised(const Hold *h, const Pmu *pmu, unsigned cpu) {
-        const SlotChunk *chunk =
-                slot_table_chunk(&h->service->ledger.slots, pmu->index, cpu / CHUNK_SLOTS);
-        uint64_t others = chunk ? chunk->slots[cpu % CHUNK_SLOTS].sum : 0;
-
-        if (h->ledger.counters > 0)
-                return h->ledger.counters;
-        return pmu->counters > others ? pmu->counters - (unsigned) others : 0;
-}
-
 static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
-        return (Shape){ .general = hold_promised(userdata, pmu, cpu) };
+        const Hold *h = userdata;
+
+        return promise_of(&h->service->ledger, &h->ledger, pmu->index, cpu);
 }
 
 /* The online CPUs of a part that nobody has measured yet. What was measured before is taken over.
@@ -239,7 +231,7 @@ void hold_admission_joined(Hold *h) {
                         const Pmu *pmu = &s->pmus.pmus[part->pmu];
                         Shape promised = hold_wants(h, pmu, (unsigned) cpu), found;
 
-                        if (cpuset_has(&part->cpus, (unsigned) cpu) && promised.general > 0 &&
+                        if (cpuset_has(&part->cpus, (unsigned) cpu) && !shape_is_empty(promised) &&
                             cpuset_has(&s->pmus.online, (unsigned) cpu) &&
                             (probe_free_now(pmu, (unsigned) cpu, promised, &found) != 0 ||
                              !shape_contains(found, promised)))
