@@ -110,7 +110,7 @@ static void test_partial(void) {
 
         for (unsigned i = 0; i < COUNTERS; i++)
                 monitors[i] = cycles_monitor(root, 10 + (i * 3) % COUNTERS);
-        for (uint32_t n = 1; n <= COUNTERS; n++) {
+        for (uint32_t n = 1; n <= GENERAL; n++) {
                 g_autofree char *hold = NULL;
                 _cleanup_close_ int lease = -1;
 
@@ -149,20 +149,20 @@ static void test_partial_leaves_others_exact(void) {
         paths_free(monitors, COUNTERS);
 }
 
-/* One hold has five of seven counters: three more do not fit, two do. */
+/* One hold has five of six: two more do not fit, one does. */
 static void test_beyond_capacity(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
-        g_autofree char *five = NULL, *two = NULL;
+        g_autofree char *five = NULL, *one = NULL;
         _cleanup_close_ int a = -1, b = -1;
 
         five = hold_take(alice, &a, "a{sv}", 1, "counters", "u", (uint32_t) 5);
         g_assert_true(hold_wait(alice, five));
         client_refused(root, PERFALLOC_ERROR_BUSY, MANAGER, "Hold", "sa{sv}", "in vain", 1,
-                       "counters", "u", (uint32_t) 3);
-        two = hold_take(root, &b, "a{sv}", 1, "counters", "u", (uint32_t) 2);
-        g_assert_true(hold_wait(root, two));
+                       "counters", "u", (uint32_t) 2);
+        one = hold_take(root, &b, "a{sv}", 1, "counters", "u", (uint32_t) 1);
+        g_assert_true(hold_wait(root, one));
         client_refused(root, SD_BUS_ERROR_INVALID_ARGS, MANAGER, "Hold", "sa{sv}", "in vain", 1,
-                       "counters", "u", (uint32_t) (COUNTERS + 1));
+                       "counters", "u", (uint32_t) (GENERAL + 1));
 }
 
 static void test_exclusive(void) {

@@ -118,12 +118,15 @@ static void test_pinned_waits(gconstpointer scope) {
         Stranger s = { .cpu = -1, .n = COUNTERS, .pinned = true };
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) stranger = stranger_new(&s), spinner = spinner_new("alice", 0);
-        g_autofree char *path = NULL;
+        g_autofree char *path = NULL, *hold = NULL;
+        _cleanup_close_ int lease = -1;
 
-        if (strcmp(scope, "cpu") == 0)
+        if (strcmp(scope, "cpu") == 0) { /* which needs a hold */
+                hold = hold_take(alice, &lease, "a{sv}", 1, "best_effort", "b", 1);
+                g_assert_false(hold_wait(alice, hold));
                 path = counter_open(alice, "cycles", "a{sv}", 2, "scope", "s", "cpu", "pinned", "b",
                                     1);
-        else
+        } else
                 path = counter_open(alice, "cycles", "a{sv}", 2, "pid", "u",
                                     (uint32_t) spinner->pid, "pinned", "b", 1);
         await(counter_is(alice, path, "error"));
