@@ -9,7 +9,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "client/hold-view.h"
+#include "client/object.h"
 
 typedef struct Progress Progress;
 
@@ -20,7 +20,7 @@ struct Progress {
         bool subscribed;
         sd_bus_slot *ended, *changed; /* signals that may change what there is to say */
         sd_bus_slot *call;
-        HoldView view;
+        Object hold; /* as it was looked at last */
         char *said;
 };
 

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "client/ctl/ctl-options.h"
+#include "client/object.h"
 #include "client/signals.h"
 
 typedef struct Ctl Ctl;
@@ -66,9 +67,14 @@ int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *int
  * terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
-/* The same without arguments. ret_reply may be NULL. */
-int ctl_call_plain(Ctl *c, const char *path, const char *interface, const char *member,
-                   sd_bus_message **ret_reply, Refusal *why);
+/* The same of a method with arguments as sd_bus_message_append(3) has them. ret_reply may be NULL.
+ */
+int ctl_call_method(Ctl *c, const char *path, const char *interface, const char *member,
+                    sd_bus_message **ret_reply, Refusal *why, const char *types, ...);
+
+/* The properties of one object, and of all but the Manager. */
+int ctl_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why);
+int ctl_fetch_all(Ctl *c, Objects *ret, Refusal *why);
 
 /* The CTL_E_* of an error, with its words. */
 int ctl_refuse(const sd_bus_error *error, Refusal *why);
@@ -76,9 +82,6 @@ int ctl_refuse(const sd_bus_error *error, Refusal *why);
 /* The object that a word of the command line means, "N" or its whole path; the caller frees it.
  * kind is "hold", "counter"... CTL_E_USAGE for anything else. */
 int ctl_path(const char *kind, const char *word, char **ret, Refusal *why);
-
-/* The N of a path, 0 where there is none. */
-uint64_t ctl_path_number(const char *path);
 
 /* Says what has gone wrong with one of several (and clears why), and lets the others be done.
  * Returns what is to be returned in the end: the first that went wrong, or at once what cannot be

@@ -106,7 +106,7 @@ static char *format_paths(const Table *t, const Value *v) {
         if (!f)
                 return NULL;
         for (char **path = v->texts; *path; path++)
-                fprintf(f, "%s%" PRIu64, path > v->texts ? "," : "", ctl_path_number(*path));
+                fprintf(f, "%s%" PRIu64, path > v->texts ? "," : "", path_number(*path));
         return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
 }
 
@@ -181,9 +181,12 @@ void table_add_row(Table *t) {
         t->row = scols_table_new_line(t->scols, NULL);
         if (!t->row)
                 t->error = -ENOMEM;
+        for (size_t i = 0; i < t->spec->n_columns && t->error == 0; i++)
+                if (scols_line_set_data(t->row, i, t->json ? "null" : "-") != 0)
+                        t->error = -ENOMEM;
 }
 
-void table_put(Table *t, size_t column, const Value *v) {
+static void cell_put(Table *t, size_t column, const Value *v) {
         ColumnKind kind = t->spec->columns[column].kind;
         const char *color = NULL;
         char *text;
@@ -202,29 +205,60 @@ void table_put(Table *t, size_t column, const Value *v) {
                 (void) scols_cell_set_color(scols_line_get_cell(t->row, column), color);
 }
 
-void table_put_number(Table *t, size_t column, uint64_t n) {
+void table_put(Table *t, const char *column, const Value *v) {
+        for (size_t i = 0; i < t->spec->n_columns; i++)
+                if (strcmp(t->spec->columns[i].name, column) == 0)
+                        cell_put(t, i, v);
+}
+
+void table_put_number(Table *t, const char *column, uint64_t n) {
         table_put(t, column, &(Value){ .kind = VALUE_NUMBER, .number = n });
 }
 
-void table_put_text(Table *t, size_t column, const char *text) {
+void table_put_text(Table *t, const char *column, const char *text) {
         table_put(t, column, &(Value){ .kind = VALUE_TEXT, .text = (char *) text });
-}
-
-void table_put_nothing(Table *t, size_t column) {
-        if (t->error == 0 && scols_line_set_data(t->row, column, t->json ? "null" : "-") != 0)
-                t->error = -ENOMEM;
 }
 
 void table_add_object(Table *t, const Object *o) {
         table_add_row(t);
         for (size_t i = 0; i < t->spec->n_columns; i++) {
-                const char *property = t->spec->columns[i].property;
+                const Column *column = &t->spec->columns[i];
+                Value number = { .kind = VALUE_NUMBER, .number = o->number };
+                _cleanup_free_ char *words = column->words ? column->words(o) : NULL;
 
-                if (property)
-                        table_put(t, i, object_value(o, property));
+                if (column->words)
+                        cell_put(t, i, &(Value){ .kind = VALUE_TEXT, .text = words });
                 else
-                        table_put_number(t, i, o->number);
+                        cell_put(t, i,
+                                 column->property ? object_value(o, column->property) : &number);
+                if (column->words && !words)
+                        t->error = -ENOMEM;
         }
+}
+
+int table_put_members(Table *t, sd_bus_message *m, const char *types, const char *const columns[]) {
+        int r = 0;
+
+        for (size_t i = 0; types[i] && r >= 0; i++) {
+                _cleanup_(value_done) Value v = VALUE_NULL;
+
+                r = value_read_as(&v, m, (const char[]){ types[i], '\0' });
+                if (r >= 0)
+                        table_put(t, columns[i], &v);
+        }
+        return r;
+}
+
+int table_add_array(Table *t, sd_bus_message *m, const char *types, const char *const columns[]) {
+        int r = sd_bus_message_enter_container(m, 'a', NULL);
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', types)) > 0) {
+                table_add_row(t);
+                r = table_put_members(t, m, types, columns);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return MIN(r, 0);
 }
 
 /* ---- the table ---- */
@@ -285,14 +319,11 @@ static void print_key(const char *name, FILE *f) {
         fputs("\": ", f);
 }
 
-/* A cell that nothing was put into is null. */
 static void print_row_json(const Table *t, struct libscols_line *row, FILE *f) {
         for (size_t i = 0; i < t->spec->n_columns; i++) {
-                const char *cell = scols_cell_get_data(scols_line_get_cell(row, i));
-
                 fprintf(f, "%s\t\t\t", i > 0 ? ",\n" : "");
                 print_key(t->spec->columns[i].name, f);
-                fputs(cell ?: "null", f);
+                fputs(scols_cell_get_data(scols_line_get_cell(row, i)), f);
         }
 }
 

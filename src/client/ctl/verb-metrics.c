@@ -14,120 +14,80 @@
  */
 
 typedef struct Label {
-        const char *name;
-        const char *property;
+        const char *name;     /* NULL: no more */
+        const char *property; /* NULL: the object's number */
 } Label;
 
-#define LABELS_MAX 6u
+static const Label hold_labels[] = {
+        { "hold", NULL },  { "state", "State" }, { "mode", "Mode" },
+        { "user", "Uid" }, { "cpus", "Cpus" },   {},
+};
+static const Label hold_label[] = { { "hold", NULL }, {} };
+static const Label monitor_labels[] = {
+        { "monitor", NULL }, { "name", "Name" }, { "state", "State" }, { "user", "Uid" }, {},
+};
+static const Label counter_labels[] = {
+        { "counter", NULL },
+        { "event", "Event" },
+        { "scope", "Scope" },
+        { "role", "Role" },
+        { "state", "State" },
+        { "name", "Name" },
+        {},
+};
+static const Label value_labels[] = {
+        { "counter", NULL },
+        { "event", "Event" },
+        { "name", "Name" },
+        {},
+};
+static const Label sampler_label[] = { { "sampler", NULL }, {} };
+static const Label pmu_labels[] = { { "pmu", "Name" }, { "kind", "Kind" }, {} };
+
+#define HOLD    PERFALLOC_HOLD_INTERFACE
+#define SAMPLER PERFALLOC_SAMPLER_INTERFACE
 
 typedef struct Family {
-        const char *name, *type, *help;
-        const char *suffix;    /* of the samples */
+        const char *name, *type;
         const char *interface; /* one sample for each object of it... */
         const char *property;  /* with this value; NULL: 1 */
         double factor;         /* to the base unit; 0: none */
-        Label labels[LABELS_MAX];
+        const Label *labels;
+        const char *help;
 } Family;
 
 static const Family families[] = {
-        { "perfalloc_hold",
-          "gauge",
-          "Holds that are granted or wanted.",
-          "",
-          PERFALLOC_HOLD_INTERFACE,
-          NULL,
-          0,
-          { { "hold", NULL },
-            { "state", "State" },
-            { "mode", "Mode" },
-            { "user", "Uid" },
-            { "cpus", "Cpus" } } },
-        { "perfalloc_hold_confirmed",
-          "gauge",
-          "Whether the counters were measured to be free.",
-          "",
-          PERFALLOC_HOLD_INTERFACE,
-          "Confirmed",
-          0,
-          { { "hold", NULL } } },
-        { "perfalloc_hold_request_timestamp_seconds",
-          "gauge",
-          "When it was asked for.",
-          "",
-          PERFALLOC_HOLD_INTERFACE,
-          "RequestTimestamp",
-          1e-6,
-          { { "hold", NULL } } },
-        { "perfalloc_hold_grant_timestamp_seconds",
-          "gauge",
-          "When it was granted; 0: not yet.",
-          "",
-          PERFALLOC_HOLD_INTERFACE,
-          "GrantTimestamp",
-          1e-6,
-          { { "hold", NULL } } },
-        { "perfalloc_hold_latency_seconds",
-          "gauge",
-          "From authorization to the grant.",
-          "",
-          PERFALLOC_HOLD_INTERFACE,
-          "LatencyUSec",
-          1e-6,
-          { { "hold", NULL } } },
-        { "perfalloc_monitor",
-          "gauge",
-          "Registered monitors.",
-          "",
-          PERFALLOC_MONITOR_INTERFACE,
-          NULL,
-          0,
-          { { "monitor", NULL }, { "name", "Name" }, { "state", "State" }, { "user", "Uid" } } },
-        { "perfalloc_counter",
-          "gauge",
-          "Counters that the service has open.",
-          "",
-          PERFALLOC_COUNTER_INTERFACE,
-          NULL,
-          0,
-          { { "counter", NULL },
-            { "event", "Event" },
-            { "scope", "Scope" },
-            { "role", "Role" },
-            { "state", "State" },
-            { "name", "Name" } } },
-        { "perfalloc_sampler_ticks",
-          "counter",
-          "Records on the stream.",
-          "_total",
-          PERFALLOC_SAMPLER_INTERFACE,
-          "Ticks",
-          0,
-          { { "sampler", NULL } } },
-        { "perfalloc_sampler_missed",
-          "counter",
-          "Ticks that were skipped.",
-          "_total",
-          PERFALLOC_SAMPLER_INTERFACE,
-          "Missed",
-          0,
-          { { "sampler", NULL } } },
-        { "perfalloc_pmu_counters",
-          "gauge",
-          "Events that count at once on one CPU; 0: unknown or unlimited.",
-          "",
-          PERFALLOC_PMU_INTERFACE,
-          "Counters",
-          0,
-          { { "pmu", "Name" }, { "kind", "Kind" } } },
+        { "perfalloc_hold", "gauge", HOLD, NULL, 0, hold_labels,
+          "Holds that are granted or wanted." },
+        { "perfalloc_hold_confirmed", "gauge", HOLD, "Confirmed", 0, hold_label,
+          "Whether the counters were measured to be free." },
+        { "perfalloc_hold_request_timestamp_seconds", "gauge", HOLD, "RequestTimestamp", 1e-6,
+          hold_label, "When it was asked for." },
+        { "perfalloc_hold_grant_timestamp_seconds", "gauge", HOLD, "GrantTimestamp", 1e-6,
+          hold_label, "When it was granted; 0: not yet." },
+        { "perfalloc_hold_latency_seconds", "gauge", HOLD, "LatencyUSec", 1e-6, hold_label,
+          "From authorization to the grant." },
+        { "perfalloc_monitor", "gauge", PERFALLOC_MONITOR_INTERFACE, NULL, 0, monitor_labels,
+          "Registered monitors." },
+        { "perfalloc_counter", "gauge", PERFALLOC_COUNTER_INTERFACE, NULL, 0, counter_labels,
+          "Counters that the service has open." },
+        { "perfalloc_sampler_ticks", "counter", SAMPLER, "Ticks", 0, sampler_label,
+          "Records on the stream." },
+        { "perfalloc_sampler_missed", "counter", SAMPLER, "Missed", 0, sampler_label,
+          "Ticks that were skipped." },
+        { "perfalloc_pmu_counters", "gauge", PERFALLOC_PMU_INTERFACE, "Counters", 0, pmu_labels,
+          "Events that count at once on one CPU; 0: unknown or unlimited." },
 };
 
 static void print_head(const char *name, const char *type, const char *help) {
         printf("# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
 }
 
-static int print_labels(const Object *o, const Label labels[]) {
-        for (size_t i = 0; i < LABELS_MAX && labels[i].name; i++) {
-                const Value *v = labels[i].property ? object_value(o, labels[i].property) : NULL;
+/* A sample, but for its value. Those of counters end in _total. */
+static int print_sample(const char *name, const char *type, const Object *o, const Label *labels) {
+        printf("%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
+        for (const Label *label = labels; label->name; label++) {
+                const Value *v = label->property ? object_value(o, label->property) : NULL;
                 _cleanup_free_ char *text = NULL;
 
                 if (!v)
@@ -138,7 +98,7 @@ static int print_labels(const Object *o, const Label labels[]) {
                         text = words_label(v->text ?: "");
                 if (!text)
                         return -ENOMEM;
-                printf("%c%s=\"%s\"", i == 0 ? '{' : ',', labels[i].name, text);
+                printf("%c%s=\"%s\"", label == labels ? '{' : ',', label->name, text);
         }
         putchar('}');
         return 0;
@@ -148,13 +108,12 @@ static int print_family(const Objects *all, const Family *family) {
         int r = 0;
 
         print_head(family->name, family->type, family->help);
-        OBJECTS_FOREACH(o, all, family->interface) {
+        OBJECTS_FOREACH (o, all, family->interface) {
                 uint64_t n = family->property ? object_number(o, family->property) : 1;
 
                 if (r < 0 || object_is(o, "State", "ended"))
                         continue;
-                printf("%s%s", family->name, family->suffix);
-                r = print_labels(o, family->labels);
+                r = print_sample(family->name, family->type, o, family->labels);
                 if (family->factor > 0)
                         printf(" %.6f\n", (double) n * family->factor);
                 else
@@ -170,7 +129,7 @@ static int print_service(Ctl *c, Refusal *why) {
         _cleanup_free_ char *version = NULL;
         int r;
 
-        r = object_fetch(c, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, &manager, why);
+        r = ctl_fetch(c, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, &manager, why);
         if (r != 0)
                 return r;
         version = words_label(object_text(&manager, "Version"));
@@ -194,7 +153,7 @@ typedef struct Sample {
 static int sample_read(Ctl *c, const Object *o, Sample *ret, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *quality;
-        int r = ctl_call_plain(c, o->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why);
+        int r = ctl_call_method(c, o->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why, "");
 
         if (r == CTL_E_DENIED || r == CTL_E_UNKNOWN)
                 return 0;
@@ -219,9 +178,6 @@ static const struct {
 };
 
 static int print_values(const Sample *samples, size_t n_samples) {
-        static const Label labels[LABELS_MAX] = { { "counter", NULL },
-                                                  { "event", "Event" },
-                                                  { "name", "Name" } };
         int r = 0;
 
         for (size_t v = 0; v < ELEMENTSOF(values); v++) {
@@ -230,8 +186,8 @@ static int print_values(const Sample *samples, size_t n_samples) {
                         const uint64_t *n =
                                 (const uint64_t *) ((const char *) &samples[i] + values[v].offset);
 
-                        printf("%s_total", values[v].name);
-                        r = print_labels(samples[i].counter, labels);
+                        r = print_sample(values[v].name, "counter", samples[i].counter,
+                                         value_labels);
                         if (values[v].seconds)
                                 printf(" %.9f\n", (double) *n * 1e-9);
                         else
@@ -246,7 +202,7 @@ static int print_counters(Ctl *c, const Objects *all, Refusal *why) {
         _cleanup_free_ Sample *samples = calloc(n_counters + 1, sizeof(Sample));
         int r = samples ? 0 : -ENOMEM;
 
-        OBJECTS_FOREACH(o, all, PERFALLOC_COUNTER_INTERFACE) {
+        OBJECTS_FOREACH (o, all, PERFALLOC_COUNTER_INTERFACE) {
                 if (r != 0)
                         return r;
                 r = sample_read(c, o, &samples[n], why);
@@ -257,7 +213,7 @@ static int print_counters(Ctl *c, const Objects *all, Refusal *why) {
 
 int verb_metrics(Ctl *c, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r = objects_fetch(c, &all, why);
+        int r = ctl_fetch_all(c, &all, why);
 
         if (r == 0)
                 r = print_service(c, why);

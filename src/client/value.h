@@ -25,6 +25,7 @@ struct Value {
         uint64_t number;
         char *text;
         char **texts; /* NULL-terminated */
+        size_t n_texts;
 };
 
 #define VALUE_NULL ((Value){ .kind = VALUE_NONE })
@@ -32,6 +33,12 @@ struct Value {
 /* Reads a variant. A type that is not known here is skipped, and is VALUE_NONE. */
 int value_read(Value *ret, sd_bus_message *m);
 void value_done(Value *v);
+
+/* Reads one of these types as it stands, without a variant around it. */
+int value_read_as(Value *ret, sd_bus_message *m, const char *type);
+
+/* One more of VALUE_NUMBERS. */
+int value_add_number(Value *v, uint64_t n);
 
 /* The texts with glue in between; "" for none. NULL: no memory. The caller frees it. */
 char *value_join(const Value *v, const char *glue);

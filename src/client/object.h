@@ -5,8 +5,7 @@
  * What the service shows: its objects and their properties, as they were at one moment.
  */
 
-#include "client/ctl/ctl.h"
-#include "client/ctl/value.h"
+#include "client/value.h"
 
 typedef struct Object Object;
 typedef struct Objects Objects;
@@ -34,8 +33,8 @@ struct Objects {
 
 #define OBJECTS_NULL ((Objects){})
 
-/* All objects but the Manager. */
-int objects_fetch(Ctl *c, Objects *ret, Refusal *why);
+/* Reads what GetManagedObjects returns: all objects but the Manager. */
+int objects_read(Objects *ret, sd_bus_message *m);
 void objects_done(Objects *o);
 
 /* Those of an interface: for (o = objects_next(all, i, NULL); o; o = objects_next(all, i, o)) */
@@ -43,9 +42,12 @@ const Object *objects_next(const Objects *all, const char *interface, const Obje
 size_t objects_count(const Objects *all, const char *interface);
 const Object *objects_find(const Objects *all, const char *path);
 
-/* One object alone. */
-int object_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why);
+/* One object alone: reads an a{sv} of properties, as GetAll returns it. */
+int object_read(Object *ret, sd_bus_message *m, const char *path, const char *interface);
 void object_done(Object *o);
+
+/* The N of a path, 0 where there is none. */
+uint64_t path_number(const char *path);
 
 /* A property, or one of kind VALUE_NONE; its number or 0; its text or "". */
 const Value *object_value(const Object *o, const char *property);
