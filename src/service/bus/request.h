@@ -19,11 +19,11 @@
 
 typedef struct AuthRequest AuthRequest;
 typedef struct Request Request;
-typedef struct SchedulerUser SchedulerUser;
+typedef struct UserQueue UserQueue;
 
 typedef enum RequestState {
         REQUEST_IDENTIFYING, /* the bus is asked who the sender is */
-        REQUEST_QUEUED,      /* in its user's queue (scheduler.h) */
+        REQUEST_QUEUED,      /* in its user's queue (user-queue.h) */
         REQUEST_AUTHORIZING, /* polkit is asked */
         REQUEST_WORKING,     /* its work goes on without its handler */
         REQUEST_RESUMED,     /* on its way back to its handler, in the queue of the bus */
@@ -42,8 +42,8 @@ struct Request {
         uint64_t since_usec; /* CLOCK_MONOTONIC: when the call came */
         bool scheduled;      /* it has had its turn */
 
-        /* the scheduler's, while it is queued */
-        SchedulerUser *user;
+        /* user-queue.c's, while it is queued */
+        UserQueue *user;
         QuotaCharge queued, queued_bytes;
         TAILQ_ENTRY(Request) queue;
         void (*unqueue)(Request *r);

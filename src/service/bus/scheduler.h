@@ -19,31 +19,11 @@
 
 typedef struct Scheduler Scheduler;
 
-/* Recent service time of users that are not queued, and how much of it is forgotten in a second. */
-#define SCHEDULER_FREE_USEC (20 * USEC_PER_MSEC)
-#define SCHEDULER_PER_SEC   (250 * USEC_PER_MSEC)
-
-/* A call that takes this long is expensive. Users with SCHEDULER_REST_USEC of recent service time
- * are not served for SCHEDULER_REST times as long as their expensive call took. */
-#define SCHEDULER_COSTLY_USEC 500u
-#define SCHEDULER_REST_USEC   (100 * USEC_PER_MSEC)
-#define SCHEDULER_REST        2u
-
 /* Messages that are read at most before a queue is served. */
 #define SCHEDULER_READ_MAX 32u
 
-/* Messages of ours that the bus has not taken yet: from the first number on no queue is served,
- * from the second on refusals are not sent either. libsystemd closes the connection at 393,216. Nor
- * is a queue served when the bus has been behind for that time: messages may be large. */
-#define SCHEDULER_UNSENT_MAX  32768u
-#define SCHEDULER_REFUSED_MAX 131072u
-#define SCHEDULER_UNSENT_USEC USEC_PER_SEC
-
 #define IDENTIFYING_PEER_MAX 128u   /* calls of one sender: the bus lets it await 128 replies */
 #define IDENTIFYING_MAX      16384u /* of all senders together */
-
-/* Larger calls are refused: a call may have to be kept. */
-#define MESSAGE_SIZE_MAX (2u * 1024u * 1024u)
 
 /* Installs the filter. libsystemd runs the filter that was added last first, so this comes after
  * all filters that want to know the sender. gone is called when a peer has left, after its requests
