@@ -17,24 +17,28 @@ void object_done(Object *o) {
         *o = OBJECT_NULL;
 }
 
-static int property_read(Object *o, sd_bus_message *m) {
+int object_add(Object *o, const char *property, Value value) {
         Property *more = reallocarray(o->properties, o->n_properties + 1, sizeof(Property));
-        Property *p;
-        const char *name;
-        int r;
+        char *name = strdup(property);
 
-        if (!more)
+        o->properties = more ?: o->properties;
+        if (!more || !name) {
+                free(name);
+                value_done(&value);
                 return -ENOMEM;
-        o->properties = more;
-        p = &more[o->n_properties];
-        r = sd_bus_message_read_basic(m, 's', &name);
-        if (r < 0)
-                return r;
-        *p = (Property){ .name = strdup(name) };
-        if (!p->name)
-                return -ENOMEM;
-        o->n_properties++;
-        return value_read(&p->value, m);
+        }
+        more[o->n_properties++] = (Property){ name, value };
+        return 0;
+}
+
+static int property_read(Object *o, sd_bus_message *m) {
+        const char *name;
+        Value value;
+        int r = sd_bus_message_read_basic(m, 's', &name);
+
+        if (r >= 0)
+                r = value_read(&value, m);
+        return r < 0 ? r : object_add(o, name, value);
 }
 
 uint64_t path_number(const char *path) {

@@ -49,6 +49,9 @@ void object_done(Object *o);
 /* The N of a path, 0 where there is none. */
 uint64_t path_number(const char *path);
 
+/* Adds a property, and takes the value over. -ENOMEM. */
+int object_add(Object *o, const char *property, Value value);
+
 /* A property, or one of kind VALUE_NONE; its number or 0; its text or "". */
 const Value *object_value(const Object *o, const char *property);
 uint64_t object_number(const Object *o, const char *property);

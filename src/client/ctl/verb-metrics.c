@@ -44,14 +44,15 @@ static const Label value_labels[] = {
 static const Label sampler_label[] = { { "sampler", NULL }, {} };
 static const Label pmu_labels[] = { { "pmu", "Name" }, { "kind", "Kind" }, {} };
 
+#define COUNTER PERFALLOC_COUNTER_INTERFACE
 #define HOLD    PERFALLOC_HOLD_INTERFACE
 #define SAMPLER PERFALLOC_SAMPLER_INTERFACE
 
 typedef struct Family {
         const char *name, *type;
         const char *interface; /* one sample for each object of it... */
-        const char *property;  /* with this value; NULL: 1 */
-        double factor;         /* to the base unit; 0: none */
+        const char *property;  /* that has it, with its value; NULL: all, with 1 */
+        uint64_t per_second;   /* how many are a second, where it is a time */
         const Label *labels;
         const char *help;
 } Family;
@@ -61,15 +62,15 @@ static const Family families[] = {
           "Holds that are granted or wanted." },
         { "perfalloc_hold_confirmed", "gauge", HOLD, "Confirmed", 0, hold_label,
           "Whether the counters were measured to be free." },
-        { "perfalloc_hold_request_timestamp_seconds", "gauge", HOLD, "RequestTimestamp", 1e-6,
-          hold_label, "When it was asked for." },
-        { "perfalloc_hold_grant_timestamp_seconds", "gauge", HOLD, "GrantTimestamp", 1e-6,
+        { "perfalloc_hold_request_timestamp_seconds", "gauge", HOLD, "RequestTimestamp",
+          USEC_PER_SEC, hold_label, "When it was asked for." },
+        { "perfalloc_hold_grant_timestamp_seconds", "gauge", HOLD, "GrantTimestamp", USEC_PER_SEC,
           hold_label, "When it was granted; 0: not yet." },
-        { "perfalloc_hold_latency_seconds", "gauge", HOLD, "LatencyUSec", 1e-6, hold_label,
+        { "perfalloc_hold_latency_seconds", "gauge", HOLD, "LatencyUSec", USEC_PER_SEC, hold_label,
           "From authorization to the grant." },
         { "perfalloc_monitor", "gauge", PERFALLOC_MONITOR_INTERFACE, NULL, 0, monitor_labels,
           "Registered monitors." },
-        { "perfalloc_counter", "gauge", PERFALLOC_COUNTER_INTERFACE, NULL, 0, counter_labels,
+        { "perfalloc_counter", "gauge", COUNTER, NULL, 0, counter_labels,
           "Counters that the service has open." },
         { "perfalloc_sampler_ticks", "counter", SAMPLER, "Ticks", 0, sampler_label,
           "Records on the stream." },
@@ -77,15 +78,19 @@ static const Family families[] = {
           "Ticks that were skipped." },
         { "perfalloc_pmu_counters", "gauge", PERFALLOC_PMU_INTERFACE, "Counters", 0, pmu_labels,
           "Events that count at once on one CPU; 0: unknown or unlimited." },
+        { "perfalloc_counter_events", "counter", COUNTER, "Value", 0, value_labels,
+          "What was counted, raw." },
+        { "perfalloc_counter_enabled_seconds", "counter", COUNTER, "EnabledNSec", NSEC_PER_SEC,
+          value_labels, "For how long it was to count." },
+        { "perfalloc_counter_running_seconds", "counter", COUNTER, "RunningNSec", NSEC_PER_SEC,
+          value_labels, "For how long it really counted." },
 };
 
 static void print_head(const char *name, const char *type, const char *help) {
         printf("# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
 }
 
-/* A sample, but for its value. Those of counters end in _total. */
-static int print_sample(const char *name, const char *type, const Object *o, const Label *labels) {
-        printf("%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
+static int print_labels(const Object *o, const Label *labels) {
         for (const Label *label = labels; label->name; label++) {
                 const Value *v = label->property ? object_value(o, label->property) : NULL;
                 _cleanup_free_ char *text = NULL;
@@ -104,21 +109,29 @@ static int print_sample(const char *name, const char *type, const Object *o, con
         return 0;
 }
 
+static int print_sample(const Family *family, const Object *o) {
+        uint64_t n = family->property ? object_number(o, family->property) : 1;
+        bool counter = strcmp(family->type, "counter") == 0;
+        int r;
+
+        printf("%s%s", family->name, counter ? "_total" : "");
+        r = print_labels(o, family->labels);
+        if (family->per_second > 0)
+                printf(" %.*f\n", family->per_second == NSEC_PER_SEC ? 9 : 6,
+                       (double) n / (double) family->per_second);
+        else
+                printf(" %" PRIu64 "\n", n);
+        return r;
+}
+
 static int print_family(const Objects *all, const Family *family) {
         int r = 0;
 
         print_head(family->name, family->type, family->help);
-        OBJECTS_FOREACH (o, all, family->interface) {
-                uint64_t n = family->property ? object_number(o, family->property) : 1;
-
-                if (r < 0 || object_is(o, "State", "ended"))
-                        continue;
-                r = print_sample(family->name, family->type, o, family->labels);
-                if (family->factor > 0)
-                        printf(" %.6f\n", (double) n * family->factor);
-                else
-                        printf(" %" PRIu64 "\n", n);
-        }
+        OBJECTS_FOREACH (o, all, family->interface)
+                if (r == 0 && !object_is(o, "State", "ended") &&
+                    (!family->property || object_value(o, family->property)->kind != VALUE_NONE))
+                        r = print_sample(family, o);
         return r;
 }
 
@@ -144,83 +157,36 @@ static int print_service(Ctl *c, Refusal *why) {
 
 /* ---- values ---- */
 
-typedef struct Sample {
-        const Object *counter;
-        uint64_t value, enabled_nsec, running_nsec;
-} Sample;
-
-/* Those of others cannot be read, and are left out. */
-static int sample_read(Ctl *c, const Object *o, Sample *ret, Refusal *why) {
+/* Reads a counter's values as if they were properties. Those of others cannot be read. */
+static int values_read(Ctl *c, Object *counter, Refusal *why) {
+        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec" };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const char *quality;
-        int r = ctl_call_method(c, o->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why, "");
+        int r = ctl_call_method(c, counter->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why,
+                                "");
 
         if (r == CTL_E_DENIED || r == CTL_E_UNKNOWN)
                 return 0;
-        if (r == 0)
-                r = MIN(sd_bus_message_read(reply, "ttts", &ret->value, &ret->enabled_nsec,
-                                            &ret->running_nsec, &quality),
-                        0);
-        ret->counter = o;
-        return r;
-}
+        for (size_t i = 0; i < ELEMENTSOF(names) && r == 0; i++) {
+                Value v;
 
-static const struct {
-        const char *name, *help;
-        size_t offset;
-        bool seconds;
-} values[] = {
-        { "perfalloc_counter_events", "What was counted, raw.", offsetof(Sample, value), false },
-        { "perfalloc_counter_enabled_seconds", "For how long it was to count.",
-          offsetof(Sample, enabled_nsec), true },
-        { "perfalloc_counter_running_seconds", "For how long it really counted.",
-          offsetof(Sample, running_nsec), true },
-};
-
-static int print_values(const Sample *samples, size_t n_samples) {
-        int r = 0;
-
-        for (size_t v = 0; v < ELEMENTSOF(values); v++) {
-                print_head(values[v].name, "counter", values[v].help);
-                for (size_t i = 0; i < n_samples && r >= 0; i++) {
-                        const uint64_t *n =
-                                (const uint64_t *) ((const char *) &samples[i] + values[v].offset);
-
-                        r = print_sample(values[v].name, "counter", samples[i].counter,
-                                         value_labels);
-                        if (values[v].seconds)
-                                printf(" %.9f\n", (double) *n * 1e-9);
-                        else
-                                printf(" %" PRIu64 "\n", *n);
-                }
+                r = value_read_as(&v, reply, "t");
+                if (r == 0)
+                        r = object_add(counter, names[i], v);
         }
         return r;
-}
-
-static int print_counters(Ctl *c, const Objects *all, Refusal *why) {
-        size_t n = 0, n_counters = objects_count(all, PERFALLOC_COUNTER_INTERFACE);
-        _cleanup_free_ Sample *samples = calloc(n_counters + 1, sizeof(Sample));
-        int r = samples ? 0 : -ENOMEM;
-
-        OBJECTS_FOREACH (o, all, PERFALLOC_COUNTER_INTERFACE) {
-                if (r != 0)
-                        return r;
-                r = sample_read(c, o, &samples[n], why);
-                n += samples[n].counter && r == 0;
-        }
-        return r == 0 ? print_values(samples, n) : r;
 }
 
 int verb_metrics(Ctl *c, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
         int r = ctl_fetch_all(c, &all, why);
 
+        for (size_t i = 0; i < all.n && r == 0; i++)
+                if (strcmp(all.items[i].interface, PERFALLOC_COUNTER_INTERFACE) == 0)
+                        r = values_read(c, &all.items[i], why);
         if (r == 0)
                 r = print_service(c, why);
         for (size_t i = 0; i < ELEMENTSOF(families) && r == 0; i++)
                 r = print_family(&all, &families[i]);
-        if (r == 0)
-                r = print_counters(c, &all, why);
         if (r == 0)
                 printf("# EOF\n");
         return r;
