@@ -277,8 +277,7 @@ Reader *reader_free(Reader *reader) {
         reader_queue_done(&reader->queue);
         /* its children die with it, so the kernel lets their trees go */
         if (reader->pid > 0 && kill(reader->pid, SIGKILL) >= 0)
-                while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
-                        ;
+                (void) TEMP_FAILURE_RETRY(waitpid(reader->pid, NULL, 0));
         free(reader);
         return NULL;
 }
