@@ -173,15 +173,3 @@ void value_done(Value *v) {
         free(v->text);
         *v = VALUE_NULL;
 }
-
-char *value_join(const Value *v, const char *glue) {
-        _cleanup_free_ char *joined = NULL;
-        size_t size;
-        FILE *f = open_memstream(&joined, &size);
-
-        if (!f)
-                return NULL;
-        for (char **t = v->texts; t && *t; t++)
-                fprintf(f, "%s%s", t > v->texts ? glue : "", *t);
-        return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
-}

@@ -39,6 +39,3 @@ int value_read_as(Value *ret, sd_bus_message *m, const char *type);
 
 /* One more of VALUE_NUMBERS. */
 int value_add_number(Value *v, uint64_t n);
-
-/* The texts with glue in between; "" for none. NULL: no memory. The caller frees it. */
-char *value_join(const Value *v, const char *glue);

@@ -32,9 +32,7 @@ static char *json_text(const Table *t, const Value *v) {
 }
 
 static char *format_number(const Table *t, const Value *v) {
-        char *text;
-
-        return asprintf(&text, "%" PRIu64, v->number) < 0 ? NULL : text;
+        return words_format("%" PRIu64, v->number);
 }
 
 static char *format_count(const Table *t, const Value *v) {
@@ -50,9 +48,7 @@ static char *format_some(const Table *t, const Value *v) {
 }
 
 static char *format_hex(const Table *t, const Value *v) {
-        char *text;
-
-        return asprintf(&text, "0x%" PRIx64, v->number) < 0 ? NULL : text;
+        return words_format("0x%" PRIx64, v->number);
 }
 
 static char *format_bool(const Table *t, const Value *v) {
@@ -78,9 +74,8 @@ static char *format_nsec(const Table *t, const Value *v) {
 /* A clock that was set back makes it 0. */
 static char *format_distance(uint64_t from, uint64_t to, const char *before, const char *after) {
         _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
-        char *text;
 
-        return span && asprintf(&text, "%s%s%s", before, span, after) >= 0 ? text : NULL;
+        return span ? words_format("%s%s%s", before, span, after) : NULL;
 }
 
 static char *format_since(const Table *t, const Value *v) {
@@ -91,49 +86,45 @@ static char *format_until(const Table *t, const Value *v) {
         return v->number == 0 ? strdup("-") : format_distance(t->now_usec, v->number, "in ", "");
 }
 
+/* What item makes of each, with commas in between. */
+static char *join(char **texts, const char *begin, char *(*item)(const char *text),
+                  const char *end) {
+        _cleanup_free_ char *joined = NULL;
+        bool whole = true;
+        size_t size;
+        FILE *f = open_memstream(&joined, &size);
+
+        if (!f)
+                return NULL;
+        fputs(begin, f);
+        for (char **text = texts; text && *text; text++) {
+                _cleanup_free_ char *words = item(*text);
+
+                fprintf(f, "%s%s", text > texts ? "," : "", words ?: "");
+                whole &= words != NULL;
+        }
+        fputs(end, f);
+        return fclose(f) == 0 && whole ? TAKE_PTR(joined) : NULL;
+}
+
+static char *path_digits(const char *path) {
+        return words_format("%" PRIu64, path_number(path));
+}
+
 static char *format_texts(const Table *t, const Value *v) {
-        return v->texts && v->texts[0] ? value_join(v, ",") : strdup("-");
+        return v->texts && v->texts[0] ? join(v->texts, "", strdup, "") : strdup("-");
 }
 
 static char *format_paths(const Table *t, const Value *v) {
-        _cleanup_free_ char *joined = NULL;
-        size_t size;
-        FILE *f;
-
-        if (!v->texts || !v->texts[0])
-                return strdup("-");
-        f = open_memstream(&joined, &size);
-        if (!f)
-                return NULL;
-        for (char **path = v->texts; *path; path++)
-                fprintf(f, "%s%" PRIu64, path > v->texts ? "," : "", path_number(*path));
-        return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
+        return v->texts && v->texts[0] ? join(v->texts, "", path_digits, "") : strdup("-");
 }
 
 static char *json_texts(const Table *t, const Value *v) {
-        _cleanup_free_ char *array = NULL;
-        size_t size;
-        FILE *f = open_memstream(&array, &size);
-        bool whole = f != NULL;
-
-        for (char **text = v->texts; whole && text && *text; text++) {
-                _cleanup_free_ char *json = words_json(*text);
-
-                fprintf(f, "%c%s", text == v->texts ? '[' : ',', json ?: "null");
-                whole = json != NULL;
-        }
-        if (f) {
-                fputs(v->texts && v->texts[0] ? "]" : "[]", f);
-                whole &= fclose(f) == 0;
-        }
-        return whole ? TAKE_PTR(array) : NULL;
+        return join(v->texts, "[", words_json, "]");
 }
 
 static char *json_numbers(const Table *t, const Value *v) {
-        _cleanup_free_ char *joined = value_join(v, ",");
-        char *array;
-
-        return joined && asprintf(&array, "[%s]", joined) >= 0 ? array : NULL;
+        return join(v->texts, "[", strdup, "]");
 }
 
 static const struct {

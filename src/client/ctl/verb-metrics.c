@@ -96,7 +96,7 @@ static int print_labels(const Object *o, const Label *labels) {
                 _cleanup_free_ char *text = NULL;
 
                 if (!v)
-                        (void) asprintf(&text, "%" PRIu64, o->number);
+                        text = words_format("%" PRIu64, o->number);
                 else if (v->kind == VALUE_NUMBER)
                         text = words_user((uid_t) v->number);
                 else
