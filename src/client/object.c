@@ -165,14 +165,6 @@ const Object *objects_next(const Objects *all, const char *interface, const Obje
         return NULL;
 }
 
-size_t objects_count(const Objects *all, const char *interface) {
-        size_t n = 0;
-
-        OBJECTS_FOREACH (o, all, interface)
-                n++;
-        return n;
-}
-
 const Object *objects_find(const Objects *all, const char *path) {
         for (size_t i = 0; i < all->n; i++)
                 if (strcmp(all->items[i].path, path) == 0)

@@ -39,7 +39,6 @@ void objects_done(Objects *o);
 
 /* Those of an interface: for (o = objects_next(all, i, NULL); o; o = objects_next(all, i, o)) */
 const Object *objects_next(const Objects *all, const char *interface, const Object *after);
-size_t objects_count(const Objects *all, const char *interface);
 const Object *objects_find(const Objects *all, const char *path);
 
 /* One object alone: reads an a{sv} of properties, as GetAll returns it. */

@@ -42,8 +42,6 @@ struct Ctl {
         bool terminal; /* standard output is one (or a pager's, on one) */
 };
 
-#define CTL_NULL ((Ctl){})
-
 /* Connects; options and signals are set. */
 int ctl_open(Ctl *c, Refusal *why);
 void ctl_close(Ctl *c);

@@ -193,16 +193,6 @@ void request_fail(Request *r, int error, const Refusal *why) {
         r->end(r->work);
 }
 
-void requests_walk(const Requests *all, void (*end)(void *work),
-                   void (*f)(void *userdata, void *work), void *userdata) {
-        const Request *r;
-
-        for (RequestState state = 0; state < _REQUEST_STATE_MAX; state++)
-                TAILQ_FOREACH (r, &all->lists[state], list)
-                        if (r->end == end)
-                                f(userdata, r->work);
-}
-
 static void request_end(Request *r) {
         if (r->work)
                 r->end(r->work);

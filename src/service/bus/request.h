@@ -103,8 +103,4 @@ Request *request_done(Request *r);
 /* Answers the call with an error and ends its work, outside of its handler. */
 void request_fail(Request *r, int error, const Refusal *why);
 
-/* Calls f for the work of all requests of that kind. f must not end one. */
-void requests_walk(const Requests *all, void (*end)(void *work),
-                   void (*f)(void *userdata, void *work), void *userdata);
-
 void requests_forget_peer(Peer *peer); /* it has left */

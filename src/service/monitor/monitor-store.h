@@ -7,9 +7,7 @@
 
 #include "service/monitor/monitor-object.h"
 
-void monitor_enter_store(Monitor *monitor);
-
-/* The same for one in that state. */
+/* It enters the store, in that state. */
 void monitor_keep(Monitor *monitor, YielderState state);
 
 /* What is known of it now. state is what it will be when whoever is concerned has been told. */
