@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <perfalloc/dbus.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/ctl/verbs.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fd-queue.h"
 
-#include <string.h>
 #include <sys/socket.h>
 
 /* The bytes and descriptors of one message. */
