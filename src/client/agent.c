@@ -67,8 +67,7 @@ static void agent_end(pid_t pid) {
         (void) kill(pid, SIGCONT);
         if (pidfd < 0 || poll(&p, 1, STOP_MSEC) != 1)
                 (void) kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-                ;
+        (void) TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 }
 
 void agent_stop(Agent *a) {

@@ -64,12 +64,8 @@ static bool path_has(const char *name) {
 /* Nothing is run if the parent has ended, or has closed the gate. */
 static void gate_wait(int gate) {
         char byte;
-        ssize_t n;
 
-        do
-                n = read(gate, &byte, sizeof(byte));
-        while (n < 0 && errno == EINTR);
-        if (n != sizeof(byte))
+        if (TEMP_FAILURE_RETRY(read(gate, &byte, sizeof(byte))) != sizeof(byte))
                 _exit(COMMAND_CANNOT_RUN);
 }
 
@@ -81,20 +77,15 @@ static _Noreturn void command_exec(char **argv, int gate, int report, const Sign
         execvp(argv[0], argv);
         error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
         /* the parent takes a closed pipe for success, so this must be written */
-        while (write(report, &error, sizeof(error)) < 0 && errno == EINTR)
-                ;
+        (void) TEMP_FAILURE_RETRY(write(report, &error, sizeof(error)));
         _exit(COMMAND_CANNOT_RUN);
 }
 
 /* The errno of a failed exec, 0 when the exec has closed the pipe. */
 static int report_read(int fd) {
         int error = 0;
-        ssize_t n;
 
-        do
-                n = read(fd, &error, sizeof(error));
-        while (n < 0 && errno == EINTR);
-        return n == sizeof(error) ? error : 0;
+        return TEMP_FAILURE_RETRY(read(fd, &error, sizeof(error))) == sizeof(error) ? error : 0;
 }
 
 int command_prepare(Command *c, char **argv, const Signals *signals) {
@@ -121,19 +112,13 @@ int command_prepare(Command *c, char **argv, const Signals *signals) {
 }
 
 static void command_wait(Command *c) {
-        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-                ;
+        (void) TEMP_FAILURE_RETRY(waitpid(c->pid, NULL, 0));
         c->ended = true;
 }
 
 /* SIGPIPE is ignored: if the child was killed at the gate, SIGCHLD reports that. */
 static int gate_open(Command *c) {
-        ssize_t n;
-
-        do
-                n = write(c->gate, "", 1);
-        while (n < 0 && errno == EINTR);
-        if (n < 0 && errno != EPIPE)
+        if (TEMP_FAILURE_RETRY(write(c->gate, "", 1)) < 0 && errno != EPIPE)
                 return -errno;
         c->gate = close_fd(c->gate);
         return 0;

@@ -10,12 +10,9 @@
 
 static _Noreturn void parent_wait(int report) {
         char byte;
-        ssize_t n;
 
-        do
-                n = read(report, &byte, sizeof(byte));
-        while (n < 0 && errno == EINTR);
-        _exit(n == sizeof(byte) ? EXIT_SUCCESS : EXIT_FAILURE);
+        _exit(TEMP_FAILURE_RETRY(read(report, &byte, sizeof(byte))) == sizeof(byte) ? EXIT_SUCCESS
+                                                                                    : EXIT_FAILURE);
 }
 
 int daemon_fork(int *ret_report) {

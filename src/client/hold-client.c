@@ -58,7 +58,7 @@ static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return 0;
         /* it is granted, even if its properties cannot be read */
         if (!sd_bus_message_is_method_error(m, NULL))
-                (void) hold_view_read(&c->view, m);
+                (void) object_read(&c->hold, m, c->path, PERFALLOC_HOLD_INTERFACE);
         settle(c, HOLD_CLIENT_GRANTED);
         return 0;
 }
@@ -340,7 +340,7 @@ void hold_client_close(HoldClient *c) {
                 (void) sd_bus_detach_event(c->bus);
         c->bus = sd_bus_flush_close_unref(c->bus);
         c->event = sd_event_unref(c->event);
-        hold_view_done(&c->view);
+        object_done(&c->hold);
         free(c->path);
         *c = HOLD_CLIENT_NULL;
 }

@@ -12,7 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "client/agent.h"
-#include "client/hold-view.h"
+#include "client/object.h"
 #include "client/options.h"
 #include "client/progress.h"
 #include "client/signals.h"
@@ -36,7 +36,7 @@ struct HoldClient {
         int lease;
         bool confirmed;
         uint64_t latency_usec; /* from authorization to grant */
-        HoldView view;         /* when it was granted; empty if quiet or unreadable */
+        Object hold;           /* when it was granted; empty if quiet or unreadable */
         int signo;
 
         Agent agent;

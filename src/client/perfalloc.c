@@ -5,8 +5,8 @@
 
 #include "client/command.h"
 #include "client/daemon.h"
-#include "client/grant.h"
 #include "client/hold-client.h"
+#include "client/hold-words.h"
 #include "client/lockfile.h"
 #include "client/options.h"
 #include "client/say.h"
@@ -91,7 +91,7 @@ static Ending use(HoldClient *c, const Options *o, int report) {
         int r;
 
         if (!o->quiet)
-                words = grant_words(&c->view, c->confirmed, c->latency_usec);
+                words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
         if (words)
                 say_note("%s", words);
         if (report >= 0) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/bus.h"
+#include "client/hold-words.h"
 #include "client/say.h"
 
 #define MOMENT_USEC (250 * USEC_PER_MSEC)
@@ -37,88 +38,38 @@ static int progress_disturbed(sd_bus_message *m, void *userdata, sd_bus_error *e
 
 /* ---- the queue ---- */
 
-typedef struct Queue {
-        const HoldView *own;
-        FILE *f;
-        unsigned n;
-} Queue;
+static void print_queue(const Object *own, const Objects *all, FILE *f) {
+        unsigned n = 0;
 
-static void queue_add(Queue *q, const HoldView *other) {
-        _cleanup_free_ char *words = NULL;
+        fprintf(f, "waiting in the queue at place %" PRIu64, object_number(own, "QueuePosition"));
+        OBJECTS_FOREACH (other, all, PERFALLOC_HOLD_INTERFACE) {
+                _cleanup_free_ char *words = NULL;
 
-        if (!hold_view_precedes(other, q->own) || q->n++ >= NAMED_MAX)
-                return;
-        words = hold_view_holder(other);
-        fprintf(q->f, "%s%s", q->n > 1 ? "; " : ", behind ", words ?: "?");
-}
-
-/* One object of GetManagedObjects: a path, and an a{sa{sv}} of its interfaces. */
-static int queue_read_object(Queue *q, sd_bus_message *m) {
-        const char *path, *interface;
-        int r = sd_bus_message_read_basic(m, 'o', &path);
-        uint64_t id;
-
-        if (r < 0)
-                return r;
-        id = hold_view_id(path);
-        if (id == 0)
-                return sd_bus_message_skip(m, "a{sa{sv}}");
-        r = sd_bus_message_enter_container(m, 'a', "{sa{sv}}");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sa{sv}")) > 0) {
-                _cleanup_(hold_view_done) HoldView v = HOLD_VIEW_NULL;
-                bool is_hold;
-
-                r = sd_bus_message_read_basic(m, 's', &interface);
-                if (r < 0)
-                        return r;
-                is_hold = strcmp(interface, PERFALLOC_HOLD_INTERFACE) == 0;
-                r = is_hold ? hold_view_read(&v, m) : sd_bus_message_skip(m, "a{sv}");
-                if (r < 0)
-                        return r;
-                v.id = id;
-                if (is_hold)
-                        queue_add(q, &v);
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
+                if (!hold_precedes(other, own) || n++ >= NAMED_MAX)
+                        continue;
+                words = hold_words_holder(other);
+                fprintf(f, "%s%s", n > 1 ? "; " : ", behind ", words ?: "?");
         }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int queue_read(Queue *q, sd_bus_message *m) {
-        int r = sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "oa{sa{sv}}")) > 0) {
-                r = queue_read_object(q, m);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r;
+        if (n > NAMED_MAX)
+                fprintf(f, "; and %u more", n - NAMED_MAX);
 }
 
 static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(objects_done) Objects all = OBJECTS_NULL;
         _cleanup_free_ char *text = NULL;
         Progress *p = userdata;
-        Queue q = { .own = &p->view };
         size_t size;
+        FILE *f;
 
         p->call = sd_bus_slot_unref(p->call);
-        q.f = open_memstream(&text, &size);
-        if (!q.f)
+        f = open_memstream(&text, &size);
+        if (!f)
                 return 0;
-        fprintf(q.f, "waiting in the queue at place %" PRIu32, p->view.queue_position);
         /* the holders ahead cannot always be told, its place in the queue can */
         if (!sd_bus_message_is_method_error(m, NULL))
-                (void) queue_read(&q, m);
-        if (q.n > NAMED_MAX)
-                fprintf(q.f, "; and %u more", q.n - NAMED_MAX);
-        if (fclose(q.f) == 0)
+                (void) objects_read(&all, m);
+        print_queue(&p->hold, &all, f);
+        if (fclose(f) == 0)
                 progress_say(p, text);
         return 0;
 }
@@ -126,10 +77,10 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
 /* ---- the hold ---- */
 
 static void progress_say_yielding(Progress *p) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *obstacles = hold_words_obstacles(&p->hold);
 
-        if (asprintf(&text, "waiting for monitors to give way%s%s", p->view.obstacles ? ": " : "",
-                     p->view.obstacles ?: "") < 0)
+        if (!obstacles || asprintf(&text, "waiting for monitors to give way%s%s",
+                                   *obstacles ? ": " : "", obstacles) < 0)
                 text = NULL;
         else
                 progress_say(p, text);
@@ -137,19 +88,19 @@ static void progress_say_yielding(Progress *p) {
 
 static int progress_viewed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Progress *p = userdata;
-        HoldView v;
+        Object hold;
 
         p->call = sd_bus_slot_unref(p->call);
         if (bus_lost_service(m))
                 progress_look_in(p, MOMENT_USEC);
-        if (sd_bus_message_is_method_error(m, NULL) || hold_view_read(&v, m) < 0)
+        if (sd_bus_message_is_method_error(m, NULL) ||
+            object_read(&hold, m, p->path, PERFALLOC_HOLD_INTERFACE) < 0)
                 return 0;
-        hold_view_done(&p->view);
-        p->view = v;
-        p->view.id = hold_view_id(p->path);
-        if (hold_view_is(&v, "yielding"))
+        object_done(&p->hold);
+        p->hold = hold;
+        if (object_is(&hold, "State", "yielding"))
                 progress_say_yielding(p);
-        else if (hold_view_is(&v, "queued"))
+        else if (object_is(&hold, "State", "queued"))
                 (void) sd_bus_call_method_async(p->bus, &p->call, PERFALLOC_BUS_NAME,
                                                 PERFALLOC_OBJECT_PATH,
                                                 "org.freedesktop.DBus.ObjectManager",
@@ -201,7 +152,7 @@ void progress_stop(Progress *p) {
         p->ended = sd_bus_slot_unref(p->ended);
         p->changed = sd_bus_slot_unref(p->changed);
         p->call = sd_bus_slot_unref(p->call);
-        hold_view_done(&p->view);
+        object_done(&p->hold);
         free(p->said);
         *p = PROGRESS_NULL;
 }

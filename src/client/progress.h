@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "client/hold-view.h"
+#include "client/object.h"
 
 typedef struct Progress Progress;
 
@@ -19,7 +19,7 @@ struct Progress {
         bool subscribed;
         sd_bus_slot *ended, *changed; /* signals after which there may be something new to tell */
         sd_bus_slot *call;
-        HoldView view;
+        Object hold; /* as it was last read */
         char *said;
 };
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -232,11 +233,17 @@ int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *int
         return MIN(r, 0);
 }
 
-int ctl_call_plain(Ctl *c, const char *path, const char *interface, const char *member,
-                   sd_bus_message **ret_reply, Refusal *why) {
+int ctl_call_method(Ctl *c, const char *path, const char *interface, const char *member,
+                    sd_bus_message **ret_reply, Refusal *why, const char *types, ...) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        va_list arguments;
         int r = ctl_call_new(c, &m, path, interface, member);
 
+        if (r < 0)
+                return r;
+        va_start(arguments, types);
+        r = sd_bus_message_appendv(m, types, arguments);
+        va_end(arguments);
         return r < 0 ? r : ctl_call(c, m, ret_reply, why);
 }
 
@@ -258,10 +265,20 @@ int ctl_path(const char *kind, const char *word, char **ret, Refusal *why) {
         return asprintf(ret, "%s%s", prefix, number) < 0 ? -ENOMEM : 0;
 }
 
-uint64_t ctl_path_number(const char *path) {
-        const char *slash = strrchr(path, '/');
+int ctl_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = ctl_call_method(c, path, "org.freedesktop.DBus.Properties", "GetAll", &reply, why,
+                                "s", interface);
 
-        return slash ? strtoull(slash + 1, NULL, 10) : 0;
+        return r == 0 ? object_read(ret, reply, path, interface) : r;
+}
+
+int ctl_fetch_all(Ctl *c, Objects *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = ctl_call_method(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
+                                "GetManagedObjects", &reply, why, "");
+
+        return r == 0 ? objects_read(ret, reply) : r;
 }
 
 bool ctl_may_go_on(int r) {

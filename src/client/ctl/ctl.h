@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "client/ctl/ctl-options.h"
+#include "client/object.h"
 #include "client/signals.h"
 
 typedef struct Ctl Ctl;
@@ -41,8 +42,6 @@ struct Ctl {
         bool terminal; /* standard output is one (or a pager's, on one) */
 };
 
-#define CTL_NULL ((Ctl){})
-
 /* Connects. options and signals must be set. */
 int ctl_open(Ctl *c, Refusal *why);
 void ctl_close(Ctl *c);
@@ -65,9 +64,14 @@ int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *int
  * is one, the bus is the local one, and standard input is a terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
-/* The same without arguments. ret_reply may be NULL. */
-int ctl_call_plain(Ctl *c, const char *path, const char *interface, const char *member,
-                   sd_bus_message **ret_reply, Refusal *why);
+/* The same for a method with arguments in the form of sd_bus_message_append(3). ret_reply may be
+ * NULL. */
+int ctl_call_method(Ctl *c, const char *path, const char *interface, const char *member,
+                    sd_bus_message **ret_reply, Refusal *why, const char *types, ...);
+
+/* Reads the properties of one object; those of all objects but the Manager. */
+int ctl_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why);
+int ctl_fetch_all(Ctl *c, Objects *ret, Refusal *why);
 
 /* The CTL_E_* of an error, with its text. */
 int ctl_refuse(const sd_bus_error *error, Refusal *why);
@@ -75,9 +79,6 @@ int ctl_refuse(const sd_bus_error *error, Refusal *why);
 /* The path of the object that a word of the command line names, "N" or the whole path; the caller
  * frees it. kind is "hold", "counter"... CTL_E_USAGE for anything else. */
 int ctl_path(const char *kind, const char *word, char **ret, Refusal *why);
-
-/* The N of a path; 0: there is none. */
-uint64_t ctl_path_number(const char *path);
 
 /* Reports the failure of one of several (and clears why), and lets the others be done. Returns the
  * first failure, for the end, or at once one after which ctl_may_go_on() is false. */

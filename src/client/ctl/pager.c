@@ -50,7 +50,6 @@ void pager_close(Pager *p) {
                 return;
         (void) fflush(stdout);
         (void) fclose(stdout);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-                ;
+        (void) TEMP_FAILURE_RETRY(waitpid(p->pid, NULL, 0));
         p->pid = 0;
 }

@@ -45,32 +45,13 @@ typedef struct Row {
         const char *quality;
 } Row;
 
-enum {
-        READING_COUNTER,
-        READING_EVENT,
-        READING_CPU,
-        READING_TID,
-        READING_VALUE,
-        READING_ESTIMATE,
-        READING_ENABLED,
-        READING_RUNNING,
-        READING_QUALITY,
-        _READING_MAX,
+static const Column columns[] = {
+        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "CPU", COLUMN_NUMBER },
+        { "TID", COLUMN_NUMBER },     { "VALUE", COLUMN_COUNT },  { "ESTIMATE", COLUMN_COUNT },
+        { "ENABLED", COLUMN_NSEC },   { "RUNNING", COLUMN_NSEC }, { "QUALITY", COLUMN_STATE },
 };
 
-static const Column columns[_READING_MAX] = {
-        [READING_COUNTER] = { "COUNTER", COLUMN_NUMBER },
-        [READING_EVENT] = { "EVENT", COLUMN_TEXT },
-        [READING_CPU] = { "CPU", COLUMN_NUMBER },
-        [READING_TID] = { "TID", COLUMN_NUMBER },
-        [READING_VALUE] = { "VALUE", COLUMN_COUNT },
-        [READING_ESTIMATE] = { "ESTIMATE", COLUMN_COUNT },
-        [READING_ENABLED] = { "ENABLED", COLUMN_NSEC },
-        [READING_RUNNING] = { "RUNNING", COLUMN_NSEC },
-        [READING_QUALITY] = { "QUALITY", COLUMN_STATE },
-};
-
-static const TableSpec spec = { "readings", "Nothing is counted.", columns, _READING_MAX };
+static const TableSpec spec = { "readings", "Nothing is counted.", columns, ELEMENTSOF(columns) };
 
 /* Without the columns for CPU and thread; the others keep their order. */
 static const Column sum_columns[] = {
@@ -83,29 +64,23 @@ static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_colum
                                     ELEMENTSOF(sum_columns) };
 
 /* The estimate is what would have been counted if the event had had its counter all the time. */
-static void row_put(Table *t, size_t first, const Row *row) {
+static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
         bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
-
-        table_put_number(t, first, row->value);
-        if (scaled)
-                table_put_number(t, first + 1,
-                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
-                                             row->running_nsec));
-        else if (strcmp(row->quality, "exact") == 0)
-                table_put_number(t, first + 1, row->value);
-        else
-                table_put_nothing(t, first + 1);
-        table_put_number(t, first + 2, row->enabled_nsec);
-        table_put_number(t, first + 3, row->running_nsec);
-        table_put_text(t, first + 4, row->quality);
-}
-
-static void counter_put(Table *t, const Objects *all, const char *path) {
         const Object *o = objects_find(all, path);
 
         table_add_row(t);
-        table_put_number(t, READING_COUNTER, ctl_path_number(path));
-        table_put_text(t, READING_EVENT, o ? object_text(o, "Event") : "");
+        table_put_number(t, "COUNTER", path_number(path));
+        table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
+        table_put_number(t, "VALUE", row->value);
+        if (scaled)
+                table_put_number(t, "ESTIMATE",
+                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
+                                             row->running_nsec));
+        else if (strcmp(row->quality, "exact") == 0)
+                table_put_number(t, "ESTIMATE", row->value);
+        table_put_number(t, "ENABLED", row->enabled_nsec);
+        table_put_number(t, "RUNNING", row->running_nsec);
+        table_put_text(t, "QUALITY", row->quality);
 }
 
 /* ---- sums ---- */
@@ -121,13 +96,8 @@ static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *w
 }
 
 static int open_persistent(Ctl *c, const char *path, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
-                             "OpenPersistent");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", strrchr(path, '/') + 1);
-        return r < 0 ? r : ctl_call(c, m, NULL, why);
+        return ctl_call_method(c, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                               "OpenPersistent", NULL, why, "s", strrchr(path, '/') + 1);
 }
 
 /* Opens the persistent ones for reading on this connection. Own counters do not need it; for those
@@ -164,8 +134,7 @@ static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_me
                                         &row.running_nsec, &row.quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
-                counter_put(t, all, rs->paths[i]);
-                row_put(t, READING_CPU, &row);
+                row_put(t, all, rs->paths[i], &row);
         }
         return MIN(r, 0);
 }
@@ -180,7 +149,7 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         if (r == CTL_E_DENIED)
                 r = read_again_as_reader(c, rs, &reply, why);
         if (r == 0)
-                r = objects_fetch(c, &all, why);
+                r = ctl_fetch_all(c, &all, why);
         if (r == 0)
                 r = table_new(c, &sum_spec, &t);
         if (r == 0)
@@ -199,27 +168,22 @@ static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_mess
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
                                         &row.running_nsec, &row.quality)) > 0) {
-                counter_put(t, all, path);
+                row_put(t, all, path, &row);
                 if (cpu >= 0)
-                        table_put_number(t, READING_CPU, (uint64_t) cpu);
-                else
-                        table_put_nothing(t, READING_CPU);
+                        table_put_number(t, "CPU", (uint64_t) cpu);
                 if (tid > 0)
-                        table_put_number(t, READING_TID, tid);
-                else
-                        table_put_nothing(t, READING_TID);
-                row_put(t, READING_VALUE, &row);
+                        table_put_number(t, "TID", tid);
         }
         return MIN(r, 0);
 }
 
 static int read_each(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
         Refusal aside;
-        int r = ctl_call_plain(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why);
+        int r = ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why, "");
 
         if (r != CTL_E_DENIED || open_persistent(c, path, &aside) != 0)
                 return r;
-        return ctl_call_plain(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why);
+        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why, "");
 }
 
 int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
@@ -227,7 +191,7 @@ int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         _cleanup_(table_freep) Table *t = NULL;
         int r;
 
-        r = objects_fetch(c, &all, why);
+        r = ctl_fetch_all(c, &all, why);
         if (r == 0)
                 r = table_new(c, &spec, &t);
         for (size_t i = 0; i < rs->n && r == 0; i++) {

@@ -32,9 +32,7 @@ static char *json_text(const Table *t, const Value *v) {
 }
 
 static char *format_number(const Table *t, const Value *v) {
-        char *text;
-
-        return asprintf(&text, "%" PRIu64, v->number) < 0 ? NULL : text;
+        return words_format("%" PRIu64, v->number);
 }
 
 static char *format_count(const Table *t, const Value *v) {
@@ -50,9 +48,7 @@ static char *format_some(const Table *t, const Value *v) {
 }
 
 static char *format_hex(const Table *t, const Value *v) {
-        char *text;
-
-        return asprintf(&text, "0x%" PRIx64, v->number) < 0 ? NULL : text;
+        return words_format("0x%" PRIx64, v->number);
 }
 
 static char *format_bool(const Table *t, const Value *v) {
@@ -78,9 +74,8 @@ static char *format_nsec(const Table *t, const Value *v) {
 /* The distance is 0 if the clock was set back. */
 static char *format_distance(uint64_t from, uint64_t to, const char *before, const char *after) {
         _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
-        char *text;
 
-        return span && asprintf(&text, "%s%s%s", before, span, after) >= 0 ? text : NULL;
+        return span ? words_format("%s%s%s", before, span, after) : NULL;
 }
 
 static char *format_since(const Table *t, const Value *v) {
@@ -91,49 +86,45 @@ static char *format_until(const Table *t, const Value *v) {
         return v->number == 0 ? strdup("-") : format_distance(t->now_usec, v->number, "in ", "");
 }
 
+/* The texts that item makes of each, separated by commas. */
+static char *join(char **texts, const char *begin, char *(*item)(const char *text),
+                  const char *end) {
+        _cleanup_free_ char *joined = NULL;
+        bool whole = true;
+        size_t size;
+        FILE *f = open_memstream(&joined, &size);
+
+        if (!f)
+                return NULL;
+        fputs(begin, f);
+        for (char **text = texts; text && *text; text++) {
+                _cleanup_free_ char *words = item(*text);
+
+                fprintf(f, "%s%s", text > texts ? "," : "", words ?: "");
+                whole &= words != NULL;
+        }
+        fputs(end, f);
+        return fclose(f) == 0 && whole ? TAKE_PTR(joined) : NULL;
+}
+
+static char *path_digits(const char *path) {
+        return words_format("%" PRIu64, path_number(path));
+}
+
 static char *format_texts(const Table *t, const Value *v) {
-        return v->texts && v->texts[0] ? value_join(v, ",") : strdup("-");
+        return v->texts && v->texts[0] ? join(v->texts, "", strdup, "") : strdup("-");
 }
 
 static char *format_paths(const Table *t, const Value *v) {
-        _cleanup_free_ char *joined = NULL;
-        size_t size;
-        FILE *f;
-
-        if (!v->texts || !v->texts[0])
-                return strdup("-");
-        f = open_memstream(&joined, &size);
-        if (!f)
-                return NULL;
-        for (char **path = v->texts; *path; path++)
-                fprintf(f, "%s%" PRIu64, path > v->texts ? "," : "", ctl_path_number(*path));
-        return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
+        return v->texts && v->texts[0] ? join(v->texts, "", path_digits, "") : strdup("-");
 }
 
 static char *json_texts(const Table *t, const Value *v) {
-        _cleanup_free_ char *array = NULL;
-        size_t size;
-        FILE *f = open_memstream(&array, &size);
-        bool whole = f != NULL;
-
-        for (char **text = v->texts; whole && text && *text; text++) {
-                _cleanup_free_ char *json = words_json(*text);
-
-                fprintf(f, "%c%s", text == v->texts ? '[' : ',', json ?: "null");
-                whole = json != NULL;
-        }
-        if (f) {
-                fputs(v->texts && v->texts[0] ? "]" : "[]", f);
-                whole &= fclose(f) == 0;
-        }
-        return whole ? TAKE_PTR(array) : NULL;
+        return join(v->texts, "[", words_json, "]");
 }
 
 static char *json_numbers(const Table *t, const Value *v) {
-        _cleanup_free_ char *joined = value_join(v, ",");
-        char *array;
-
-        return joined && asprintf(&array, "[%s]", joined) >= 0 ? array : NULL;
+        return join(v->texts, "[", strdup, "]");
 }
 
 static const struct {
@@ -181,9 +172,12 @@ void table_add_row(Table *t) {
         t->row = scols_table_new_line(t->scols, NULL);
         if (!t->row)
                 t->error = -ENOMEM;
+        for (size_t i = 0; i < t->spec->n_columns && t->error == 0; i++)
+                if (scols_line_set_data(t->row, i, t->json ? "null" : "-") != 0)
+                        t->error = -ENOMEM;
 }
 
-void table_put(Table *t, size_t column, const Value *v) {
+static void cell_put(Table *t, size_t column, const Value *v) {
         ColumnKind kind = t->spec->columns[column].kind;
         const char *color = NULL;
         char *text;
@@ -202,29 +196,60 @@ void table_put(Table *t, size_t column, const Value *v) {
                 (void) scols_cell_set_color(scols_line_get_cell(t->row, column), color);
 }
 
-void table_put_number(Table *t, size_t column, uint64_t n) {
+void table_put(Table *t, const char *column, const Value *v) {
+        for (size_t i = 0; i < t->spec->n_columns; i++)
+                if (strcmp(t->spec->columns[i].name, column) == 0)
+                        cell_put(t, i, v);
+}
+
+void table_put_number(Table *t, const char *column, uint64_t n) {
         table_put(t, column, &(Value){ .kind = VALUE_NUMBER, .number = n });
 }
 
-void table_put_text(Table *t, size_t column, const char *text) {
+void table_put_text(Table *t, const char *column, const char *text) {
         table_put(t, column, &(Value){ .kind = VALUE_TEXT, .text = (char *) text });
-}
-
-void table_put_nothing(Table *t, size_t column) {
-        if (t->error == 0 && scols_line_set_data(t->row, column, t->json ? "null" : "-") != 0)
-                t->error = -ENOMEM;
 }
 
 void table_add_object(Table *t, const Object *o) {
         table_add_row(t);
         for (size_t i = 0; i < t->spec->n_columns; i++) {
-                const char *property = t->spec->columns[i].property;
+                const Column *column = &t->spec->columns[i];
+                Value number = { .kind = VALUE_NUMBER, .number = o->number };
+                _cleanup_free_ char *words = column->words ? column->words(o) : NULL;
 
-                if (property)
-                        table_put(t, i, object_value(o, property));
+                if (column->words)
+                        cell_put(t, i, &(Value){ .kind = VALUE_TEXT, .text = words });
                 else
-                        table_put_number(t, i, o->number);
+                        cell_put(t, i,
+                                 column->property ? object_value(o, column->property) : &number);
+                if (column->words && !words)
+                        t->error = -ENOMEM;
         }
+}
+
+int table_put_members(Table *t, sd_bus_message *m, const char *types, const char *const columns[]) {
+        int r = 0;
+
+        for (size_t i = 0; types[i] && r >= 0; i++) {
+                _cleanup_(value_done) Value v = VALUE_NULL;
+
+                r = value_read_as(&v, m, (const char[]){ types[i], '\0' });
+                if (r >= 0)
+                        table_put(t, columns[i], &v);
+        }
+        return r;
+}
+
+int table_add_array(Table *t, sd_bus_message *m, const char *types, const char *const columns[]) {
+        int r = sd_bus_message_enter_container(m, 'a', NULL);
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', types)) > 0) {
+                table_add_row(t);
+                r = table_put_members(t, m, types, columns);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return MIN(r, 0);
 }
 
 /* ---- the table ---- */
@@ -285,14 +310,11 @@ static void print_key(const char *name, FILE *f) {
         fputs("\": ", f);
 }
 
-/* An empty cell is null. */
 static void print_row_json(const Table *t, struct libscols_line *row, FILE *f) {
         for (size_t i = 0; i < t->spec->n_columns; i++) {
-                const char *cell = scols_cell_get_data(scols_line_get_cell(row, i));
-
                 fprintf(f, "%s\t\t\t", i > 0 ? ",\n" : "");
                 print_key(t->spec->columns[i].name, f);
-                fputs(cell ?: "null", f);
+                fputs(scols_cell_get_data(scols_line_get_cell(row, i)), f);
         }
 }
 

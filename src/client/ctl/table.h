@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "client/ctl/objects.h"
+#include "client/ctl/ctl.h"
 
 typedef struct Column Column;
 typedef struct Table Table;
@@ -41,8 +41,9 @@ struct Column {
         const char *name; /* the heading; in lower case the key in JSON */
         ColumnKind kind;
         const char *property; /* what table_add_object puts there; NULL: the object's number */
-        bool cut;             /* may be cut if the terminal is too narrow */
-        bool detail;          /* only as JSON */
+        char *(*words)(const Object *o); /* makes the text, instead of a property */
+        bool cut;                        /* may be cut if the terminal is too narrow */
+        bool detail;                     /* only as JSON */
 };
 
 struct TableSpec {
@@ -56,12 +57,18 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free)
 
-/* Adds a row, to be filled cell by cell. Errors are kept for table_print(). */
+/* Adds a row, to be filled cell by cell, by the names of columns. An empty cell is "-", as JSON
+ * null. Errors are kept for table_print(). */
 void table_add_row(Table *t);
-void table_put(Table *t, size_t column, const Value *v);
-void table_put_number(Table *t, size_t column, uint64_t n);
-void table_put_text(Table *t, size_t column, const char *text);
-void table_put_nothing(Table *t, size_t column); /* "-", as JSON null */
+void table_put(Table *t, const char *column, const Value *v);
+void table_put_number(Table *t, const char *column, uint64_t n);
+void table_put_text(Table *t, const char *column, const char *text);
+
+/* Puts the next values of a message, of these basic types, each into its column. */
+int table_put_members(Table *t, sd_bus_message *m, const char *types, const char *const columns[]);
+
+/* Adds a row for each struct of an array. */
+int table_add_array(Table *t, sd_bus_message *m, const char *types, const char *const columns[]);
 
 /* Adds a row with the properties of the object. */
 void table_add_object(Table *t, const Object *o);

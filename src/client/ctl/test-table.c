@@ -123,7 +123,6 @@ static void nothing_is_null(void) {
 
         g_assert_cmpint(table_new(&c, &one, &t), ==, 0);
         table_add_row(t);
-        table_put_nothing(t, 0);
         g_assert_cmpint(table_print(t, f), ==, 0);
         g_assert_cmpint(fclose(f), ==, 0);
         g_assert_nonnull(strstr(text, "\"a\": null"));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <perfalloc/dbus.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/ctl/verbs.h"
@@ -29,7 +28,8 @@ int verb_act(Ctl *c, Refusal *why) {
                 int r = ctl_path(acts[i].kind, *word, &path, why);
 
                 if (r == 0)
-                        r = ctl_call_plain(c, path, acts[i].interface, acts[i].member, NULL, why);
+                        r = ctl_call_method(c, path, acts[i].interface, acts[i].member, NULL, why,
+                                            "");
                 result = ctl_go_on(result, r, why);
         }
         return result;

@@ -17,37 +17,31 @@ static int read_pid(const char *word, uint32_t *ret, Refusal *why) {
         return 0;
 }
 
-static int begin(Ctl *c, const char *member, sd_bus_message **ret, Refusal *why) {
-        _cleanup_free_ char *path = NULL;
-        uint32_t pid = 0;
-        int r;
+static int read_words(Ctl *c, char **ret_path, uint32_t *ret_pid, Refusal *why) {
+        int r = ctl_path("counter", c->words[0], ret_path, why);
 
-        r = ctl_path("counter", c->words[0], &path, why);
-        if (r == 0)
-                r = read_pid(c->words[1], &pid, why);
-        if (r == 0)
-                r = ctl_call_new(c, ret, path, PERFALLOC_COUNTER_INTERFACE, member);
-        if (r == 0)
-                r = MIN(sd_bus_message_append(*ret, "u", pid), 0);
-        return r;
+        return r == 0 ? read_pid(c->words[1], ret_pid, why) : r;
 }
 
 int verb_attach(Ctl *c, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = begin(c, "AttachProcess", &m, why);
+        bool descendants = c->options->descendants;
+        _cleanup_free_ char *path = NULL;
+        uint32_t pid;
+        int r = read_words(c, &path, &pid, why);
 
         if (r != 0)
                 return r;
-        if (c->options->descendants)
-                r = sd_bus_message_append(m, "a{sv}", 1, "descendants", "b", 1);
-        else
-                r = sd_bus_message_append(m, "a{sv}", 0);
-        return r < 0 ? r : ctl_call(c, m, NULL, why);
+        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "AttachProcess", NULL, why,
+                               "ua{sv}", pid, descendants, "descendants", "b", true);
 }
 
 int verb_detach(Ctl *c, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = begin(c, "DetachProcess", &m, why);
+        _cleanup_free_ char *path = NULL;
+        uint32_t pid;
+        int r = read_words(c, &path, &pid, why);
 
-        return r == 0 ? ctl_call(c, m, NULL, why) : r;
+        if (r != 0)
+                return r;
+        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "DetachProcess", NULL, why,
+                               "u", pid);
 }

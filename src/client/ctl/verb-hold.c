@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/ctl/objects.h"
 #include "client/ctl/verbs.h"
-#include "client/grant.h"
 #include "client/hold-client.h"
+#include "client/hold-words.h"
 #include "client/say.h"
 #include "core/clock.h"
 
@@ -45,16 +44,16 @@ static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
  * lost. *ret_path is NULL if it does not. */
 static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r = objects_fetch(c, &all, why);
+        int r = ctl_fetch_all(c, &all, why);
 
         if (r != 0)
                 return r;
-        OBJECTS_FOREACH(o, &all, PERFALLOC_HOLD_INTERFACE)
-        if (object_number(o, "Pid") == (uint64_t) getpid() &&
-            object_number(o, "RequestTimestamp") >= since) {
-                *ret_path = strdup(o->path);
-                return *ret_path ? 0 : -ENOMEM;
-        }
+        OBJECTS_FOREACH (o, &all, PERFALLOC_HOLD_INTERFACE)
+                if (object_number(o, "Pid") == (uint64_t) getpid() &&
+                    object_number(o, "RequestTimestamp") >= since) {
+                        *ret_path = strdup(o->path);
+                        return *ret_path ? 0 : -ENOMEM;
+                }
         return 0;
 }
 
@@ -78,48 +77,38 @@ static int ask(Ctl *c, char **ret_path, Refusal *why) {
         return *ret_path ? 0 : -ENOMEM;
 }
 
-static int view_hold(Ctl *c, const char *path, HoldView *ret, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = ctl_call_new(c, &m, path, "org.freedesktop.DBus.Properties", "GetAll");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", PERFALLOC_HOLD_INTERFACE);
-        if (r >= 0)
-                r = ctl_call(c, m, &reply, why);
-        return r == 0 ? hold_view_read(ret, reply) : r;
-}
-
-static void say_granted(Ctl *c, const char *path, sd_bus_message *granted) {
-        _cleanup_(hold_view_done) HoldView view = HOLD_VIEW_NULL;
+static void say_granted(const Object *hold, sd_bus_message *granted) {
         _cleanup_free_ char *words = NULL;
         uint64_t latency_usec;
         int confirmed;
-        Refusal aside;
 
         if (sd_bus_message_read(granted, "bt", &confirmed, &latency_usec) < 0)
                 return;
-        (void) view_hold(c, path, &view, &aside);
-        words = grant_words(&view, confirmed, latency_usec);
+        words = hold_words_grant(hold, confirmed, latency_usec);
         if (words)
                 say_note("%s", words);
 }
 
-static int print_hold(Ctl *c, const char *path, Refusal *why) {
-        _cleanup_(object_done) Object o = OBJECT_NULL;
+static int print_json(Ctl *c, const Object *hold) {
         _cleanup_(table_freep) Table *t = NULL;
-        int r;
+        int r = table_new(c, &holds_spec, &t);
 
-        if (!c->options->json) {
-                printf("%" PRIu64 "\n", ctl_path_number(path));
-                return fflush(stdout) == 0 ? 0 : -errno;
-        }
-        r = object_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &o, why);
-        if (r == 0)
-                r = table_new(c, &holds_spec, &t);
         if (r != 0)
                 return r;
-        table_add_object(t, &o);
-        r = table_print(t, stdout);
+        table_add_object(t, hold);
+        return table_print(t, stdout);
+}
+
+/* Prints the number, and reports the grant, even if the properties cannot be read. */
+static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why) {
+        _cleanup_(object_done) Object hold = OBJECT_NULL;
+        int r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, why);
+
+        say_granted(&hold, granted);
+        if (!c->options->json)
+                r = printf("%" PRIu64 "\n", path_number(path)) < 0 ? -errno : 0;
+        else if (r == 0)
+                r = print_json(c, &hold);
         return r == 0 && fflush(stdout) != 0 ? -errno : r;
 }
 
@@ -139,11 +128,9 @@ int verb_hold(Ctl *c, Refusal *why) {
                 r = ask(c, &path, why);
         if (r != 0)
                 return r;
-        r = ctl_call_plain(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why);
-        if (r == 0) {
-                say_granted(c, path, granted);
-                r = print_hold(c, path, why);
-        }
+        r = ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why, "");
+        if (r == 0)
+                r = show(c, path, granted, why);
         if (r != 0)
                 release(c, path);
         return r;

@@ -23,7 +23,7 @@ static const Column hold_columns[] = {
         { "LATENCY", COLUMN_SPAN, "LatencyUSec", .detail = true },
         { "UNATTENDED", COLUMN_BOOL, "Unattended", .detail = true },
         { "QUEUE", COLUMN_SOME, "QueuePosition" },
-        { "REASON", COLUMN_TEXT, "Reason", true },
+        { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };
 
@@ -35,7 +35,7 @@ static const Column counter_columns[] = {
         { "TYPE", COLUMN_NUMBER, "Type", .detail = true },
         { "CONFIG", COLUMN_HEX, "Config", .detail = true },
         { "SCOPE", COLUMN_TEXT, "Scope" },
-        { "TARGETS", COLUMN_NUMBERS, "Targets", true },
+        { "TARGETS", COLUMN_NUMBERS, "Targets", .cut = true },
         { "CPUS", COLUMN_TEXT, "Cpus" },
         { "ROLE", COLUMN_TEXT, "Role" },
         { "USER", COLUMN_USER, "Uid" },
@@ -43,13 +43,16 @@ static const Column counter_columns[] = {
         { "QUALITY", COLUMN_STATE, "Quality" },
         { "PERSISTENT", COLUMN_BOOL, "Persistent" },
         { "ID", COLUMN_TEXT, "Id" },
-        { "NAME", COLUMN_TEXT, "Name", true },
+        { "NAME", COLUMN_TEXT, "Name", .cut = true },
 };
 
 static const Column sampler_columns[] = {
-        { "SAMPLER", COLUMN_NUMBER },          { "INTERVAL", COLUMN_SPAN, "IntervalUSec" },
-        { "START", COLUMN_SPAN, "StartUSec" }, { "COUNTERS", COLUMN_PATHS, "Counters", true },
-        { "TICKS", COLUMN_COUNT, "Ticks" },    { "MISSED", COLUMN_COUNT, "Missed" },
+        { "SAMPLER", COLUMN_NUMBER },
+        { "INTERVAL", COLUMN_SPAN, "IntervalUSec" },
+        { "START", COLUMN_SPAN, "StartUSec" },
+        { "COUNTERS", COLUMN_PATHS, "Counters", .cut = true },
+        { "TICKS", COLUMN_COUNT, "Ticks" },
+        { "MISSED", COLUMN_COUNT, "Missed" },
         { "BLOCKED", COLUMN_BOOL, "Blocked" },
 };
 
@@ -84,12 +87,12 @@ int verb_list(Ctl *c, Refusal *why) {
 
         while (strcmp(lists[i].spec->name, c->verb) != 0)
                 i++;
-        r = objects_fetch(c, &all, why);
+        r = ctl_fetch_all(c, &all, why);
         if (r == 0)
                 r = table_new(c, lists[i].spec, &t);
         if (r != 0)
                 return r;
-        OBJECTS_FOREACH(o, &all, lists[i].interface)
-        table_add_object(t, o);
+        OBJECTS_FOREACH (o, &all, lists[i].interface)
+                table_add_object(t, o);
         return table_print(t, stdout);
 }

@@ -32,7 +32,7 @@ static int print_to(Ctl *c, const Readings *readings, FILE *fallback, Refusal *w
 
 static void say_counters(const Readings *readings, char **events) {
         for (size_t i = 0; i < readings->n; i++)
-                say_note("counter %" PRIu64 ": %s", ctl_path_number(readings->paths[i]), events[i]);
+                say_note("counter %" PRIu64 ": %s", path_number(readings->paths[i]), events[i]);
 }
 
 /* ---- with COMMAND ---- */
@@ -104,7 +104,7 @@ static int print_numbers(Ctl *c, const Readings *readings, Refusal *why) {
         if (c->options->json)
                 return readings_print(c, readings, stdout, why);
         for (size_t i = 0; i < readings->n; i++)
-                printf("%" PRIu64 "\n", ctl_path_number(readings->paths[i]));
+                printf("%" PRIu64 "\n", path_number(readings->paths[i]));
         return 0;
 }
 

@@ -22,14 +22,15 @@ static int persist(Ctl *c, Table *t, const char *word, Refusal *why) {
 
         r = ctl_path("counter", word, &path, why);
         if (r == 0)
-                r = ctl_call_plain(c, path, PERFALLOC_COUNTER_INTERFACE, "Persist", &reply, why);
+                r = ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "Persist", &reply, why,
+                                    "");
         if (r == 0)
                 r = MIN(sd_bus_message_read(reply, "s", &id), 0);
         if (r != 0)
                 return r;
         table_add_row(t);
-        table_put_number(t, 0, ctl_path_number(path));
-        table_put_text(t, 1, id);
+        table_put_number(t, "COUNTER", path_number(path));
+        table_put_text(t, "ID", id);
         return 0;
 }
 
@@ -49,8 +50,8 @@ static int adopt(Ctl *c, Readings *readings, const char *word, Refusal *why) {
         int r = readings_add(readings, word, why);
 
         if (r == 0)
-                r = ctl_call_plain(c, readings->paths[readings->n - 1], PERFALLOC_COUNTER_INTERFACE,
-                                   "Adopt", NULL, why);
+                r = ctl_call_method(c, readings->paths[readings->n - 1],
+                                    PERFALLOC_COUNTER_INTERFACE, "Adopt", NULL, why, "");
         if (r != 0)
                 readings_drop_last(readings);
         return r;

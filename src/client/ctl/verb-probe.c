@@ -5,23 +5,15 @@
 
 /* probe: how many counters are free now, measured. */
 
-enum {
-        PROBE_PMU,
-        PROBE_CPU,
-        PROBE_FREE,
-        PROBE_COUNTERS,
-        _PROBE_MAX,
-};
-
-static const Column columns[_PROBE_MAX] = {
-        [PROBE_PMU] = { "PMU", COLUMN_TEXT },
-        [PROBE_CPU] = { "CPU", COLUMN_NUMBER },
-        [PROBE_FREE] = { "FREE", COLUMN_NUMBER },
-        [PROBE_COUNTERS] = { "COUNTERS", COLUMN_SOME },
+static const Column columns[] = {
+        { "PMU", COLUMN_TEXT },
+        { "CPU", COLUMN_NUMBER },
+        { "FREE", COLUMN_NUMBER },
+        { "COUNTERS", COLUMN_SOME },
 };
 
 static const TableSpec spec = { "probe", "No PMU here has counters that could be measured.",
-                                columns, _PROBE_MAX };
+                                columns, ELEMENTSOF(columns) };
 
 /* The number of counters is measured with the first probe, so it is read afterwards. */
 static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
@@ -34,19 +26,19 @@ static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
         r = sd_bus_path_encode(PERFALLOC_OBJECT_PATH "/pmu", name, &path);
         if (r < 0)
                 return r;
-        r = ctl_call_plain(c, path, PERFALLOC_PMU_INTERFACE, "Probe", &reply, why);
+        r = ctl_call_method(c, path, PERFALLOC_PMU_INTERFACE, "Probe", &reply, why, "");
         if (r == 0)
-                r = object_fetch(c, path, PERFALLOC_PMU_INTERFACE, &pmu, why);
+                r = ctl_fetch(c, path, PERFALLOC_PMU_INTERFACE, &pmu, why);
         if (r == 0)
                 r = MIN(sd_bus_message_enter_container(reply, 'a', "(uu)"), 0);
         if (r != 0)
                 return r;
         while ((r = sd_bus_message_read(reply, "(uu)", &cpu, &n_free)) > 0) {
                 table_add_row(t);
-                table_put_text(t, PROBE_PMU, name);
-                table_put_number(t, PROBE_CPU, cpu);
-                table_put_number(t, PROBE_FREE, n_free);
-                table_put(t, PROBE_COUNTERS, object_value(&pmu, "Counters"));
+                table_put_text(t, "PMU", name);
+                table_put_number(t, "CPU", cpu);
+                table_put_number(t, "FREE", n_free);
+                table_put(t, "COUNTERS", object_value(&pmu, "Counters"));
         }
         return r;
 }
@@ -54,9 +46,9 @@ static int probe(Ctl *c, Table *t, const char *name, Refusal *why) {
 /* No PMU is named: probes all that can be measured. */
 static int probe_all(Ctl *c, Table *t, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r = objects_fetch(c, &all, why);
+        int r = ctl_fetch_all(c, &all, why);
 
-        OBJECTS_FOREACH(pmu, &all, PERFALLOC_PMU_INTERFACE) {
+        OBJECTS_FOREACH (pmu, &all, PERFALLOC_PMU_INTERFACE) {
                 if (!object_is(pmu, "Kind", "core") && !object_is(pmu, "Kind", "breakpoint"))
                         continue;
                 r = ctl_go_on(r, probe(c, t, object_text(pmu, "Name"), why), why);

@@ -140,7 +140,7 @@ static void lines_print(Watch *w) {
                 const WatchRow *row = &w->rows[i];
 
                 printf("%.3f %" PRIu64 " %s %" PRIu64 " ", seconds,
-                       ctl_path_number(w->counters.paths[i]), row->label, reading->value);
+                       path_number(w->counters.paths[i]), row->label, reading->value);
                 printf(row->known ? "%.1f" : "-", row->rate);
                 printf(" %s %" PRIu64 "\n", quality_word(reading->quality), w->now->missed);
         }
@@ -157,7 +157,7 @@ static void json_print(Watch *w) {
                 _cleanup_free_ char *label = words_json(row->label);
 
                 printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64 ",\"rate\":",
-                       i > 0 ? "," : "", ctl_path_number(w->counters.paths[i]), label ?: "null",
+                       i > 0 ? "," : "", path_number(w->counters.paths[i]), label ?: "null",
                        reading->value);
                 printf(row->known ? "%.3f" : "null", row->rate);
                 printf(",\"quality\":\"%s\"}", quality_word(reading->quality));
@@ -248,7 +248,7 @@ static int counters_get(Watch *w, Refusal *why) {
 
 static int rows_make(Watch *w, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r = objects_fetch(w->c, &all, why);
+        int r = ctl_fetch_all(w->c, &all, why);
 
         if (r != 0)
                 return r;

@@ -3,10 +3,22 @@
 
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/timespan.h"
+
+char *words_format(const char *format, ...) {
+        va_list arguments;
+        char *text;
+        int r;
+
+        va_start(arguments, format);
+        r = vasprintf(&text, format, arguments);
+        va_end(arguments);
+        return r < 0 ? NULL : text;
+}
 
 static const struct {
         const char *name;
@@ -19,7 +31,7 @@ static const struct {
 };
 
 /* Two units; the second one is left out if it is 0. */
-static int span_long(uint64_t usec, char **ret) {
+static char *span_long(uint64_t usec) {
         size_t i = 0;
         uint64_t rest;
 
@@ -27,67 +39,51 @@ static int span_long(uint64_t usec, char **ret) {
                 i++;
         rest = usec % units[i].usec / units[i + 1].usec;
         if (rest == 0)
-                return asprintf(ret, "%" PRIu64 "%s", usec / units[i].usec, units[i].name);
-        return asprintf(ret, "%" PRIu64 "%s %" PRIu64 "%s", usec / units[i].usec, units[i].name,
-                        rest, units[i + 1].name);
+                return words_format("%" PRIu64 "%s", usec / units[i].usec, units[i].name);
+        return words_format("%" PRIu64 "%s %" PRIu64 "%s", usec / units[i].usec, units[i].name,
+                            rest, units[i + 1].name);
 }
 
 char *words_span(uint64_t usec) {
-        char *text;
-        int r;
+        uint64_t tenths = usec % USEC_PER_SEC / (USEC_PER_SEC / 10);
 
         if (usec == TIMESPAN_INFINITY)
                 return strdup("infinity");
         if (usec >= 60 * USEC_PER_SEC)
-                r = span_long(usec, &text);
-        else if (usec >= 10 * USEC_PER_SEC)
-                r = asprintf(&text, "%" PRIu64 "s", usec / USEC_PER_SEC);
-        else if (usec >= USEC_PER_SEC && usec % USEC_PER_SEC < USEC_PER_SEC / 10)
-                r = asprintf(&text, "%" PRIu64 "s", usec / USEC_PER_SEC);
-        else if (usec >= USEC_PER_SEC)
-                r = asprintf(&text, "%" PRIu64 ".%" PRIu64 "s", usec / USEC_PER_SEC,
-                             usec % USEC_PER_SEC / (USEC_PER_SEC / 10));
-        else if (usec >= USEC_PER_MSEC)
-                r = asprintf(&text, "%" PRIu64 "ms", usec / USEC_PER_MSEC);
-        else
-                r = asprintf(&text, "%" PRIu64 "us", usec);
-        return r < 0 ? NULL : text;
+                return span_long(usec);
+        if (usec >= 10 * USEC_PER_SEC || (usec >= USEC_PER_SEC && tenths == 0))
+                return words_format("%" PRIu64 "s", usec / USEC_PER_SEC);
+        if (usec >= USEC_PER_SEC)
+                return words_format("%" PRIu64 ".%" PRIu64 "s", usec / USEC_PER_SEC, tenths);
+        if (usec >= USEC_PER_MSEC)
+                return words_format("%" PRIu64 "ms", usec / USEC_PER_MSEC);
+        return words_format("%" PRIu64 "us", usec);
 }
 
 char *words_user(uid_t uid) {
         const struct passwd *user = getpwuid(uid);
-        char *text;
 
-        if (user)
-                return strdup(user->pw_name);
-        return asprintf(&text, "%u", uid) < 0 ? NULL : text;
+        return user ? strdup(user->pw_name) : words_format("%u", uid);
 }
 
 char *words_count(uint64_t n) {
-        char *text;
-
-        return asprintf(&text, "%'" PRIu64, n) < 0 ? NULL : text;
+        return words_format("%'" PRIu64, n);
 }
 
 char *words_rate(double per_second) {
         static const char prefixes[] = " kMGTPE";
+        int digits = 0;
         size_t i = 0;
-        char *text;
-        int r;
 
         while (per_second >= 999.5 && i + 2 < sizeof(prefixes)) {
                 per_second /= 1000;
                 i++;
         }
         if (i == 0)
-                r = asprintf(&text, "%.0f", per_second);
-        else
-                r = asprintf(&text, "%.*f%c",
-                             per_second < 9.995   ? 2
-                             : per_second < 99.95 ? 1
-                                                  : 0,
-                             per_second, prefixes[i]);
-        return r < 0 ? NULL : text;
+                return words_format("%.0f", per_second);
+        if (per_second < 99.95)
+                digits = per_second < 9.995 ? 2 : 1;
+        return words_format("%.*f%c", digits, per_second, prefixes[i]);
 }
 
 static void escape_label(unsigned char c, FILE *f) {

@@ -66,43 +66,35 @@ static int explain_privilege(const Asked *a, Refusal *why) {
         "leader"
 
 /* What is found wrong in the attr, else what may be wrong. */
-static void find_invalid(const Asked *a, char *ret, size_t size) {
+static const char *find_invalid(const Asked *a) {
+        const struct perf_event_attr *attr = &a->event->attr;
+
+        if (attr->enable_on_exec && attr->remove_on_exec)
+                return "enable_on_exec and remove_on_exec contradict each other";
+        if (attr->inherit_thread && !attr->inherit)
+                return "inherit_thread needs inherit";
+        if (attr->type == PERF_TYPE_BREAKPOINT)
+                return "a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple of "
+                       "that, and on the kernel's addresses it must not exclude the kernel";
+        if (a->event->pmu && a->event->pmu->kind == PMU_UNCORE && a->tid >= 0)
+                return "it is shared by several CPUs and cannot count a process: use a CPU";
+        if (attr->exclude_kernel || attr->exclude_user || attr->exclude_hv)
+                return INVALID_GROUP "; and not every PMU can leave out user space or kernel: try "
+                                     "it without :u and :k";
+        return INVALID_GROUP;
+}
+
+static int explain_invalid_event(const Asked *a, Refusal *why) {
         const struct perf_event_attr *attr = &a->event->attr;
         int rate = sysctl_read(SYSCTL "perf_event_max_sample_rate");
 
         if (attr->freq && rate >= 0 && attr->sample_freq > (uint64_t) rate)
-                (void) snprintf(ret, size,
-                                "the frequency of %" PRIu64
-                                " is above kernel.perf_event_max_sample_rate (%d)",
-                                (uint64_t) attr->sample_freq, rate);
-        else if (attr->enable_on_exec && attr->remove_on_exec)
-                (void) snprintf(ret, size,
-                                "enable_on_exec and remove_on_exec contradict each other");
-        else if (attr->inherit_thread && !attr->inherit)
-                (void) snprintf(ret, size, "inherit_thread needs inherit");
-        else if (attr->type == PERF_TYPE_BREAKPOINT)
-                (void) snprintf(
-                        ret, size,
-                        "a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple "
-                        "of that, and on the kernel's addresses it must not exclude the kernel");
-        else if (a->event->pmu && a->event->pmu->kind == PMU_UNCORE && a->tid >= 0)
-                (void) snprintf(
-                        ret, size,
-                        "it is shared by several CPUs and cannot count a process: use a CPU");
-        else if (attr->exclude_kernel || attr->exclude_user || attr->exclude_hv)
-                (void) snprintf(ret, size,
-                                INVALID_GROUP "; and not every PMU can leave out user space or "
-                                              "kernel: try it without :u and :k");
-        else
-                (void) snprintf(ret, size, INVALID_GROUP);
-}
-
-static int explain_invalid_event(const Asked *a, Refusal *why) {
-        char found[256];
-
-        find_invalid(a, found, sizeof(found));
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "'%s' %s: PMU %s takes no such combination: the frequency of %" PRIu64
+                              " is above kernel.perf_event_max_sample_rate (%d)",
+                              a->event->name, a->where, a->pmu, (uint64_t) attr->sample_freq, rate);
         return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s takes no such combination: %s",
-                      a->event->name, a->where, a->pmu, found);
+                      a->event->name, a->where, a->pmu, find_invalid(a));
 }
 
 static int explain_no_such_event(const Asked *a, Refusal *why) {

@@ -9,6 +9,9 @@
 
 #include "core/util.h"
 
+/* Larger calls are refused, because a call may have to be kept. */
+#define MESSAGE_SIZE_MAX (2u * 1024u * 1024u)
+
 /* The approximate size of the path and the arguments in bytes. Each descriptor adds a fixed size.
  * Returns max + 1 for a larger message, without reading on. Rewinds the message. -EBADMSG. */
 int message_size(sd_bus_message *m, uint64_t max, uint64_t *ret);

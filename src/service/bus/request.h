@@ -18,11 +18,11 @@
 
 typedef struct AuthRequest AuthRequest;
 typedef struct Request Request;
-typedef struct SchedulerUser SchedulerUser;
+typedef struct UserQueue UserQueue;
 
 typedef enum RequestState {
         REQUEST_IDENTIFYING, /* the bus is asked for the sender's credentials */
-        REQUEST_QUEUED,      /* in its user's queue (scheduler.h) */
+        REQUEST_QUEUED,      /* in its user's queue (user-queue.h) */
         REQUEST_AUTHORIZING, /* polkit is asked */
         REQUEST_WORKING,     /* its work goes on without its handler */
         REQUEST_RESUMED,     /* on its way back to its handler, in the bus's queue */
@@ -41,8 +41,8 @@ struct Request {
         uint64_t since_usec; /* CLOCK_MONOTONIC: when the call arrived */
         bool scheduled;      /* the scheduler has let it pass */
 
-        /* the scheduler's, while the request is queued */
-        SchedulerUser *user;
+        /* user-queue.c's, while the request is queued */
+        UserQueue *user;
         QuotaCharge queued, queued_bytes;
         TAILQ_ENTRY(Request) queue;
         void (*unqueue)(Request *r);

@@ -2,240 +2,39 @@
 #include "scheduler.h"
 
 #include "core/clock.h"
-
-#include "core/clock.h"
 #include "service/bus/message-size.h"
-#include "service/util/log.h"
-#include "service/util/rate-limit.h"
+#include "service/bus/unsent.h"
+#include "service/bus/user-queue.h"
 #include "service/util/reply.h"
-
-struct SchedulerUser {
-        Scheduler *scheduler;
-        uid_t uid;
-        struct RequestList queue;
-        RateUse used;               /* µs of the loop's time */
-        uint64_t paused_until_usec; /* CLOCK_MONOTONIC, as all times here: not served before */
-        TAILQ_ENTRY(SchedulerUser) users;
-};
-
-TAILQ_HEAD(SchedulerUserList, SchedulerUser);
 
 struct Scheduler {
         Context *context;
         void (*gone)(void *userdata, Peer *peer);
         void *userdata;
-        struct SchedulerUserList waiting; /* users with a queue, in the order of service */
-        struct SchedulerUserList idle;    /* users without one, the latest first */
-        size_t n_idle;
+        UserQueues queues;
+        Unsent unsent;
         unsigned n_read;        /* messages since a queue was served */
-        SchedulerUser *current; /* whose call is being handled */
-        uint64_t since_usec;
         sd_event_source *serve; /* when there is nothing else to read */
         sd_event_source *clock; /* when a user may be served again */
-        uint64_t unsent_usec;   /* since when the bus has not accepted all messages; 0: it has */
-        bool stuck_logged;
         sd_bus_slot *filter;
 };
 
-#define IDLE_MAX 256u
-
-/* ---- users ---- */
-
-static SchedulerUser *list_find(const struct SchedulerUserList *list, uid_t uid) {
-        SchedulerUser *u;
-
-        TAILQ_FOREACH (u, list, users)
-                if (u->uid == uid)
-                        break;
-        return u;
-}
-
-static void user_free(Scheduler *s, SchedulerUser *u) {
-        if (s->current == u)
-                s->current = NULL;
-        free(u);
-}
-
-static void idle_trim(Scheduler *s) {
-        while (s->n_idle > IDLE_MAX) {
-                SchedulerUser *u = TAILQ_LAST(&s->idle, SchedulerUserList);
-
-                TAILQ_REMOVE(&s->idle, u, users);
-                s->n_idle--;
-                user_free(s, u);
-        }
-}
-
-static void idle_add(Scheduler *s, SchedulerUser *u) {
-        TAILQ_INSERT_HEAD(&s->idle, u, users);
-        s->n_idle++;
-        idle_trim(s);
-}
-
-/* NULL: no memory. */
-static SchedulerUser *user_get(Scheduler *s, uid_t uid) {
-        SchedulerUser *u = list_find(&s->idle, uid) ?: list_find(&s->waiting, uid);
-
-        if (u)
-                return u;
-        u = calloc(1, sizeof(*u));
-        if (!u)
-                return NULL;
-        u->scheduler = s;
-        u->uid = uid;
-        TAILQ_INIT(&u->queue);
-        idle_add(s, u);
-        return u;
-}
-
-static uint64_t user_used(SchedulerUser *u, uint64_t now) {
-        return rate_use_now(&u->used, now, SCHEDULER_PER_SEC);
-}
-
-/* ---- what calls cost ---- */
-
-static void user_begin(Scheduler *s, SchedulerUser *u) {
-        s->current = u;
-        s->since_usec = now_usec(CLOCK_MONOTONIC);
-        s->context->called_usec = s->since_usec;
-}
-
-/* Charges the user of the last call, which has been handled. */
-static void scheduler_charge(Scheduler *s) {
-        SchedulerUser *u = s->current;
-        uint64_t now, cost;
-
-        if (!u)
-                return;
-        s->current = NULL;
-        now = now_usec(CLOCK_MONOTONIC);
-        cost = now - s->since_usec;
-        u->used.used = user_used(u, now) + cost;
-        if (cost >= SCHEDULER_COSTLY_USEC && u->used.used >= SCHEDULER_PAUSE_USEC)
-                u->paused_until_usec = now + SCHEDULER_PAUSE * cost;
-}
-
 /* ---- queues ---- */
-
-static void request_unqueue(Request *r) {
-        SchedulerUser *u = r->user;
-
-        TAILQ_REMOVE(&u->queue, r, queue);
-        r->user = NULL;
-        r->unqueue = NULL;
-        quota_release(&r->queued);
-        quota_release(&r->queued_bytes);
-        if (TAILQ_EMPTY(&u->queue)) {
-                TAILQ_REMOVE(&u->scheduler->waiting, u, users);
-                idle_add(u->scheduler, u);
-        }
-}
-
-static int request_charge(Request *r, Refusal *why) {
-        Quota *quota = &r->context->quota;
-        uint64_t size;
-        int error = message_size(r->m, MESSAGE_SIZE_MAX, &size);
-
-        if (error >= 0)
-                error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED, 1, &r->queued, why);
-        if (error == 0)
-                error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED_BYTES, size,
-                                     &r->queued_bytes, why);
-        return error;
-}
-
-static int request_queue(Scheduler *s, Request *r, SchedulerUser *u, Refusal *why) {
-        int error = request_charge(r, why);
-
-        if (error != 0) {
-                quota_release(&r->queued);
-                return error;
-        }
-        request_set_state(r, REQUEST_QUEUED);
-        if (TAILQ_EMPTY(&u->queue)) {
-                TAILQ_REMOVE(&s->idle, u, users);
-                s->n_idle--;
-                TAILQ_INSERT_TAIL(&s->waiting, u, users);
-        }
-        TAILQ_INSERT_TAIL(&u->queue, r, queue);
-        r->user = u;
-        r->unqueue = request_unqueue;
-        return 0;
-}
-
-/* The next user who may be served. If there is none, *ret_usec is when there may be one. */
-static SchedulerUser *scheduler_next(Scheduler *s, uint64_t now, uint64_t *ret_usec) {
-        SchedulerUser *u;
-
-        *ret_usec = UINT64_MAX;
-        TAILQ_FOREACH (u, &s->waiting, users) {
-                if (u->paused_until_usec <= now)
-                        break;
-                *ret_usec = MIN(*ret_usec, u->paused_until_usec);
-        }
-        return u;
-}
-
-/* Resumes the user's first call, and moves the user to the end of the list. */
-static void user_serve(Scheduler *s, SchedulerUser *u) {
-        Request *r = TAILQ_FIRST(&u->queue);
-
-        TAILQ_REMOVE(&s->waiting, u, users);
-        TAILQ_INSERT_TAIL(&s->waiting, u, users);
-        r->scheduled = true;
-        request_resume(r);
-        s->n_read = 0;
-}
-
-static uint64_t scheduler_n_unsent(const Scheduler *s) {
-        uint64_t n = 0;
-
-        (void) sd_bus_get_n_queued_write(s->context->bus, &n);
-        return n;
-}
-
-/* Notes since when messages have waited for the bus without interruption. */
-static void scheduler_watch_unsent(Scheduler *s) {
-        if (scheduler_n_unsent(s) > 0) {
-                s->unsent_usec = s->unsent_usec ?: now_usec(CLOCK_MONOTONIC);
-                return;
-        }
-        if (s->stuck_logged)
-                log_plain(LOG_NOTICE, "The bus takes what the service sends again.");
-        s->unsent_usec = 0;
-        s->stuck_logged = false;
-}
-
-/* Whether the bus does not accept messages. If that lasts it is logged, once until it is over. */
-static bool scheduler_is_stuck(Scheduler *s) {
-        bool lasts;
-
-        scheduler_watch_unsent(s);
-        lasts = s->unsent_usec > 0 &&
-                now_usec(CLOCK_MONOTONIC) - s->unsent_usec >= SCHEDULER_UNSENT_USEC;
-        if (lasts && !s->stuck_logged) {
-                s->stuck_logged = true;
-                log_event(LOG_WARNING, LOG_ID_DEGRADED,
-                          "The bus does not take what the service sends: some client does not read "
-                          "its answers (see perfallocd(8)). Calls wait until it does.",
-                          NULL);
-        }
-        return lasts || scheduler_n_unsent(s) >= SCHEDULER_UNSENT_MAX;
-}
 
 /* Serves one user, now or when one may be served. */
 static void scheduler_serve(Scheduler *s) {
         uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
-        bool stuck = scheduler_is_stuck(s);
-        SchedulerUser *u = stuck ? NULL : scheduler_next(s, now, &next);
+        bool stuck = unsent_is_stuck(&s->unsent);
+        UserQueue *u = stuck ? NULL : user_queues_next(&s->queues, now, &next);
 
-        if (u)
-                user_serve(s, u);
-        else if (stuck)
+        if (u) {
+                user_queue_serve(u);
+                s->n_read = 0;
+        } else if (stuck)
                 next = now + USEC_PER_SEC / 10;
         (void) sd_event_source_set_time(s->clock, u ? UINT64_MAX : next);
-        (void) sd_event_source_set_enabled(s->serve, u && !TAILQ_EMPTY(&s->waiting) ? SD_EVENT_ON
-                                                                                    : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(
+                s->serve, u && !TAILQ_EMPTY(&s->queues.waiting) ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 static int scheduler_have_time(sd_event_source *source, void *userdata) {
@@ -247,21 +46,23 @@ static int scheduler_pause_over(sd_event_source *source, uint64_t usec, void *us
         Scheduler *s = userdata;
 
         (void) sd_event_source_set_time(source, UINT64_MAX);
-        if (!TAILQ_EMPTY(&s->waiting))
+        if (!TAILQ_EMPTY(&s->queues.waiting))
                 scheduler_serve(s);
         return 0;
 }
 
 /* The handler of the last message has returned. */
 static void scheduler_settle(Scheduler *s) {
-        scheduler_charge(s);
+        user_queues_charge(&s->queues);
         requests_settle(s->context->requests);
 }
 
 /* Before each iteration of the loop. */
 static int scheduler_prepare(sd_event_source *source, void *userdata) {
-        scheduler_settle(userdata);
-        scheduler_watch_unsent(userdata);
+        Scheduler *s = userdata;
+
+        scheduler_settle(s);
+        unsent_watch(&s->unsent);
         return 0;
 }
 
@@ -270,39 +71,32 @@ static int scheduler_prepare(sd_event_source *source, void *userdata) {
 /* Refuses the call, unless no reply is expected or too many are unsent. */
 static int scheduler_refuse(Scheduler *s, sd_bus_message *m, int r, const Refusal *why,
                             sd_bus_error *error) {
-        if (sd_bus_message_get_expect_reply(m) == 0 ||
-            scheduler_n_unsent(s) >= SCHEDULER_REFUSED_MAX)
+        if (sd_bus_message_get_expect_reply(m) == 0 || unsent_n(&s->unsent) >= UNSENT_REFUSED_MAX)
                 return 1;
         return reply_failure(r, why, error);
 }
 
-static bool user_may_go_ahead(Scheduler *s, SchedulerUser *u) {
-        if (!TAILQ_EMPTY(&u->queue) || scheduler_is_stuck(s))
-                return false;
-        return u->uid == 0 || user_used(u, now_usec(CLOCK_MONOTONIC)) < SCHEDULER_FREE_USEC;
-}
-
 /* The next handler is called for this peer. Returns what the filter returns. */
-static int scheduler_deliver(Scheduler *s, SchedulerUser *u, Peer *peer) {
+static int scheduler_deliver(Scheduler *s, UserQueue *u, Peer *peer) {
         peers_set_current(s->context->peers, peer);
         if (u)
-                user_begin(s, u);
+                user_queue_begin(u);
         return 0;
 }
 
 /* A call of an identified sender that has not been scheduled yet. r is NULL for a new call. */
 static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Request *r,
                               sd_bus_error *error) {
-        SchedulerUser *u = user_get(s, peer->uid);
+        UserQueue *u = user_queues_get(&s->queues, peer->uid);
         Refusal why = REFUSAL_NULL;
         int e = u ? 0 : -ENOMEM;
 
-        if (u && user_may_go_ahead(s, u))
+        if (u && user_queue_is_free(u) && !unsent_is_stuck(&s->unsent))
                 return scheduler_deliver(s, u, peer);
         if (e == 0 && !r)
                 e = request_new(s->context, peer, m, REQUEST_RUNNING, &r);
         if (e == 0)
-                e = request_queue(s, r, u, &why);
+                e = user_queue_add(u, r, &why);
         if (e != 0)
                 return scheduler_refuse(s, m, e, &why, error);
         (void) sd_event_source_set_enabled(s->serve, SD_EVENT_ON);
@@ -318,7 +112,7 @@ static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
                 r->scheduled = true;
                 return scheduler_schedule(s, r->peer, r->m, r, error);
         }
-        return scheduler_deliver(s, user_get(s, r->peer->uid), r->peer);
+        return scheduler_deliver(s, user_queues_get(&s->queues, r->peer->uid), r->peer);
 }
 
 /* Comes first: a larger message is not kept anywhere. */
@@ -443,11 +237,10 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
 
         if (!s)
                 return -ENOMEM;
-        s->context = context;
-        s->gone = gone;
-        s->userdata = userdata;
-        TAILQ_INIT(&s->waiting);
-        TAILQ_INIT(&s->idle);
+        *s = (Scheduler){
+                .context = context, .gone = gone, .userdata = userdata, .unsent.bus = context->bus
+        };
+        user_queues_init(&s->queues, context);
         r = requests_new(context, &context->requests);
         if (r >= 0)
                 r = peers_new(context->bus, &hooks, s, &context->peers);
@@ -464,16 +257,11 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
 }
 
 Scheduler *scheduler_free(Scheduler *s) {
-        SchedulerUser *u;
-
         if (!s)
                 return NULL;
         sd_bus_slot_unref(s->filter);
         requests_end(s->context->requests);
-        while ((u = TAILQ_FIRST(&s->idle))) {
-                TAILQ_REMOVE(&s->idle, u, users);
-                free(u);
-        }
+        user_queues_done(&s->queues);
         s->context->peers = peers_free(s->context->peers);
         s->context->requests = requests_free(s->context->requests);
         sd_event_source_disable_unref(s->serve);

@@ -19,33 +19,11 @@
 
 typedef struct Scheduler Scheduler;
 
-/* Users below this much recent service time are not queued. SCHEDULER_PER_SEC of it decays in a
- * second. */
-#define SCHEDULER_FREE_USEC (20 * USEC_PER_MSEC)
-#define SCHEDULER_PER_SEC   (250 * USEC_PER_MSEC)
-
-/* A call that takes this long is expensive. A user with SCHEDULER_PAUSE_USEC of recent service time
- * is not served for SCHEDULER_PAUSE times as long as their expensive call took. */
-#define SCHEDULER_COSTLY_USEC 500u
-#define SCHEDULER_PAUSE_USEC  (100 * USEC_PER_MSEC)
-#define SCHEDULER_PAUSE       2u
-
 /* The number of messages that are read before a queue is served. */
 #define SCHEDULER_READ_MAX 32u
 
-/* Messages of the service that the bus has not accepted yet. From the first number on, no queue is
- * served. From the second on, refusals are not sent either. At 393,216 libsystemd closes the
- * connection. Messages may be large, so no queue is served either after the bus has been behind for
- * SCHEDULER_UNSENT_USEC. */
-#define SCHEDULER_UNSENT_MAX  32768u
-#define SCHEDULER_REFUSED_MAX 131072u
-#define SCHEDULER_UNSENT_USEC USEC_PER_SEC
-
 #define IDENTIFYING_PEER_MAX 128u   /* calls of one sender; the bus allows it 128 pending replies */
 #define IDENTIFYING_MAX      16384u /* of all senders together */
-
-/* Larger calls are refused, because a call may have to be kept. */
-#define MESSAGE_SIZE_MAX (2u * 1024u * 1024u)
 
 /* Installs the filter. libsystemd runs the filter that was added last first, so filters that need
  * the sender are added before this one. gone is called when a peer has left, after its requests

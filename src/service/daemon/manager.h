@@ -28,3 +28,23 @@ struct Manager {
         Bridges *bridges;
         Probing *probing;
 };
+
+/* m is all zero before. Takes over the reader. */
+void manager_init(Manager *m, Reader *reader);
+
+/* Makes all parts, once there are a loop and a configuration. */
+int manager_start(Manager *m);
+
+/* Restores what an earlier run has left. */
+int manager_restore(Manager *m);
+
+/* A Peer has left. */
+void manager_forget_peer(void *manager, Peer *peer);
+
+/* Whether there is nothing that a client has made. */
+bool manager_is_idle(const void *manager);
+
+/* manager_end() ends what was made over the bus; manager_done() the rest, after the bus's filters
+ * have ended. */
+void manager_end(Manager *m);
+void manager_done(Manager *m);

@@ -25,7 +25,6 @@ struct ConfiguredMonitor {
         size_t n_sets;
         uint64_t interval_usec;
         sd_event_source *timer;
-        bool present; /* its file was there when the directory was last read */
         LIST_ENTRY(ConfiguredMonitor) configured;
 };
 
@@ -196,8 +195,7 @@ static int configured_new(ConfiguredMonitors *all, const char *name, const Confi
         *c = (ConfiguredMonitor){ .all = all,
                                   .name = strdup(name),
                                   .text = strdup(file->text),
-                                  .interval_usec = spec->interval_usec,
-                                  .present = true };
+                                  .interval_usec = spec->interval_usec };
         if (!c->name || !c->text)
                 return -ENOMEM;
         r = configured_open(c, spec, why);
@@ -265,8 +263,6 @@ static int configured_load_file(ConfiguredMonitors *all, const char *directory,
         if (!name || asprintf(&path, "%s/%s", directory, file_name) < 0)
                 return -ENOMEM;
         old = configured_find(all, name);
-        if (old)
-                old->present = true; /* also if it cannot be read now */
         r = config_file_read(path, &file);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
@@ -287,6 +283,12 @@ typedef struct Entries {
         int n;
 } Entries;
 
+static void entries_done(Entries *e) {
+        for (int i = 0; i < e->n; i++)
+                free(e->entries[i]);
+        free(e->entries);
+}
+
 static bool has_no_file(const void *userdata, const char *name) {
         const Entries *e = userdata;
         size_t n = strlen(name);
@@ -299,28 +301,23 @@ static bool has_no_file(const void *userdata, const char *name) {
 }
 
 int configured_load(ConfiguredMonitors *all, const char *directory) {
-        struct dirent **entries = NULL;
-        int n = scandir(directory, &entries, is_monitor, alphasort), r = 0;
+        _cleanup_(entries_done) Entries e = {};
         ConfiguredMonitor *c, *next;
+        int r = 0;
 
-        if (n < 0 && errno == ENOMEM)
+        e.n = scandir(directory, &e.entries, is_monitor, alphasort);
+        if (e.n < 0 && errno == ENOMEM)
                 return -ENOMEM;
-        if (n < 0 && errno != ENOENT) {
+        if (e.n < 0 && errno != ENOENT) {
                 log_plain(LOG_WARNING, "%s: cannot be read: %s", directory, strerror(errno));
                 return 0;
         }
-        LIST_FOREACH (c, &all->list, configured)
-                c->present = false;
-        configured_drop_unclaimed(all, has_no_file, &(Entries){ entries, n });
-        for (int i = 0; i < n; i++) {
-                if (r == 0)
-                        r = configured_load_file(all, directory, entries[i]->d_name);
-                free(entries[i]);
-        }
-        free(entries);
+        configured_drop_unclaimed(all, has_no_file, &e);
+        for (int i = 0; i < e.n && r == 0; i++)
+                r = configured_load_file(all, directory, e.entries[i]->d_name);
         for (c = LIST_FIRST(&all->list); c && r == 0; c = next) {
                 next = LIST_NEXT(c, configured);
-                if (!c->present)
+                if (has_no_file(&e, c->name))
                         configured_remove(c);
         }
         return r;

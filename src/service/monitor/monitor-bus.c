@@ -20,11 +20,6 @@ PROPERTY_GETTER(get_pid) {
                                      (uint32_t) ((const Monitor *) userdata)->peer->pid);
 }
 
-PROPERTY_GETTER(get_priority) {
-        return sd_bus_message_append(reply, "u",
-                                     ((const Monitor *) userdata)->yielder.plan.priority);
-}
-
 PROPERTY_GETTER(get_state) {
         return sd_bus_message_append(reply, "s", monitor_state(userdata));
 }
@@ -68,7 +63,8 @@ static const sd_bus_vtable monitor_vtable[] = {
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Cpus", "s", NULL, offsetof(Monitor, what.cpus),
                         SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Priority", "u", get_priority, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Priority", "u", NULL, offsetof(Monitor, yielder.plan.priority),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Yielded", SD_BUS_ARGS("o", hold), SD_BUS_NO_RESULT, method_yielded,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

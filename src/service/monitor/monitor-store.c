@@ -32,10 +32,6 @@ void monitor_keep(Monitor *monitor, YielderState state) {
         monitor_save(monitor, state);
 }
 
-void monitor_enter_store(Monitor *monitor) {
-        monitor_keep(monitor, YIELDER_COUNTING);
-}
-
 int monitor_unpack(Monitor *monitor, const Unpack *state) {
         Context *context = monitor->context;
         int r = unpack_struct(state, monitor_fields, ELEMENTSOF(monitor_fields), monitor);

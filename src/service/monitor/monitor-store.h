@@ -7,9 +7,7 @@
 
 #include "service/monitor/monitor-object.h"
 
-void monitor_enter_store(Monitor *monitor);
-
-/* The same for a monitor in that state. */
+/* Adds it to the store, in that state. */
 void monitor_keep(Monitor *monitor, YielderState state);
 
 /* Saves its present data. state is the one that it will have once those concerned are told. */

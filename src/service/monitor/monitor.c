@@ -222,7 +222,7 @@ static int monitor_build(Monitor *monitor, int *ret_lease, Refusal *why) {
         if (r < 0)
                 return r;
         /* it counts, and is asked if it has to yield */
-        monitor_enter_store(monitor);
+        monitor_keep(monitor, YIELDER_COUNTING);
         return 0;
 }
 

@@ -24,10 +24,6 @@ PROPERTY_GETTER(get_counters) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-PROPERTY_GETTER(get_missed) {
-        return sd_bus_message_append(reply, "t", ((Sampler *) userdata)->streamed.missed);
-}
-
 PROPERTY_GETTER(get_blocked) {
         return sd_bus_message_append(reply, "b", (int) ((Sampler *) userdata)->client->blocked);
 }
@@ -53,7 +49,7 @@ static const sd_bus_vtable sampler_vtable[] = {
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "ao", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Ticks", "t", NULL, offsetof(Sampler, streamed.told), 0),
-        SD_BUS_PROPERTY("Missed", "t", get_missed, 0, 0),
+        SD_BUS_PROPERTY("Missed", "t", NULL, offsetof(Sampler, streamed.missed), 0),
         SD_BUS_PROPERTY("Blocked", "b", get_blocked, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

@@ -9,14 +9,6 @@
 #include "service/util/options.h"
 #include "service/util/reply.h"
 
-typedef struct SamplerRequest {
-        Counter *counters[PERFALLOC_READINGS_MAX];
-        size_t n_counters;
-        uint64_t interval_usec;
-        uint64_t start_usec;
-        int signal;
-} SamplerRequest;
-
 enum {
         OPTION_START_USEC,
         OPTION_SIGNAL,
@@ -24,20 +16,20 @@ enum {
 };
 
 static const OptionSpec option_specs[_OPTION_MAX] = {
-        [OPTION_START_USEC] = { "start_usec", "t", offsetof(SamplerRequest, start_usec) },
-        [OPTION_SIGNAL] = { "signal", "b", offsetof(SamplerRequest, signal) },
+        [OPTION_START_USEC] = { "start_usec", "t", offsetof(SamplerOptions, start_usec) },
+        [OPTION_SIGNAL] = { "signal", "b", offsetof(SamplerOptions, signal) },
 };
 
-static int counters_add(SamplerRequest *q, Counter *c, Refusal *why) {
-        for (size_t i = 0; i < q->n_counters; i++)
-                if (q->counters[i] == c)
+static int counters_add(SamplerOptions *o, Counter *c, Refusal *why) {
+        for (size_t i = 0; i < o->n_counters; i++)
+                if (o->counters[i] == c)
                         return refuse(why, REFUSAL_INVALID_ARGS, "counters: '%s' is given twice",
                                       c->object.path);
-        q->counters[q->n_counters++] = c;
+        o->counters[o->n_counters++] = c;
         return 0;
 }
 
-static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOptions *o,
                          Refusal *why) {
         const char *path;
         int r = sd_bus_message_enter_container(m, 'a', "o");
@@ -45,12 +37,12 @@ static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerRe
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
                 Counter *c;
 
-                if (q->n_counters == PERFALLOC_READINGS_MAX)
+                if (o->n_counters == PERFALLOC_READINGS_MAX)
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "counters: a sampler has at most %d", PERFALLOC_READINGS_MAX);
                 r = counter_find_readable(all->counters, peer, m, path, &c, why);
                 if (r == 0)
-                        r = counters_add(q, c, why);
+                        r = counters_add(o, c, why);
                 if (r != 0)
                         return r;
         }
@@ -65,43 +57,45 @@ static int time_check(const char *name, uint64_t usec, Refusal *why) {
         return 0;
 }
 
-static int interval_check(const Config *config, const SamplerRequest *q, Refusal *why) {
+static int interval_check(const Config *config, const SamplerOptions *o, Refusal *why) {
         bool signals =
-                q->signal && config->sampler_signal_min_usec > config->sampler_interval_min_usec;
+                o->signal && config->sampler_signal_min_usec > config->sampler_interval_min_usec;
         uint64_t floor =
                 signals ? config->sampler_signal_min_usec : config->sampler_interval_min_usec;
 
-        if (q->interval_usec > 0 && q->interval_usec < floor)
+        if (o->interval_usec > 0 && o->interval_usec < floor)
                 return refuse(
                         why, REFUSAL_INVALID_ARGS,
                         "interval_usec is %" PRIu64 ", less than the %" PRIu64
                         " us that are allowed here (%s= in perfallocd.conf); 0 is one tick only",
-                        q->interval_usec, floor,
+                        o->interval_usec, floor,
                         signals ? "SamplerSignalMinSec" : "SamplerIntervalMinSec");
-        return time_check("interval_usec", q->interval_usec, why);
+        return time_check("interval_usec", o->interval_usec, why);
 }
 
-static int request_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerRequest *q,
+static int options_take(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOptions *o,
                         Refusal *why) {
         uint64_t seen;
         int r;
 
-        q->n_counters = 0;
-        q->signal = false;
+        o->n_counters = 0;
+        o->signal = false;
         r = sd_bus_message_rewind(m, true);
         if (r >= 0)
-                r = counters_read(all, peer, m, q, why);
+                r = counters_read(all, peer, m, o, why);
         if (r == 0)
-                r = MIN(sd_bus_message_read_basic(m, 't', &q->interval_usec), 0);
+                r = MIN(sd_bus_message_read_basic(m, 't', &o->interval_usec), 0);
         if (r == 0)
-                r = options_read(m, option_specs, ELEMENTSOF(option_specs), q, &seen, why);
+                r = options_read(m, option_specs, ELEMENTSOF(option_specs), o, &seen, why);
         if (r == 0)
-                r = interval_check(&all->context->config, q, why);
+                r = interval_check(&all->context->config, o, why);
         if (r != 0)
                 return r;
         if (!(seen >> OPTION_START_USEC & 1))
-                q->start_usec = q->interval_usec;
-        return time_check("start_usec", q->start_usec, why);
+                o->start_usec = o->interval_usec;
+        r = time_check("start_usec", o->start_usec, why);
+        o->start_usec += now_usec(CLOCK_BOOTTIME);
+        return r;
 }
 
 int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -109,21 +103,13 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         Samplers *all = userdata;
         Peer *peer = peers_sender(all->context->peers, m);
         Refusal why = REFUSAL_NULL;
-        SamplerRequest q;
+        SamplerOptions o;
         Sampler *a;
         int r;
 
-        r = request_read(all, peer, m, &q, &why);
-        if (r == 0) {
-                SamplerOptions options = {
-                        .interval_usec = q.interval_usec,
-                        .start_usec = now_usec(CLOCK_BOOTTIME) + q.start_usec,
-                        .signal = q.signal,
-                        .counters = q.counters,
-                        .n_counters = q.n_counters,
-                };
-                r = sampler_new(all, peer, &options, &a, &stream, &why);
-        }
+        r = options_take(all, peer, m, &o, &why);
+        if (r == 0)
+                r = sampler_new(all, peer, &o, &a, &stream, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         sampler_announce(a);

@@ -11,10 +11,10 @@ typedef struct SamplerOptions SamplerOptions;
 
 struct SamplerOptions {
         uint64_t interval_usec;
-        uint64_t start_usec; /* CLOCK_BOOTTIME */
-        bool signal;
-        Counter *const *counters; /* all different */
-        size_t n_counters;        /* at most PERFALLOC_READINGS_MAX */
+        uint64_t start_usec;                       /* CLOCK_BOOTTIME */
+        int signal;                                /* boolean: also send Sample */
+        Counter *counters[PERFALLOC_READINGS_MAX]; /* all different */
+        size_t n_counters;
 };
 
 /* ret_stream is the client's end, for the caller to send and close. Refusals are those of

@@ -45,8 +45,8 @@ static int job_set_rule(ReaderJob *job, const SeizeRule *rule, size_t n_gids) {
         return pipe2(job->release, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
-                   ReaderJob **ret) {
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderDone done,
+                   void *userdata, ReaderJob **ret) {
         size_t n_gids = rule ? MIN(rule->n_gids, (size_t) READER_GIDS_MAX) : 0;
         _cleanup_(reader_job_freep) ReaderJob *job = NULL;
         int r;
@@ -58,6 +58,7 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
                 return -ENOMEM;
         job->pidfd = job->release[0] = job->release[1] = -1;
         job->queue = q;
+        job->done = done;
         job->userdata = userdata;
         job->request.op = op;
         if (pidfd >= 0) {

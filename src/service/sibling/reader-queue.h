@@ -13,9 +13,16 @@
 #include "service/sibling/reader-wire.h"
 #include "service/util/fairqueue.h"
 
+typedef union ReaderDone ReaderDone;
 typedef struct ReaderQueue ReaderQueue;
 typedef struct ReaderSlot ReaderSlot;
 typedef TAILQ_HEAD(ReaderJobList, ReaderJob) ReaderJobList;
+
+union ReaderDone {
+        ReaderInspected inspected;
+        ReaderScanned scanned;
+        ReaderSeized seized;
+};
 
 struct ReaderJob {
         TAILQ_ENTRY(ReaderJob) entry;
@@ -23,11 +30,7 @@ struct ReaderJob {
         ReaderJobList *list; /* that it is in */
         int error;           /* why it is in failed */
         FairItem turn;       /* of a seizure that is queued */
-        union {
-                ReaderInspected inspected;
-                ReaderScanned scanned;
-                ReaderSeized seized;
-        } done;
+        ReaderDone done;
         void *userdata;
         int pidfd;
         int release[2]; /* a pipe: the reader polls the first end, closing the second lets go */
@@ -58,9 +61,9 @@ struct ReaderQueue {
 void reader_queue_init(ReaderQueue *q);
 void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 
-/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done before it moves the job to a list. */
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
-                   ReaderJob **ret);
+/* -ENOMEM, -EMFILE, -EPIPE. */
+int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderDone done,
+                   void *userdata, ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 

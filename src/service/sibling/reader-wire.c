@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "reader-wire.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
-#define FDS_MAX 2
-
-typedef union Control {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
-} Control;
-
-static int message_send(int socket, const void *data, size_t size, const int *fds, size_t n_fds,
-                        int flags) {
-        Control control = {};
-        struct iovec iov = { (void *) data, size };
-        struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-        if (n_fds > 0) {
-                m.msg_control = &control;
-                m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-                control.header = (struct cmsghdr){
-                        .cmsg_level = SOL_SOCKET,
-                        .cmsg_type = SCM_RIGHTS,
-                        .cmsg_len = CMSG_LEN(n_fds * sizeof(int)),
-                };
-                memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
-        }
-        return sendmsg(socket, &m, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
+#include "service/util/fd-message.h"
 
 static int fds_refuse(int *fds, size_t n_fds, int r) {
         for (size_t i = 0; i < n_fds; i++)
@@ -40,36 +14,26 @@ static int fds_refuse(int *fds, size_t n_fds, int r) {
 }
 
 /* Returns the bytes received, 0 when the other end is closed. ret_lost: it had descriptors that did
- * not fit into our table (recvmsg(2), MSG_CTRUNC). */
+ * not fit. */
 static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds,
                                bool *ret_lost) {
-        Control control;
-        struct iovec iov = { data, size };
-        struct msghdr m = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
-        };
+        size_t n_received;
+        int flags;
         ssize_t n;
 
         for (size_t i = 0; i < n_fds; i++)
                 ret_fds[i] = -1;
-        n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        n = fd_message_receive(socket, data, size, ret_fds, n_fds, &n_received, 0, &flags);
         if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-                        memcpy(ret_fds, CMSG_DATA(c),
-                               MIN(c->cmsg_len - CMSG_LEN(0), n_fds * sizeof(int)));
-        *ret_lost = m.msg_flags & MSG_CTRUNC;
-        return m.msg_flags & MSG_TRUNC ? -EBADMSG : n;
+                return n == -EAGAIN || n == -EINTR ? -EAGAIN : 0;
+        *ret_lost = flags & MSG_CTRUNC;
+        return flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
 int reader_request_send(int socket, const ReaderRequest *q, const int fds[2]) {
         size_t n_fds = fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2;
 
-        return message_send(socket, q, READER_REQUEST_SIZE(q->n_gids), fds, n_fds, MSG_DONTWAIT);
+        return fd_message_send(socket, q, READER_REQUEST_SIZE(q->n_gids), fds, n_fds, MSG_DONTWAIT);
 }
 
 int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2]) {
@@ -85,7 +49,7 @@ int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2])
 }
 
 int reader_reply_send(int socket, const ReaderReply *a, int fd) {
-        return message_send(socket, a, sizeof(*a), &fd, fd >= 0, 0);
+        return fd_message_send(socket, a, sizeof(*a), &fd, fd >= 0, 0);
 }
 
 int reader_reply_receive(int socket, ReaderReply *ret, int *ret_fd) {

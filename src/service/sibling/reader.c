@@ -83,35 +83,28 @@ static int job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
 int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userdata,
                    ReaderJob **ret) {
         ReaderJob *job = NULL;
-        int r;
+        int r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL,
+                               (ReaderDone){ .inspected = done }, userdata, &job);
 
-        r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL, userdata, &job);
-        if (r < 0)
-                return r;
-        job->done.inspected = done;
-        return job_submit(reader, job, ret);
+        return r < 0 ? r : job_submit(reader, job, ret);
 }
 
 int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **ret) {
         ReaderJob *job = NULL;
-        int r;
+        int r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL,
+                               (ReaderDone){ .scanned = done }, userdata, &job);
 
-        r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL, userdata, &job);
-        if (r < 0)
-                return r;
-        job->done.scanned = done;
-        return job_submit(reader, job, ret);
+        return r < 0 ? r : job_submit(reader, job, ret);
 }
 
 int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
                  ReaderSeized done, void *userdata, ReaderJob **ret) {
         ReaderJob *job = NULL;
-        int r;
+        int r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule,
+                               (ReaderDone){ .seized = done }, userdata, &job);
 
-        r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule, userdata, &job);
         if (r < 0)
                 return r;
-        job->done.seized = done;
         job->request.bound_usec = bound_usec;
         return job_submit(reader, job, ret);
 }
@@ -284,8 +277,7 @@ Reader *reader_free(Reader *reader) {
         reader_queue_done(&reader->queue);
         /* its children die with it, so the kernel lets their trees go */
         if (reader->pid > 0 && kill(reader->pid, SIGKILL) >= 0)
-                while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
-                        ;
+                (void) TEMP_FAILURE_RETRY(waitpid(reader->pid, NULL, 0));
         free(reader);
         return NULL;
 }

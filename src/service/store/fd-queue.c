@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fd-queue.h"
 
-#include <string.h>
 #include <sys/socket.h>
 
 /* The bytes and descriptors of one message. */
@@ -91,69 +90,23 @@ FdQueue *fd_queue_free(FdQueue *q) {
         return NULL;
 }
 
-static int payload_send(int in, const FdLabel *labels, size_t n_labels, const int *fds,
-                        size_t n_fds) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
-        } control;
-        struct iovec iov = { .iov_base = (void *) (uintptr_t) labels,
-                             .iov_len = n_labels * sizeof(FdLabel) };
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
-        };
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-        memset(&control, 0, message.msg_controllen);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-        return sendmsg(in, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static void payload_close(Payload *p) {
         for (size_t i = 0; i < p->n_fds; i++)
                 close_fd(p->fds[i]);
         p->n_fds = 0;
 }
 
-static void payload_take_fds(Payload *p, struct msghdr *message) {
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                p->n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                memcpy(p->fds, CMSG_DATA(c), p->n_fds * sizeof(int));
-        }
-        p->truncated = (message->msg_flags & MSG_CTRUNC) != 0;
-}
-
 /* Looks at a message, which stays in the queue. 0: there is none. */
 static int payload_peek(int out, Payload *ret) {
-        union {
-                struct cmsghdr header;
-                char room[CMSG_SPACE(FD_QUEUE_FDS_MAX * sizeof(int))];
-        } control;
-        struct iovec iov = { .iov_base = ret->labels, .iov_len = sizeof(ret->labels) };
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = sizeof(control),
-        };
-        ssize_t n;
+        int flags;
+        ssize_t n = fd_message_receive(out, ret->labels, sizeof(ret->labels), ret->fds,
+                                       FD_QUEUE_FDS_MAX, &ret->n_fds, MSG_PEEK, &flags);
 
-        ret->n_labels = ret->n_fds = 0;
-        n = recvmsg(out, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (n < 0)
-                return errno == EAGAIN ? 0 : -errno;
-        if (n == 0)
-                return 0; /* the other end is closed, and the queue empty */
-        payload_take_fds(ret, &message);
-        if (n % sizeof(FdLabel) == 0 && !(message.msg_flags & MSG_TRUNC)) /* else not from us */
+        ret->n_labels = 0;
+        if (n <= 0) /* 0: the other end is closed, and the queue empty */
+                return n == -EAGAIN ? 0 : (int) n;
+        ret->truncated = (flags & MSG_CTRUNC) != 0;
+        if (n % sizeof(FdLabel) == 0 && !(flags & MSG_TRUNC)) /* else not from us */
                 ret->n_labels = (size_t) n / sizeof(FdLabel);
         return 1;
 }
@@ -184,7 +137,8 @@ int fd_queue_put(FdQueue *q, const FdLabel *labels, size_t n_labels, const int *
         for (size_t i = 0; i < n_labels && r >= 0; i++)
                 r = message_add(m, &labels[i], &ret[i]);
         if (r >= 0)
-                r = payload_send(q->in, labels, n_labels, fds, labels_n_fds(labels, n_labels));
+                r = fd_message_send(q->in, labels, n_labels * sizeof(FdLabel), fds,
+                                    labels_n_fds(labels, n_labels), 0);
         if (r < 0)
                 message_free(m);
         return r;
@@ -232,7 +186,8 @@ static int fd_queue_rotate(FdQueue *q, FdMessage *m) {
         if (r >= 0)
                 r = r == 0 ? -EBADMSG : payload_thin(&p, m);
         if (r >= 0)
-                r = payload_send(q->in, p.labels, p.n_labels, p.fds, p.n_fds);
+                r = fd_message_send(q->in, p.labels, p.n_labels * sizeof(FdLabel), p.fds, p.n_fds,
+                                    0);
         if (r >= 0)
                 r = payload_drop(q->out);
         payload_close(&p);

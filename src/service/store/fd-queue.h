@@ -14,16 +14,16 @@
 
 #include <sys/queue.h>
 
-#include "core/util.h"
+#include "service/util/fd-message.h"
 
 typedef struct FdQueue FdQueue;
 typedef struct FdLabel FdLabel;
 typedef struct FdMessage FdMessage;
 typedef struct FdPart FdPart;
 
-#define FD_QUEUE_MESSAGES_MAX 32u  /* a sweep takes time in proportion */
-#define FD_QUEUE_ROOM_FDS     512u /* likewise; the last message may exceed it */
-#define FD_QUEUE_FDS_MAX      253u /* in a message: SCM_MAX_FD of the kernel */
+#define FD_QUEUE_MESSAGES_MAX 32u            /* a sweep takes time in proportion */
+#define FD_QUEUE_ROOM_FDS     512u           /* likewise; the last message may exceed it */
+#define FD_QUEUE_FDS_MAX      FD_MESSAGE_MAX /* in a message */
 
 /* What one part of a message is. The bytes of a message are those of its labels, in the order of
  * the descriptors. A later run reads them: never change the layout. */

@@ -30,7 +30,6 @@ struct Store {
         bool works;
         StateLog *log;
         FdStore fd_store;
-        size_t n_fds;
         uint32_t version; /* of the descriptors kept last, of any object */
         struct StoreItemList items;
         Restore *restore; /* until store_commit() */
@@ -52,12 +51,6 @@ static void store_degraded(void *userdata, int error, const char *what) {
         log_event(LOG_WARNING, LOG_ID_DEGRADED, text, NULL);
 }
 
-static void store_drop_part(Store *s, StoreItem *item, FdPart *part) {
-        TAILQ_REMOVE(&item->parts, part, item);
-        s->n_fds -= part->label.n_fds;
-        fd_store_drop(part);
-}
-
 void store_settle(Store *s) {
         fd_store_sweep(&s->fd_store, FD_QUEUE_SCARCE);
 }
@@ -76,8 +69,10 @@ static void item_drop_parts(StoreItem *item, uint32_t version, bool others) {
 
         for (part = TAILQ_FIRST(&item->parts); part; part = next) {
                 next = TAILQ_NEXT(part, item);
-                if ((part->label.version == version) != others)
-                        store_drop_part(item->store, item, part);
+                if ((part->label.version == version) == others)
+                        continue;
+                TAILQ_REMOVE(&item->parts, part, item);
+                fd_store_drop(part);
         }
 }
 
@@ -93,17 +88,12 @@ static void item_lose(StoreItem *item, int error, const char *what) {
         item->lost = true;
 }
 
-static void item_add_part(StoreItem *item, FdPart *part) {
-        TAILQ_INSERT_TAIL(&item->parts, part, item);
-        item->store->n_fds += part->label.n_fds;
-}
-
 static void item_put(StoreItem *item, FdQueueKind kind, const FdLabel *label, const int *fds) {
         FdPart *part;
         int r = fd_store_put(&item->store->fd_store, kind, label, 1, fds, &part);
 
         if (r >= 0)
-                item_add_part(item, part);
+                TAILQ_INSERT_TAIL(&item->parts, part, item);
         else
                 item_lose(item, r, "Descriptors could not be kept");
 }
@@ -119,7 +109,7 @@ static void bundle_send(Store *s) {
                                  parts);
         for (size_t i = 0; i < b->n_labels; first += b->labels[i++].n_fds)
                 if (r >= 0)
-                        item_add_part(b->items[i], parts[i]);
+                        TAILQ_INSERT_TAIL(&b->items[i]->parts, parts[i], item);
                 else /* a single one, or there is no room for all */
                         item_put(b->items[i], FD_QUEUE_SOON, &b->labels[i], b->fds + first);
         b->n_labels = b->n_fds = 0;
@@ -254,10 +244,6 @@ Pack *store_pack(Store *s) {
 
 bool store_works(const Store *s) {
         return s->works;
-}
-
-size_t store_n_descriptors(const Store *s) {
-        return s->n_fds + s->bundle.n_fds;
 }
 
 /* ---- start and end ---- */

@@ -96,6 +96,3 @@ Pack *store_pack(Store *s);
 
 /* False: there is no descriptor store. */
 bool store_works(const Store *s);
-
-/* How many descriptors are kept. */
-size_t store_n_descriptors(const Store *s);

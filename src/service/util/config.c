@@ -26,23 +26,6 @@ void config_default(Config *c) {
         memcpy(c->limits, quota.limits, sizeof(c->limits));
 }
 
-static const struct {
-        const char *name;
-        size_t offset;
-} times[] = {
-        { "HoldMaxSec", offsetof(Config, hold_max_usec) },
-        { "WaitMaxSec", offsetof(Config, wait_max_usec) },
-        { "IdleExitSec", offsetof(Config, idle_exit_usec) },
-        { "SamplerIntervalMinSec", offsetof(Config, sampler_interval_min_usec) },
-        { "SamplerSignalMinSec", offsetof(Config, sampler_signal_min_usec) },
-}, graces[] = {
-        { "PcpGraceSec", offsetof(Config, bridges.pcp_grace_usec) },
-        { "LikwidGraceSec", offsetof(Config, bridges.likwid_grace_usec) },
-}, paths[] = {
-        { "PcpLock", offsetof(Config, bridges.pcp) },
-        { "LikwidLock", offsetof(Config, bridges.likwid) },
-};
-
 static bool limit_parse(const char *value, uint64_t *ret) {
         char *end;
 
@@ -53,35 +36,35 @@ static bool limit_parse(const char *value, uint64_t *ret) {
         return errno == 0 && !*end && *ret <= LIMIT_MAX;
 }
 
-static int time_set(Config *c, size_t offset, const char *name, const char *value, Refusal *why) {
+static int time_set(void *field, const char *name, const char *value, Refusal *why) {
         uint64_t usec;
 
         if (timespan_parse(value, &usec) < 0 || usec == 0)
                 return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no time like 8h or infinity",
                               name, value);
-        *(uint64_t *) ((char *) c + offset) = usec;
+        *(uint64_t *) field = usec;
         return 0;
 }
 
-static int limit_set(uint64_t *ret, const char *name, const char *value, Refusal *why) {
+static int limit_set(void *field, const char *name, const char *value, Refusal *why) {
         uint64_t limit;
 
         if (!limit_parse(value, &limit))
                 return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no number up to %" PRIu64, name,
                               value, LIMIT_MAX);
-        *ret = limit;
+        *(uint64_t *) field = limit;
         return 0;
 }
 
-static int bool_set(bool *ret, const char *name, const char *value, Refusal *why) {
+static int bool_set(void *field, const char *name, const char *value, Refusal *why) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
                 return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is none of yes, no", name, value);
-        *ret = *value == 'y';
+        *(bool *) field = *value == 'y';
         return 0;
 }
 
-static int path_set(Config *c, size_t offset, const char *name, const char *value, Refusal *why) {
-        BridgePath *p = (BridgePath *) ((char *) c + offset), path = {};
+static int path_set(void *field, const char *name, const char *value, Refusal *why) {
+        BridgePath path = {};
 
         if (strcmp(value, "no") == 0)
                 path.mode = BRIDGE_NO;
@@ -93,41 +76,53 @@ static int path_set(Config *c, size_t offset, const char *name, const char *valu
                               "%s=%.256s is none of auto, no, nor a path from / on of fewer than "
                               "%u bytes",
                               name, value, BRIDGE_PATH_MAX);
-        *p = path;
+        *(BridgePath *) field = path;
         return 0;
 }
 
-static int bridge_set(Config *c, const char *name, const char *value, Refusal *why) {
-        for (size_t i = 0; i < ELEMENTSOF(paths); i++)
-                if (strcmp(name, paths[i].name) == 0)
-                        return path_set(c, paths[i].offset, name, value, why);
-        for (size_t i = 0; i < ELEMENTSOF(graces); i++)
-                if (strcmp(name, graces[i].name) == 0)
-                        return time_set(c, graces[i].offset, name, value, why);
-        if (strcmp(name, "NmiWatchdog") == 0)
-                return bool_set(&c->bridges.nmi_watchdog, name, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s= in [Bridges]", name);
-}
+#define AT(field) offsetof(Config, field)
 
-static int limits_set(Config *c, const char *name, const char *value, Refusal *why) {
-        for (size_t i = 0; i < ELEMENTSOF(times); i++)
-                if (strcmp(name, times[i].name) == 0)
-                        return time_set(c, times[i].offset, name, value, why);
-        for (int good = 0; good < _QUOTA_GOOD_MAX; good++)
-                if (quota_setting(good) && strcmp(name, quota_setting(good)) == 0)
-                        return limit_set(&c->limits[good], name, value, why);
-        if (strcmp(name, "KeptDescriptors") == 0)
-                return limit_set(&c->kept_descriptors, name, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=", name);
-}
+typedef struct Setting {
+        const char *name;
+        size_t offset;
+        int (*set)(void *field, const char *name, const char *value, Refusal *why);
+} Setting;
+
+static const Setting limits[] = {
+        /* and those of the quota */
+        { "HoldMaxSec", AT(hold_max_usec), time_set },
+        { "WaitMaxSec", AT(wait_max_usec), time_set },
+        { "IdleExitSec", AT(idle_exit_usec), time_set },
+        { "SamplerIntervalMinSec", AT(sampler_interval_min_usec), time_set },
+        { "SamplerSignalMinSec", AT(sampler_signal_min_usec), time_set },
+        { "KeptDescriptors", AT(kept_descriptors), limit_set },
+        {},
+};
+
+static const Setting bridges[] = {
+        { "PcpLock", AT(bridges.pcp), path_set },
+        { "LikwidLock", AT(bridges.likwid), path_set },
+        { "PcpGraceSec", AT(bridges.pcp_grace_usec), time_set },
+        { "LikwidGraceSec", AT(bridges.likwid_grace_usec), time_set },
+        { "NmiWatchdog", AT(bridges.nmi_watchdog), bool_set },
+        {},
+};
 
 static int setting_set(void *userdata, const char *section, const char *name, const char *value,
                        Refusal *why) {
-        if (strcmp(section, "Limits") == 0)
-                return limits_set(userdata, name, value, why);
-        if (strcmp(section, "Bridges") == 0)
-                return bridge_set(userdata, name, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no section [%s]", section);
+        bool is_limits = strcmp(section, "Limits") == 0;
+        Config *c = userdata;
+
+        if (!is_limits && strcmp(section, "Bridges") != 0)
+                return refuse(why, REFUSAL_INVALID_ARGS, "there is no section [%s]", section);
+        for (const Setting *s = is_limits ? limits : bridges; s->name; s++)
+                if (strcmp(name, s->name) == 0)
+                        return s->set((char *) c + s->offset, name, value, why);
+        for (int good = 0; is_limits && good < _QUOTA_GOOD_MAX; good++)
+                if (quota_setting(good) && strcmp(name, quota_setting(good)) == 0)
+                        return limit_set(&c->limits[good], name, value, why);
+        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=%s", name,
+                      is_limits ? "" : " in [Bridges]");
 }
 
 void config_load(Config *c, const char *path) {

@@ -22,7 +22,6 @@ struct OptionSpec {
         size_t offset;
 };
 
-#define OPTIONS_MAX        64u
 #define OPTION_STRINGS_MAX 8192u /* in one option of type "as" */
 
 /* Reads the dictionary at the message's position into data. Bit i of ret_seen is set if option i is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "objects.h"
+#include "object.h"
 
 #include <perfalloc/dbus.h>
 #include <string.h>
@@ -17,31 +17,40 @@ void object_done(Object *o) {
         *o = OBJECT_NULL;
 }
 
-static int property_read(Object *o, sd_bus_message *m) {
+int object_add(Object *o, const char *property, Value value) {
         Property *more = reallocarray(o->properties, o->n_properties + 1, sizeof(Property));
-        Property *p;
-        const char *name;
-        int r;
+        char *name = strdup(property);
 
-        if (!more)
+        o->properties = more ?: o->properties;
+        if (!more || !name) {
+                free(name);
+                value_done(&value);
                 return -ENOMEM;
-        o->properties = more;
-        p = &more[o->n_properties];
-        r = sd_bus_message_read_basic(m, 's', &name);
-        if (r < 0)
-                return r;
-        *p = (Property){ .name = strdup(name) };
-        if (!p->name)
-                return -ENOMEM;
-        o->n_properties++;
-        return value_read(&p->value, m);
+        }
+        more[o->n_properties++] = (Property){ name, value };
+        return 0;
 }
 
-/* Reads an a{sv}. */
-static int object_read(sd_bus_message *m, const char *path, const char *interface, Object *ret) {
+static int property_read(Object *o, sd_bus_message *m) {
+        const char *name;
+        Value value;
+        int r = sd_bus_message_read_basic(m, 's', &name);
+
+        if (r >= 0)
+                r = value_read(&value, m);
+        return r < 0 ? r : object_add(o, name, value);
+}
+
+uint64_t path_number(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? strtoull(slash + 1, NULL, 10) : 0;
+}
+
+int object_read(Object *ret, sd_bus_message *m, const char *path, const char *interface) {
         _cleanup_(object_done) Object o = { .path = strdup(path),
                                             .interface = strdup(interface),
-                                            .number = ctl_path_number(path) };
+                                            .number = path_number(path) };
         int r = o.path && o.interface ? sd_bus_message_enter_container(m, 'a', "{sv}") : -ENOMEM;
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -56,18 +65,6 @@ static int object_read(sd_bus_message *m, const char *path, const char *interfac
         *ret = o;
         o = OBJECT_NULL;
         return 0;
-}
-
-int object_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r;
-
-        r = ctl_call_new(c, &m, path, "org.freedesktop.DBus.Properties", "GetAll");
-        if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', interface);
-        if (r >= 0)
-                r = ctl_call(c, m, &reply, why);
-        return r == 0 ? object_read(reply, path, interface, ret) : r;
 }
 
 static const Value nothing = { .kind = VALUE_NONE };
@@ -113,7 +110,7 @@ static int objects_add(Objects *all, sd_bus_message *m, const char *path) {
         if (!more)
                 return -ENOMEM;
         all->items = more;
-        r = object_read(m, path, interface, &more[all->n]);
+        r = object_read(&more[all->n], m, path, interface);
         if (r >= 0)
                 all->n++;
         return r;
@@ -134,17 +131,6 @@ static int objects_read_one(Objects *all, sd_bus_message *m) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int objects_read(Objects *all, sd_bus_message *m) {
-        int r = sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "oa{sa{sv}}")) > 0) {
-                r = objects_read_one(all, m);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return MIN(r, 0);
-}
-
 static int object_compare(const void *a, const void *b) {
         const Object *x = a, *y = b;
         int order = strcmp(x->interface, y->interface);
@@ -154,16 +140,16 @@ static int object_compare(const void *a, const void *b) {
         return order ?: strcmp(x->path, y->path);
 }
 
-int objects_fetch(Ctl *c, Objects *ret, Refusal *why) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+int objects_read(Objects *ret, sd_bus_message *m) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r;
+        int r = sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}");
 
-        r = ctl_call_plain(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
-                           "GetManagedObjects", &reply, why);
-        if (r == 0)
-                r = objects_read(&all, reply);
-        if (r != 0)
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "oa{sa{sv}}")) > 0) {
+                r = objects_read_one(&all, m);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        if (r < 0)
                 return r;
         if (all.n > 0)
                 qsort(all.items, all.n, sizeof(Object), object_compare);
@@ -177,14 +163,6 @@ const Object *objects_next(const Objects *all, const char *interface, const Obje
                 if (strcmp(all->items[i].interface, interface) == 0)
                         return &all->items[i];
         return NULL;
-}
-
-size_t objects_count(const Objects *all, const char *interface) {
-        size_t n = 0;
-
-        OBJECTS_FOREACH(o, all, interface)
-        n++;
-        return n;
 }
 
 const Object *objects_find(const Objects *all, const char *path) {

@@ -5,8 +5,7 @@
  * The service's objects and their properties, as they were at one moment.
  */
 
-#include "client/ctl/ctl.h"
-#include "client/ctl/value.h"
+#include "client/value.h"
 
 typedef struct Object Object;
 typedef struct Objects Objects;
@@ -34,18 +33,23 @@ struct Objects {
 
 #define OBJECTS_NULL ((Objects){})
 
-/* All objects but the Manager. */
-int objects_fetch(Ctl *c, Objects *ret, Refusal *why);
+/* Reads what GetManagedObjects returns: all objects but the Manager. */
+int objects_read(Objects *ret, sd_bus_message *m);
 void objects_done(Objects *o);
 
 /* Those of an interface: for (o = objects_next(all, i, NULL); o; o = objects_next(all, i, o)) */
 const Object *objects_next(const Objects *all, const char *interface, const Object *after);
-size_t objects_count(const Objects *all, const char *interface);
 const Object *objects_find(const Objects *all, const char *path);
 
-/* A single object. */
-int object_fetch(Ctl *c, const char *path, const char *interface, Object *ret, Refusal *why);
+/* A single object: reads an a{sv} of properties, as GetAll returns it. */
+int object_read(Object *ret, sd_bus_message *m, const char *path, const char *interface);
 void object_done(Object *o);
+
+/* The N of a path; 0: there is none. */
+uint64_t path_number(const char *path);
+
+/* Adds a property, and takes over the value. -ENOMEM. */
+int object_add(Object *o, const char *property, Value value);
 
 /* A property, or a value of kind VALUE_NONE; its number or 0; its text or "". */
 const Value *object_value(const Object *o, const char *property);

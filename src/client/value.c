@@ -36,17 +36,23 @@ static int read_text(sd_bus_message *m, const char *type, Value *v) {
 /* ---- lists ---- */
 
 /* Takes over the text. NULL: asprintf() or strdup() had no memory. */
-static int texts_add(Value *v, size_t *n, char *text) {
-        char **more = text ? reallocarray(v->texts, *n + 2, sizeof(char *)) : NULL;
+static int texts_add(Value *v, char *text) {
+        char **more = text ? reallocarray(v->texts, v->n_texts + 2, sizeof(char *)) : NULL;
 
         if (!more) {
                 free(text);
                 return -ENOMEM;
         }
-        more[(*n)++] = text;
-        more[*n] = NULL;
+        more[v->n_texts++] = text;
+        more[v->n_texts] = NULL;
         v->texts = more;
         return 0;
+}
+
+int value_add_number(Value *v, uint64_t n) {
+        char *text;
+
+        return texts_add(v, asprintf(&text, "%" PRIu64, n) < 0 ? NULL : text);
 }
 
 static int read_one_text(sd_bus_message *m, const char *type, char **ret) {
@@ -83,12 +89,11 @@ static int read_one_obstacle(sd_bus_message *m, const char *type, char **ret) {
 
 static int read_list(sd_bus_message *m, const char *type, Value *v,
                      int (*read_one)(sd_bus_message *m, const char *type, char **ret)) {
-        size_t n = 0;
         char *text;
         int r = sd_bus_message_enter_container(m, 'a', type + 1);
 
         while (r >= 0 && (r = read_one(m, type + 1, &text)) > 0)
-                r = texts_add(v, &n, text);
+                r = texts_add(v, text);
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
@@ -106,7 +111,7 @@ static int read_obstacles(sd_bus_message *m, const char *type, Value *v) {
 
 /* ---- all ---- */
 
-static const struct {
+static const struct Type {
         const char *type;
         ValueKind kind;
         int (*read)(sd_bus_message *m, const char *type, Value *v);
@@ -118,7 +123,29 @@ static const struct {
         { "a(us)", VALUE_TEXTS, read_obstacles },
 };
 
+static const struct Type *type_find(const char *type) {
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (strcmp(types[i].type, type) == 0)
+                        return &types[i];
+        return NULL;
+}
+
+int value_read_as(Value *ret, sd_bus_message *m, const char *type) {
+        const struct Type *row = type_find(type);
+        int r;
+
+        *ret = VALUE_NULL;
+        if (!row)
+                return -EOPNOTSUPP;
+        ret->kind = row->kind;
+        r = row->read(m, row->type, ret);
+        if (r < 0)
+                value_done(ret);
+        return MIN(r, 0);
+}
+
 int value_read(Value *ret, sd_bus_message *m) {
+        const struct Type *row;
         const char *type;
         char container;
         int r = sd_bus_message_peek_type(m, &container, &type);
@@ -126,20 +153,17 @@ int value_read(Value *ret, sd_bus_message *m) {
         if (r < 0)
                 return r;
         *ret = VALUE_NULL;
-        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
-                if (container != 'v' || strcmp(types[i].type, type) != 0)
-                        continue;
-                r = sd_bus_message_enter_container(m, 'v', types[i].type);
-                ret->kind = types[i].kind;
-                if (r >= 0)
-                        r = types[i].read(m, types[i].type, ret);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        value_done(ret);
-                return MIN(r, 0);
-        }
-        return MIN(sd_bus_message_skip(m, NULL), 0);
+        row = container == 'v' ? type_find(type) : NULL;
+        if (!row)
+                return MIN(sd_bus_message_skip(m, NULL), 0);
+        r = sd_bus_message_enter_container(m, 'v', row->type);
+        if (r >= 0)
+                r = value_read_as(ret, m, row->type);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r < 0)
+                value_done(ret);
+        return MIN(r, 0);
 }
 
 void value_done(Value *v) {
@@ -148,16 +172,4 @@ void value_done(Value *v) {
         free(v->texts);
         free(v->text);
         *v = VALUE_NULL;
-}
-
-char *value_join(const Value *v, const char *glue) {
-        _cleanup_free_ char *joined = NULL;
-        size_t size;
-        FILE *f = open_memstream(&joined, &size);
-
-        if (!f)
-                return NULL;
-        for (char **t = v->texts; t && *t; t++)
-                fprintf(f, "%s%s", t > v->texts ? glue : "", *t);
-        return fclose(f) == 0 ? TAKE_PTR(joined) : NULL;
 }

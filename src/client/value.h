@@ -25,6 +25,7 @@ struct Value {
         uint64_t number;
         char *text;
         char **texts; /* NULL-terminated */
+        size_t n_texts;
 };
 
 #define VALUE_NULL ((Value){ .kind = VALUE_NONE })
@@ -33,5 +34,8 @@ struct Value {
 int value_read(Value *ret, sd_bus_message *m);
 void value_done(Value *v);
 
-/* Joins the texts with glue; "" for none. NULL: no memory. The caller frees it. */
-char *value_join(const Value *v, const char *glue);
+/* Reads a value of one of these types, without a variant around it. */
+int value_read_as(Value *ret, sd_bus_message *m, const char *type);
+
+/* Adds one to VALUE_NUMBERS. */
+int value_add_number(Value *v, uint64_t n);

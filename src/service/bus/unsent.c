@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "unsent.h"
+
+#include "core/clock.h"
+#include "service/util/log.h"
+
+uint64_t unsent_n(const Unsent *u) {
+        uint64_t n = 0;
+
+        (void) sd_bus_get_n_queued_write(u->bus, &n);
+        return n;
+}
+
+void unsent_watch(Unsent *u) {
+        if (unsent_n(u) > 0) {
+                u->since_usec = u->since_usec ?: now_usec(CLOCK_MONOTONIC);
+                return;
+        }
+        if (u->logged)
+                log_plain(LOG_NOTICE, "The bus takes what the service sends again.");
+        u->since_usec = 0;
+        u->logged = false;
+}
+
+bool unsent_is_stuck(Unsent *u) {
+        bool lasts;
+
+        unsent_watch(u);
+        lasts = u->since_usec > 0 && now_usec(CLOCK_MONOTONIC) - u->since_usec >= UNSENT_USEC;
+        if (lasts && !u->logged) {
+                u->logged = true;
+                log_event(LOG_WARNING, LOG_ID_DEGRADED,
+                          "The bus does not take what the service sends: some client does not read "
+                          "its answers (see perfallocd(8)). Calls wait until it does.",
+                          NULL);
+        }
+        return lasts || unsent_n(u) >= UNSENT_MAX;
+}

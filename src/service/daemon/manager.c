@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "manager.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "service/auth/auth.h"
+#include "service/auth/redaction.h"
+#include "service/bus/host-state.h"
+#include "service/counter/attach-call.h"
+#include "service/counter/counter-restore.h"
+#include "service/counter/counter-store.h"
+#include "service/hold/hold-obstacles.h"
+#include "service/hold/hold-restore.h"
+#include "service/monitor/monitor-restore.h"
+#include "service/pmu/capacity.h"
+#include "service/sampler/sampler-restore.h"
+#include "service/util/log.h"
+
+/* ---- what one part tells another ---- */
+
+static void yielder_acknowledged(void *userdata) {
+        Manager *m = userdata;
+
+        holds_advance(&m->holds);
+}
+
+static void hold_requested(void *userdata, pid_t pid) {
+        Manager *m = userdata;
+
+        bridges_forget_lock(m->bridges, pid);
+}
+
+static void holds_changed(void *userdata) {
+        Manager *m = userdata;
+
+        if (m->bridges)
+                bridges_hold_changed(m->bridges);
+}
+
+static void holds_granted(void *userdata, uid_t uid) {
+        Manager *m = userdata;
+
+        counters_hold_changed(&m->counters, uid);
+}
+
+static int hold_add_counter(void *userdata, const CounterSet *set) {
+        char who[256];
+
+        (void) snprintf(who, sizeof(who), "uid %u counts %s through this service",
+                        (unsigned) set->uid, set->group->events[0].pmu->name);
+        return hold_add_obstacle(userdata, set->peer ? set->peer->pid : 0, who);
+}
+
+static void hold_add_event(void *userdata, const Peer *peer, const Pmu *pmu) {
+        char who[256];
+
+        (void) snprintf(who, sizeof(who), "uid %u is opening an event of %s through this service",
+                        (unsigned) peer->uid, pmu->name);
+        (void) hold_add_obstacle(userdata, peer->pid, who);
+}
+
+/* Of counters that have not yielded, a holder's foreground ones are no obstacle. */
+typedef struct Standing {
+        Hold *hold;
+        unsigned n_own;
+} Standing;
+
+static int hold_add_standing(void *userdata, const CounterSet *set) {
+        Standing *standing = userdata;
+
+        if (set->yielder ||
+            !hold_is_holders(standing->hold, set->uid, set->peer ? set->peer->pid : 0))
+                return hold_add_counter(standing->hold, set);
+        standing->n_own++;
+        return 0;
+}
+
+static unsigned hold_add_counters(void *userdata, Hold *h, bool foreign) {
+        const Manager *m = userdata;
+        const Scope *scope = &h->request.what.scope;
+        Standing standing = { .hold = h };
+
+        if (!foreign) {
+                (void) counters_standing(&m->counters, scope, hold_add_standing, &standing);
+                return standing.n_own;
+        }
+        (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
+        return 0;
+}
+
+static void user_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
+        Manager *m = userdata;
+
+        samplers_drop_unreadable(&m->samplers, peer, set);
+}
+
+/* ---- start ---- */
+
+static void manager_open_serial(Context *context) {
+        int r = serial_open(&context->serial, getenv("RUNTIME_DIRECTORY"));
+
+        if (r < 0)
+                log_plain(LOG_WARNING,
+                          "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
+                          "numbers start from the clock.",
+                          strerror(-r));
+}
+
+void manager_init(Manager *m, Reader *reader) {
+        Context *context = &m->context;
+
+        context->reader = reader;
+        context->objects = &m->objects;
+        quota_init(&context->quota);
+        ledger_init(&context->ledger);
+        yielders_init(&context->yielders, &context->ledger, yielder_acknowledged, m);
+        manager_open_serial(context);
+        m->events = (Events){ .context = context, .holds = &m->holds };
+        issued_events_init(&m->events.issued);
+        m->monitors = (Monitors){ .context = context, .holds = &m->holds };
+        m->configured.counters = &m->counters;
+        m->counters.user_dropped = user_dropped;
+        m->counters.userdata = m;
+}
+
+int manager_start(Manager *m) {
+        static const HoldsHooks hooks = {
+                .requested = hold_requested,
+                .changed = holds_changed,
+                .granted = holds_granted,
+                .add_counters = hold_add_counters,
+        };
+        Context *context = &m->context;
+        int r;
+
+        r = store_new(context->event, &context->store);
+        if (r >= 0)
+                r = host_state_new(&context->host);
+        if (r >= 0)
+                r = pmu_table_load(&context->pmus, "/sys");
+        if (r >= 0)
+                r = capacities_new(context, &context->capacities);
+        if (r >= 0)
+                r = probing_new(context, &m->probing);
+        if (r >= 0)
+                r = holds_init(&m->holds, context, &hooks, m);
+        if (r >= 0)
+                r = counters_init(&m->counters, context, &m->holds);
+        if (r >= 0)
+                r = samplers_init(&m->samplers, context, &m->counters);
+        if (r >= 0)
+                r = bridges_new(context, &m->holds, &m->bridges);
+        return r;
+}
+
+/* Holds come first: they determine who has to have yielded. */
+int manager_restore(Manager *m) {
+        Context *context = &m->context;
+        int r;
+
+        r = host_state_bus(context);
+        if (r >= 0)
+                r = holds_restore(&m->holds);
+        if (r >= 0)
+                r = counters_restore(&m->counters);
+        if (r >= 0)
+                r = samplers_restore(&m->samplers);
+        if (r >= 0)
+                r = monitors_restore(&m->monitors);
+        if (r >= 0)
+                r = issued_events_restore(&m->events.issued, context->store);
+        if (r >= 0)
+                r = bridges_restore(m->bridges);
+        if (r < 0)
+                return r;
+        counters_go_on(&m->counters);
+        store_commit(context->store);
+        counters_reopen(&m->counters);
+        return 0;
+}
+
+/* ---- while it runs ---- */
+
+void manager_forget_peer(void *userdata, Peer *peer) {
+        Manager *m = userdata;
+
+        auth_forget_peer(m->context.auth, peer);
+        samplers_forget_peer(&m->samplers, peer);
+        counters_forget_peer(&m->counters, peer);
+        monitors_forget_peer(&m->monitors, peer);
+}
+
+bool manager_is_idle(const void *userdata) {
+        const Manager *m = userdata;
+
+        return m->holds.objects.n == 0 && m->monitors.objects.n == 0 &&
+               LIST_EMPTY(&m->counters.sets) && samplers_are_idle(&m->samplers);
+}
+
+/* ---- end ---- */
+
+void manager_end(Manager *m) {
+        requests_end(m->context.requests);
+        m->probing = probing_free(m->probing);
+        samplers_done(&m->samplers);
+        holds_done(&m->holds);
+        monitors_done(&m->monitors);
+        m->bridges = bridges_free(m->bridges);
+        configured_done(&m->configured);
+        counters_done(&m->counters);
+        issued_events_done(&m->events.issued);
+}
+
+void manager_done(Manager *m) {
+        Context *context = &m->context;
+
+        redaction_free(context->redaction);
+        reader_free(context->reader);
+        capacities_free(context->capacities);
+        sd_bus_flush_close_unref(context->bus);
+        sd_event_unref(context->event);
+        yielders_done(&context->yielders);
+        ledger_done(&context->ledger);
+        pmu_table_done(&context->pmus);
+        quota_done(&context->quota);
+        host_state_free(context->host);
+        store_free(context->store);
+        serial_close(&context->serial);
+}
