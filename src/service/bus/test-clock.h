@@ -17,7 +17,10 @@
 
 #include "core/util.h"
 
+#define TEST_CLOCK_FDS 1024
+
 static int64_t test_clock_ahead_nsec; /* ahead of the kernel's clocks; GLib's threads read it too */
+static struct itimerspec test_clock_set[TEST_CLOCK_FDS]; /* of each timer, as it was asked for */
 
 static inline bool test_clock_is_ours(clockid_t clock) {
         return clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
@@ -40,19 +43,32 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
         return r;
 }
 
+static inline int test_clock_arm(int fd, const struct itimerspec *value,
+                                 struct itimerspec *ret_old) {
+        struct itimerspec ours = *value;
+
+        test_clock_add(&ours.it_value, -__atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
+        return (int) syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &ours, ret_old);
+}
+
 /* The event loop's timers, which are absolute. */
 __attribute__((visibility("default"))) int timerfd_settime(int fd, int flags,
                                                            const struct itimerspec *value,
                                                            struct itimerspec *ret_old) {
-        struct itimerspec ours = *value;
+        bool is_ours =
+                (flags & TFD_TIMER_ABSTIME) && (value->it_value.tv_sec || value->it_value.tv_nsec);
 
-        if ((flags & TFD_TIMER_ABSTIME) && (ours.it_value.tv_sec || ours.it_value.tv_nsec))
-                test_clock_add(&ours.it_value,
-                               -__atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
-        return (int) syscall(SYS_timerfd_settime, fd, flags, &ours, ret_old);
+        if (fd >= 0 && fd < TEST_CLOCK_FDS)
+                test_clock_set[fd] = is_ours ? *value : (struct itimerspec){};
+        return is_ours ? test_clock_arm(fd, value, ret_old)
+                       : (int) syscall(SYS_timerfd_settime, fd, flags, value, ret_old);
 }
 
-/* Timers that are due then run when the loop next wakes up. */
+/* Timers are armed anew, so those that are due wake up their loop. A number that is another file by
+ * now is no timer, or one that was set itself. */
 static inline void test_clock_forward(uint64_t usec) {
         __atomic_add_fetch(&test_clock_ahead_nsec, (int64_t) (usec * 1000), __ATOMIC_SEQ_CST);
+        for (int fd = 0; fd < TEST_CLOCK_FDS; fd++)
+                if (test_clock_set[fd].it_value.tv_sec || test_clock_set[fd].it_value.tv_nsec)
+                        (void) test_clock_arm(fd, &test_clock_set[fd], NULL);
 }
