@@ -69,7 +69,7 @@ static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
         if (r == 0 && group_was_on(t))
                 return LOOK_FREE;
         trial_close(t);
-        return look_failed(r, cpu);
+        return r < 0 ? look_failed(r, cpu) : LOOK_TAKEN;
 }
 
 /* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
@@ -138,7 +138,7 @@ static int look_again(Look *l) {
         if (group_was_on(l->watched))
                 return l->seen_usec < l->until_usec ? LOOK_WATCHED : LOOK_FREE;
         look_done(l);
-        return look_failed(0, l->cpu);
+        return LOOK_TAKEN;
 }
 
 /* ---- how much is free ---- */
