@@ -37,6 +37,39 @@ static void test_task(void) {
         cpus_can_be_taken(false);
 }
 
+/* The counter that is left is of cycles, and no use to who wants one of any kind. */
+static void test_instructions(void) {
+        Stranger s = { .kind = INSTRUCTIONS, .cpu = -1, .n = GENERAL, .pinned = true };
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) stranger = stranger_new(&s);
+        g_autofree char *hold = NULL;
+        int lease;
+
+        hold = hold_take(alice, &lease, "a{sv}", 1, "counters", "u", (uint32_t) 1);
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", NULL);
+        g_assert_true(hold_names(alice, hold, stranger->pid));
+        close_fd(lease);
+        stranger_assert_alive(stranger, true);
+}
+
+/* CPUs on which a task never rests, and nobody counts. */
+static void test_busy(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) first = spinner_new("bob", 0), second = spinner_new("bob", 1);
+        unsigned confirmed = 0;
+
+        for (unsigned i = 0; i < 20; i++) {
+                g_autofree char *hold = NULL;
+                int lease;
+
+                hold = hold_take(alice, &lease, "a{sv}", 1, "best_effort", "b", 1);
+                confirmed += hold_wait(alice, hold);
+                close_fd(lease);
+                await(hold_is(alice, hold, "ended"));
+        }
+        g_assert_cmpuint(confirmed, ==, 20);
+}
+
 static void test_best_effort(gconstpointer data) {
         const Stranger *s = data;
         g_autoptr(Client) alice = client_new("alice");
@@ -206,6 +239,8 @@ int main(int argc, char **argv) {
                              test_obstructed);
         g_test_add_data_func("/stranger/obstructs-by-a-sampling-event", &sampling, test_obstructed);
         g_test_add_func("/stranger/obstructs-by-a-pinned-event-of-a-task", test_task);
+        g_test_add_func("/stranger/that-pins-instructions-leaves-none", test_instructions);
+        g_test_add_func("/stranger/that-is-busy-and-does-not-count-obstructs-nobody", test_busy);
         g_test_add_data_func("/stranger/beside-flexible-best-effort-is-not-confirmed", &flexible,
                              test_best_effort);
         g_test_add_data_func("/stranger/beside-pinned-best-effort-is-not-confirmed", &pinned,
