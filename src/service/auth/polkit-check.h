@@ -17,7 +17,6 @@
 
 #include "service/auth/action.h"
 #include "service/auth/polkit.h"
-#include "service/bus/peer.h"
 #include "service/util/fairqueue.h"
 #include "service/util/rate-limit.h"
 
@@ -66,12 +65,12 @@ struct Checks {
 int checks_init(Checks *c, sd_bus *bus);
 void checks_done(Checks *c); /* no check may be in *ret any more */
 
-/* Asks polkit, when it is this user's turn, whether the peer may do it. prompt: it may ask a
- * person. first: for somebody who has stood in line before. details are the caller's and must stay
- * as long as the check. done may be called at once, after *ret has been set. FAIRQUEUE_FULL,
- * -ENOMEM. */
-int checks_ask(Checks *c, const Peer *peer, Action action, const Details *details, bool prompt,
-               bool first, CheckDone done, void *userdata, Check **ret);
+/* Asks polkit, when it is this user's turn, whether the subject may do it. prompt: it may ask a
+ * person. first: for somebody who has stood in line before. subject and details are the caller's
+ * and must stay as long as the check. done may be called at once, after *ret has been set.
+ * FAIRQUEUE_FULL, -ENOMEM. */
+int checks_ask(Checks *c, const PolkitSubject *subject, Action action, const Details *details,
+               bool prompt, bool first, CheckDone done, void *userdata, Check **ret);
 
 /* Nobody waits for it any more; NULL is fine. Returns NULL. */
 Check *check_cancel(Check *check);

@@ -8,6 +8,10 @@
  * blocking, never from /proc: a unique name is never used twice, a pid is. Its messages wait until
  * then (scheduler.h), so every handler finds its Peer at once.
  *
+ * Whether uid 0 is root the bus does not tell, so the reader looks at the process, by the bus's
+ * pidfd. A bus that tells none (dbus-daemon before 1.15.8) tells a number, which a process that has
+ * left its connection to another may have lost to a third; it can only be uid 0 all the same.
+ *
  * The bus is asked to tell of the peer's leaving before it is asked who that is, so no leaving is
  * missed. Some peers that own nothing are remembered a little (PEERS_IDLE_MAX), for they may call
  * again.
@@ -19,6 +23,7 @@
 
 #include "core/util.h"
 #include "service/bus/namewatch.h"
+#include "service/sibling/reader.h"
 
 typedef struct Peer Peer;
 typedef struct Peers Peers;
@@ -35,14 +40,17 @@ struct Peer {
         pid_t pid;   /* 0 where the bus cannot tell: another pid namespace */
         gid_t *gids; /* primary and supplementary, as of when the connection was made */
         size_t n_gids;
-        bool known;                     /* the credentials above are the bus's answer */
-        bool gone;                      /* it has left the bus */
+        bool root;  /* uid 0 with what it takes (process_is_root()): polkit is not asked */
+        bool known; /* the credentials above are the bus's answer */
+        bool gone;  /* it has left the bus */
         TAILQ_HEAD(, Request) requests; /* under way, in the order of arrival */
 
         /* peer.c's own */
         bool idle;
+        bool recalled; /* uid and pid are from an earlier run */
         NameWatch watch;
         sd_bus_slot *question;
+        ReaderJob *look; /* at a uid 0 */
         TAILQ_ENTRY(Peer) idle_entry;
 };
 
@@ -54,7 +62,8 @@ struct PeersHooks {
         void (*gone)(void *userdata, Peer *peer);
 };
 
-int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret);
+/* reader NULL: nobody is root. */
+int peers_new(sd_bus *bus, Reader *reader, const PeersHooks *hooks, void *userdata, Peers **ret);
 Peers *peers_free(Peers *p);
 
 /* The peer of that unique name, which is asked for when it is a new one. Borrowed. */

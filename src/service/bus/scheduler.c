@@ -450,7 +450,7 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
         TAILQ_INIT(&s->others);
         r = requests_new(context, &context->requests);
         if (r >= 0)
-                r = peers_new(context->bus, &hooks, s, &context->peers);
+                r = peers_new(context->bus, context->reader, &hooks, s, &context->peers);
         if (r >= 0)
                 r = scheduler_add_sources(s);
         if (r >= 0)

@@ -72,7 +72,7 @@ int attach_job_inspect(AttachJob *a) {
 
 /* Whether what is opened is still subject to the trace rule. */
 static bool attach_job_is_guarded(const AttachJob *a) {
-        return a->peer->uid != 0 && !a->allowed;
+        return !a->peer->root && !a->allowed;
 }
 
 /* ---- opening and undoing ---- */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * PCP's own perfalloc(1), which knows nothing of this service: whoever has its lock gets a shared
- * hold of all core PMUs, for as long as he has it. So monitors give way to him too, and others see
- * who has the counters.
+ * PCP's own perfalloc(1), which knows nothing of this service: whoever has its lock, and is allowed
+ * org.perfalloc1.hold, gets a shared hold of all core PMUs for as long as they have it. So monitors
+ * give way to them too, and others see who has the counters. Who is not allowed stops PCP alone.
  *
  * Nobody tells when a lock is taken. But the file has to be opened first and closed at last, and of
  * that inotify(7) tells: it is looked at then, and some more times shortly afterwards, for the lock
