@@ -70,6 +70,10 @@ pcp_counts() {
         [[ $(pcp_active) -gt 0 ]]
 }
 
+pcp_is_off() {
+        [[ $(pcp_active) -eq 0 ]]
+}
+
 pcp_gives_way() {
         local hold
 
@@ -104,9 +108,9 @@ holds_of() {
         echo $n
 }
 
-# old_perfalloc USER: PCP's own, unmodified, in place of this shell.
+# old_perfalloc USER [COMMAND...]: PCP's own, unmodified, in place of this shell; COMMAND starts it.
 old_perfalloc() {
-        LD_LIBRARY_PATH="$pcp_libraries" exec as "$1" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock
+        LD_LIBRARY_PATH="$pcp_libraries" exec as "$@" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock
 }
 
 # Ended by a signal, which it handles or not.
@@ -114,18 +118,46 @@ old_perfalloc_holds() {
         local pid
 
         yielding_is false || return
-        old_perfalloc bob >/dev/null 2>&1 &
+        old_perfalloc alice >/dev/null 2>&1 &
         pid=$!
         wait_until yielding_is true && [[ $(holds_of $pid) -eq 1 ]] || return
         kill -s "$1" $pid
         wait_until yielding_is false && [[ $(holds_of $pid) -eq 0 ]]
 }
 
+# Its lock makes PCP disable its events, and is no hold for whom polkit refuses one.
+old_perfalloc_denied() {
+        local pid n
+
+        wait_until pcp_counts || return
+        n=$(log_count 'Only PCP gives way')
+        old_perfalloc "$@" >/dev/null 2>&1 &
+        pid=$!
+        wait_until log_counts 'Only PCP gives way' $((n + 1)) || return
+        yielding_is false && [[ $(holds_of $pid) -eq 0 ]] && wait_until pcp_is_off || return
+        # nor after another look, nor after a restart
+        touch $perflock && service-restart && yielding_is false && [[ $(holds_of $pid) -eq 0 ]] || return
+        kill $pid
+        wait_until unlocked && wait_until pcp_counts
+}
+
+# While polkit says nothing there is no hold; and what it then says of somebody who has left makes none.
+old_perfalloc_leaves_while_asked() {
+        local pid
+
+        polkit-signal STOP
+        old_perfalloc alice >/dev/null 2>&1 &
+        pid=$!
+        wait_until locked $perflock && touch $perflock && yielding_is false && kill $pid && wait_until unlocked
+        polkit-signal CONT
+        perfalloc --quiet true && yielding_is false
+}
+
 old_perfalloc_was_there_before() {
         local pid
 
         configure PcpLock=no || return
-        old_perfalloc root >/dev/null 2>&1 &
+        old_perfalloc alice >/dev/null 2>&1 &
         pid=$!
         wait_until locked $perflock || return
         configure && wait_until yielding_is true && configure PcpLock=no && wait_until yielding_is false || return
@@ -136,7 +168,7 @@ old_perfalloc_was_there_before() {
 revoked_stays_revoked() {
         local pid hold
 
-        old_perfalloc root >/dev/null 2>&1 &
+        old_perfalloc alice >/dev/null 2>&1 &
         pid=$!
         wait_until yielding_is true || return
         for hold in $(busctl tree --list org.perfalloc1 | grep '^/org/perfalloc1/hold/[0-9]'); do
@@ -187,8 +219,12 @@ if pcp_unpack; then
         check 'a hold makes it disable its events before the grant' pcp_gives_way
         check 'and it goes on after the release' wait_until pcp_counts
         check 'so does perfalloc, before it runs its command' pcp_gives_way_before_command
-        check "PCP's own perfalloc, run by anybody, has a hold until it ends" old_perfalloc_holds HUP
+        check "PCP's own perfalloc, run by whom polkit allows one, has a hold until it ends" old_perfalloc_holds HUP
         check 'or until it is killed' old_perfalloc_holds KILL
+        check 'whom polkit does not allow a hold stops PCP alone' old_perfalloc_denied bob
+        check 'so does a root without capabilities' old_perfalloc_denied root \
+                setpriv --inh-caps=-all --bounding-set=-all
+        check 'who has left when polkit answers has no hold' old_perfalloc_leaves_while_asked
         check 'it is noticed too when it was there before' old_perfalloc_was_there_before
         check 'its hold can be revoked, and does not come back by itself' revoked_stays_revoked
         check 'perfalloc -f has one hold, not two' own_perfalloc_holds_once

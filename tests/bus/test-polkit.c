@@ -4,7 +4,10 @@
 
 #include "event-util.h"
 
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #define INTERACTION SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED
 #define DENIED      SD_BUS_ERROR_ACCESS_DENIED
@@ -342,6 +345,48 @@ static void test_root(void) {
         rig("polkit-start", NULL);
 }
 
+/* As root of a container that shares the user namespace. */
+static int play_powerless(int fd, const void *data) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct none[2] = {};
+        PerfAttr attr = software_attr(PERF_COUNT_SW_CPU_CLOCK);
+        g_autoptr(Client) root = NULL;
+
+        if (syscall(SYS_capset, &header, none) < 0)
+                return 2;
+        root = client_new("root");
+        raw_refused(root, DENIED, "CAP_PERFMON", (Raw){ .attr = &attr, .pid = -1 }, "a{sv}", 0);
+        client_refused(root, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1, "scope",
+                       "s", "cpu");
+        client_refused(root, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock", 1,
+                       "attach", "b", 0);
+        hold_refused(root, DENIED);
+        /* this is nobody's */
+        sd_bus_message_unref(client_call(root, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock:u",
+                                         1, "attach", "b", 0));
+        return 0;
+}
+
+static void test_powerless_root(void) {
+        g_autoptr(Actor) root = actor_new("root", play_powerless, NULL);
+        int status = -1;
+
+        await(waitpid(root->pid, &status, WNOHANG) == root->pid);
+        root->pid = 0;
+        g_assert_cmpint(status, ==, 0);
+}
+
+/* Whether it is root is known again before its next call is handled. */
+static void test_root_after_a_restart(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *counter = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu"),
+                        *again = NULL;
+
+        rig("service-restart", NULL);
+        again = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
+        (void) counter_value(root, counter);
+}
+
 static uint64_t hold_ask(Client *c) {
         return client_send(c, MANAGER, "Hold", "sa{sv}", "slowly", 0);
 }
@@ -463,6 +508,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
         g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);
         g_test_add_func("/polkit/root-is-never-asked", test_root);
+        g_test_add_func("/polkit/root-without-capabilities-is-not-root", test_powerless_root);
+        g_test_add_func("/polkit/root-is-root-after-a-restart", test_root_after_a_restart);
         g_test_add_func("/polkit/nobody-else-waits-for-a-polkitd-that-hangs",
                         test_waiting_for_polkit);
         g_test_add_func("/polkit/durations-count-from-the-call-not-from-the-answer",

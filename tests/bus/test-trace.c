@@ -402,6 +402,11 @@ int main(int argc, char *argv[]) {
         if (argc == 2 && strcmp(argv[1], "--spin") == 0)
                 spin();
         g_test_init(&argc, &argv, NULL);
+        /* as in a local session */
+        rig("rules 05-bob.rules",
+            "polkit.addRule(function(action, subject) {"
+            "  if (subject.user == 'bob' && action.id == 'org.perfalloc1.sample-own')"
+            "    return polkit.Result.YES; });");
 
         g_test_add_func("/trace/ones-own", test_ones_own);
         g_test_add_func("/trace/another-users", test_another_users);

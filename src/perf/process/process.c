@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -293,6 +294,13 @@ static bool gids_match(const ProcessFacts *f, const gid_t *gids, size_t n_gids) 
                 if (ids_are(f->gid, gids[i]))
                         return true;
         return false;
+}
+
+bool process_is_root(const ProcessFacts *f) {
+        const uint64_t either = UINT64_C(1) << CAP_PERFMON | UINT64_C(1) << CAP_SYS_ADMIN;
+
+        return f->uid[0] == 0 && f->uid[1] == 0 && f->uid[2] == 0 && f->uniform &&
+               f->same_user_ns && !f->zombie && f->permitted & either;
 }
 
 const char *process_untraceable(const ProcessFacts *f, uid_t uid, const gid_t *gids,

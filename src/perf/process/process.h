@@ -61,6 +61,11 @@ bool process_exists(int pidfd);
 /* How many threads it has; 0: it has ended. */
 size_t process_count_threads(pid_t pid);
 
+/* Whether it is root as far as events are concerned: it runs as uid 0 and has CAP_PERFMON or
+ * CAP_SYS_ADMIN in our user namespace. A uid 0 without, as in a container that shares the user
+ * namespace, is refused by the kernel what root is given. Pure. */
+bool process_is_root(const ProcessFacts *f);
+
 /* The trace rule (ptrace(2), PTRACE_MODE_READ_FSCREDS, without its capability exceptions): uid and
  * one of gids equal all three of the target's, it is dumpable, in our namespaces, without
  * capabilities. Pure. NULL: it may be counted; else why not. */

@@ -16,6 +16,7 @@ int auth_request_new(AuthRequests *all, Request *request, AuthRequest **ret) {
                 return -ENOMEM;
         q->all = all;
         q->request = request;
+        q->subject = (PolkitSubject){ .name = request->peer->name, .uid = request->peer->uid };
         request->auth = q;
         request->auth_free = auth_request_free;
         *ret = q;
@@ -60,8 +61,8 @@ static void on_checked(void *userdata, int r, const PolkitAnswer *answer,
 
 static int auth_request_check(AuthRequest *q, bool prompt, bool first) {
         q->prompt = prompt;
-        return checks_ask(&q->all->checks, q->request->peer, auth_request_action(q), &q->details,
-                          prompt, first, on_checked, q, &q->check);
+        return checks_ask(&q->all->checks, &q->subject, auth_request_action(q), &q->details, prompt,
+                          first, on_checked, q, &q->check);
 }
 
 /* Asks for the next action. What may be kept is first asked for without a prompt: a yes that

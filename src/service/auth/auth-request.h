@@ -16,6 +16,7 @@ typedef struct AuthRequests AuthRequests;
 struct AuthRequest {
         AuthRequests *all;
         Request *request;
+        PolkitSubject subject;
         Details details;
         unsigned todo; /* actions to be asked for; the lowest bit is next */
         bool quiet;    /* never prompts, and a no is not a refusal */

@@ -111,14 +111,31 @@ static int auth_ask(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, co
         return r == 0 ? AUTH_PENDING : r;
 }
 
+/* polkit says yes to every uid 0, so it is not asked about one that is not root: it has what an
+ * ordinary user has from everywhere. */
+static int refuse_powerless(unsigned actions, Refusal *why) {
+        unsigned denied = actions & ~(unsigned) ACTION_COUNT_OWN;
+        const ActionInfo *info = action_info(denied & -denied);
+
+        if (denied == 0)
+                return 0;
+        return refuse(
+                why, REFUSAL_ACCESS_DENIED,
+                "%s (%s): the caller runs as uid 0 without CAP_PERFMON or CAP_SYS_ADMIN in the "
+                "service's user namespace, which is not root here; give it that capability, "
+                "or run it as an ordinary user and have a polkit rule allow it",
+                info->name, info->what);
+}
+
 int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,
                Refusal *why) {
         int r;
 
         r = screen(peer, m, actions, why);
-        if (r != 0 || peer->uid == 0 || actions == ACTION_NONE)
+        if (r != 0 || peer->root || actions == ACTION_NONE)
                 return r;
-        r = auth_ask(a, peer, m, actions, asked, false, why);
+        r = peer->uid == 0 ? refuse_powerless(actions, why)
+                           : auth_ask(a, peer, m, actions, asked, false, why);
         if (r == REFUSAL_ACCESS_DENIED)
                 audit_denial(peer, actions, why);
         return r;
@@ -128,7 +145,9 @@ int auth_may_manage(Auth *a, Peer *peer, sd_bus_message *m) {
         int r;
 
         r = screen(peer, m, ACTION_MANAGE, NULL);
-        if (r == 0 && peer->uid != 0)
+        if (r == 0 && peer->uid == 0 && !peer->root)
+                r = REFUSAL_ACCESS_DENIED;
+        else if (r == 0 && !peer->root)
                 r = auth_ask(a, peer, m, ACTION_MANAGE, NULL, true, NULL);
         return r < 0 ? r : r == 0;
 }
@@ -138,13 +157,17 @@ int auth_check_owner(Auth *a, Peer *peer, sd_bus_message *m, uid_t uid, const ch
         Refusal denied;
         int r;
 
-        if (peer->uid == 0 || peer->uid == uid)
+        if (peer->root || peer->uid == uid)
                 return peer->gone ? -ESTALE : 0;
         r = auth_check(a, peer, m, ACTION_MANAGE, NULL, &denied);
         if (r <= 0)
                 return r;
         return refuse(why, REFUSAL_NOT_OWNER, "%s belongs to uid %u, and: %.600s", what,
                       (unsigned) uid, denied.text);
+}
+
+Checks *auth_checks(Auth *a) {
+        return &a->requests.checks;
 }
 
 void auth_set_waiting_max(Auth *a, unsigned max) {

@@ -19,11 +19,16 @@
 #include "service/auth/asked.h"
 #include "service/bus/request.h"
 
+typedef struct Checks Checks;
+
 #define AUTH_PENDING (-EINPROGRESS)
 
 /* The bus of the context must be attached to an event loop. */
 int auth_new(Context *context, Auth **ret);
 Auth *auth_free(Auth *a);
+
+/* For process-check.h. */
+Checks *auth_checks(Auth *a);
 
 /* Another limit than CHECKS_WAITING_MAX (service/auth/polkit-check.h), for later calls. */
 void auth_set_waiting_max(Auth *a, unsigned max);

@@ -15,10 +15,10 @@
 struct Check {
         Checks *checks;
         FairItem item;
-        TAILQ_ENTRY(Check) entry; /* in checks->cancelled, once cancelled or pausing */
-        TAILQ_ENTRY(Check) quick; /* in checks->quick, while slow_usec is not 0 */
-        uint64_t slow_usec;       /* CLOCK_MONOTONIC: it is slow from then on */
-        const char *name;         /* the peer's; NULL once cancelled or pausing */
+        TAILQ_ENTRY(Check) entry;     /* in checks->cancelled, once cancelled or pausing */
+        TAILQ_ENTRY(Check) quick;     /* in checks->quick, while slow_usec is not 0 */
+        uint64_t slow_usec;           /* CLOCK_MONOTONIC: it is slow from then on */
+        const PolkitSubject *subject; /* NULL once cancelled or pausing */
         uid_t uid;
         uint64_t sent_usec; /* CLOCK_MONOTONIC */
         Action action;
@@ -51,7 +51,7 @@ static Check *check_free(Check *check) {
         check_leave_quick(check);
         fairqueue_remove(&c->queue, &check->item);
         sd_bus_slot_unref(check->slot);
-        if (!check->name)
+        if (!check->subject)
                 TAILQ_REMOVE(&c->cancelled, check, entry);
         free(check);
         return NULL;
@@ -73,7 +73,7 @@ static void check_keep_place(Check *check, uint64_t deadline) {
         Checks *c = check->checks;
         Check *after;
 
-        check->name = NULL;
+        check->subject = NULL;
         check->details = NULL;
         check->deadline = deadline;
         TAILQ_FOREACH (after, &c->cancelled, entry)
@@ -128,7 +128,7 @@ static int check_send(Check *check) {
 
         check->sent_usec = now;
         (void) snprintf(check->id, sizeof(check->id), "perfalloc-%" PRIu64, ++c->last_id);
-        r = polkit_check_new(c->bus, check->name, action_name(check->action), check->details,
+        r = polkit_check_new(c->bus, check->subject, action_name(check->action), check->details,
                              check->prompt, check->id, &m);
         if (r < 0)
                 return r;
@@ -243,7 +243,7 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Checks *c = check->checks;
 
         check->slot = sd_bus_slot_unref(check->slot);
-        if (!check->name)
+        if (!check->subject)
                 check_free(check);
         else if (is_bus_full(m)) {
                 check_leave_quick(check);
@@ -278,8 +278,8 @@ Check *check_cancel(Check *check) {
         return NULL;
 }
 
-int checks_ask(Checks *c, const Peer *peer, Action action, const Details *details, bool prompt,
-               bool first, CheckDone done, void *userdata, Check **ret) {
+int checks_ask(Checks *c, const PolkitSubject *subject, Action action, const Details *details,
+               bool prompt, bool first, CheckDone done, void *userdata, Check **ret) {
         Check *check;
         int r;
 
@@ -288,16 +288,16 @@ int checks_ask(Checks *c, const Peer *peer, Action action, const Details *detail
                 return -ENOMEM;
         *check = (Check){
                 .checks = c,
-                .name = peer->name,
-                .uid = peer->uid,
+                .subject = subject,
+                .uid = subject->uid,
                 .action = action,
                 .details = details,
                 .prompt = prompt,
                 .done = done,
                 .userdata = userdata,
         };
-        r = first ? fairqueue_add_first(&c->queue, &check->item, peer->uid)
-                  : fairqueue_add(&c->queue, &check->item, peer->uid);
+        r = first ? fairqueue_add_first(&c->queue, &check->item, subject->uid)
+                  : fairqueue_add(&c->queue, &check->item, subject->uid);
         if (r != 0) {
                 free(check);
                 return r;

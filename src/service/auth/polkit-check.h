@@ -17,7 +17,6 @@
 
 #include "service/auth/action.h"
 #include "service/auth/polkit.h"
-#include "service/bus/peer.h"
 #include "service/util/fairqueue.h"
 #include "service/util/rate-limit.h"
 
@@ -67,12 +66,12 @@ struct Checks {
 int checks_init(Checks *c, sd_bus *bus);
 void checks_done(Checks *c); /* all checks are done or cancelled */
 
-/* Asks polkit whether the peer may do the action, when it is the user's turn. prompt: polkit may
- * ask a person. first: goes to the head of the queue, for a caller that has waited before. details
- * are the caller's, and must stay as long as the check. done may be called at once, after *ret is
- * set. FAIRQUEUE_FULL, -ENOMEM. */
-int checks_ask(Checks *c, const Peer *peer, Action action, const Details *details, bool prompt,
-               bool first, CheckDone done, void *userdata, Check **ret);
+/* Asks polkit whether the subject may do the action, when it is the user's turn. prompt: polkit may
+ * ask a person. first: goes to the head of the queue, for a caller that has waited before. subject
+ * and details are the caller's, and must stay as long as the check. done may be called at once,
+ * after *ret is set. FAIRQUEUE_FULL, -ENOMEM. */
+int checks_ask(Checks *c, const PolkitSubject *subject, Action action, const Details *details,
+               bool prompt, bool first, CheckDone done, void *userdata, Check **ret);
 
 /* Nobody waits for the check any more. NULL is fine. Returns NULL. */
 Check *check_cancel(Check *check);

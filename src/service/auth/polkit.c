@@ -5,8 +5,18 @@
 
 #define ALLOW_USER_INTERACTION 1u
 
-int polkit_check_new(sd_bus *bus, const char *name, const char *action, const Details *details,
-                     bool interactive, const char *id, sd_bus_message **ret) {
+static int polkit_subject_append(const PolkitSubject *s, sd_bus_message *m) {
+        if (s->name)
+                return sd_bus_message_append(m, "(sa{sv})", "system-bus-name", 1, "name", "s",
+                                             s->name);
+        return sd_bus_message_append(m, "(sa{sv})", "unix-process", 4, "pidfd", "h", s->pidfd,
+                                     "pid", "u", (uint32_t) s->pid, "start-time", "t",
+                                     s->start_time, "uid", "i", (int32_t) s->uid);
+}
+
+int polkit_check_new(sd_bus *bus, const PolkitSubject *subject, const char *action,
+                     const Details *details, bool interactive, const char *id,
+                     sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
@@ -14,7 +24,9 @@ int polkit_check_new(sd_bus *bus, const char *name, const char *action, const De
                                            "CheckAuthorization");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s", name, action);
+        r = polkit_subject_append(subject, m);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(m, 's', action);
         if (r < 0)
                 return r;
         r = details_append(details, m);

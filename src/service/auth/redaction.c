@@ -52,7 +52,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!sd_bus_message_is_method_call(m, NULL, NULL))
                 return 0;
         peer = peers_sender(context->peers, m);
-        if (peer->uid == 0 || !message_reads_secrets(context, m, peer->uid))
+        if (peer->root || !message_reads_secrets(context, m, peer->uid))
                 return 0;
         r = auth_may_manage(context->auth, peer, m);
         if (r == AUTH_PENDING || r == -ESTALE)
@@ -67,7 +67,7 @@ bool redaction_allows(const Context *context, uid_t uid) {
         sd_bus_message *m = r->broadcasting ? NULL : sd_bus_get_current_message(context->bus);
         const Peer *peer = m ? peers_sender(context->peers, m) : NULL;
 
-        return peer && (peer->uid == 0 || peer->uid == uid || m == r->managed);
+        return peer && (peer->root || peer->uid == uid || m == r->managed);
 }
 
 void redaction_emit_added(Context *context, const char *path) {

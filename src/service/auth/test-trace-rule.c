@@ -10,7 +10,8 @@
 static gid_t gids[] = { BOB, 100 };
 
 static const Peer bob = { .uid = BOB, .gids = gids, .n_gids = G_N_ELEMENTS(gids) };
-static const Peer root = { .uid = 0 };
+static const Peer root = { .root = true };
+static const Peer powerless = { .uid = 0 };
 
 static const ProcessFacts bobs = {
         .pid = 77,
@@ -51,6 +52,7 @@ static void test_root_may_count_everybody(void) {
         ProcessFacts nobodys = {};
 
         g_assert_null(trace_rule_denies(&root, &nobodys));
+        g_assert_nonnull(trace_rule_denies(&powerless, &nobodys));
 }
 
 static void test_others_their_own(void) {

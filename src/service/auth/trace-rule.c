@@ -11,7 +11,7 @@ bool trace_rule_is_void(const char *path) {
 }
 
 const char *trace_rule_denies(const Peer *peer, const ProcessFacts *facts) {
-        if (peer->uid == 0)
+        if (peer->root)
                 return NULL;
         if (trace_rule_is_void(TRACE_RULE_SUID_DUMPABLE))
                 return "fs.suid_dumpable is 1 or cannot be read, and it may become privileged "

@@ -2,6 +2,7 @@
 #include "credentials.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <string.h>
 
 static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t) &&
@@ -38,6 +39,17 @@ static int read_gids(sd_bus_message *m, Credentials *c) {
         return sd_bus_message_exit_container(m);
 }
 
+/* The message owns the descriptor. */
+static int read_pidfd(sd_bus_message *m, Credentials *c) {
+        int fd, r = sd_bus_message_read(m, "v", "h", &fd);
+
+        if (r < 0)
+                return r;
+        close_fd(c->pidfd);
+        c->pidfd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        return c->pidfd < 0 ? -errno : 0;
+}
+
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, Credentials *c);
@@ -45,6 +57,7 @@ static const struct {
         { "UnixUserID", read_uid },
         { "ProcessID", read_pid },
         { "UnixGroupIDs", read_gids },
+        { "ProcessFD", read_pidfd },
 };
 
 static int read_field(sd_bus_message *m, Credentials *c, bool *has_uid) {
@@ -82,4 +95,5 @@ void credentials_done(Credentials *c) {
         free(c->gids);
         c->gids = NULL;
         c->n_gids = 0;
+        c->pidfd = close_fd(c->pidfd);
 }

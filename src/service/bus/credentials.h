@@ -19,10 +19,13 @@ struct Credentials {
         pid_t pid;   /* 0: the bus does not know */
         gid_t *gids; /* primary and supplementary; none if the bus does not know */
         size_t n_gids;
+        int pidfd; /* -1: this bus tells none */
 };
 
-/* Fills in c, which is all zero. -ENODATA: the reply has no uid. -EBADMSG and others: it is not
- * such a reply. -ENOMEM. */
+#define CREDENTIALS_NULL ((Credentials){ .pidfd = -1 })
+
+/* Fills in c, which is CREDENTIALS_NULL. -ENODATA: the reply has no uid. -EBADMSG and others: it is
+ * not such a reply. -ENOMEM. */
 int credentials_read(Credentials *c, sd_bus_message *m);
 
 void credentials_done(Credentials *c);

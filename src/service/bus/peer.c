@@ -14,6 +14,7 @@ TAILQ_HEAD(PeerList, Peer);
 
 struct Peers {
         sd_bus *bus;
+        Reader *reader;
         PeersHooks hooks;
         void *userdata;
         void *by_name;        /* tree of Peer, those that have not left */
@@ -52,6 +53,7 @@ static void peer_forget(Peer *peer) {
                 peer->idle = false;
         }
         peer->credentials_slot = sd_bus_slot_unref(peer->credentials_slot);
+        peer->look = reader_job_cancel(peer->look);
         namewatch_stop(&peer->watch);
         (void) tdelete(peer, &p->by_name, peer_compare);
         peer->peers = NULL;
@@ -87,10 +89,41 @@ static void peer_set_idle(Peer *peer) {
                 peer_forget(TAILQ_FIRST(&p->idle));
 }
 
+static void peer_become_known(Peer *peer) {
+        Peers *p = peer->peers;
+
+        peer->known = true;
+        peer_ref(peer);
+        p->hooks.known(p->userdata, peer, 0);
+        peer_unref(peer);
+}
+
+/* What cannot be looked at is not root. */
+static void peer_looked_at(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
+        Peer *peer = userdata;
+
+        peer->look = NULL;
+        peer->root = r == 0 && process_is_root(facts);
+        peer_become_known(peer);
+}
+
+/* Has the reader look at the process of a uid 0; false: there is nothing to be looked at. */
+static bool peer_look(Peer *peer, int pidfd) {
+        _cleanup_close_ int opened = -1;
+        Refusal why;
+
+        if (peer->uid != 0 || !peer->peers->reader)
+                return false;
+        if (pidfd < 0 && process_open(peer->pid, &opened, &why) != 0)
+                return false;
+        return reader_inspect(peer->peers->reader, pidfd < 0 ? opened : pidfd, peer_looked_at, peer,
+                              &peer->look) >= 0;
+}
+
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = userdata;
         Peers *p = peer->peers;
-        _cleanup_(credentials_done) Credentials credentials = {};
+        _cleanup_(credentials_done) Credentials credentials = CREDENTIALS_NULL;
         int r;
 
         peer->credentials_slot = sd_bus_slot_unref(peer->credentials_slot);
@@ -100,7 +133,7 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
                 return 1;
         }
         r = sd_bus_message_is_method_error(m, NULL) ? -ENODATA : credentials_read(&credentials, m);
-        if (r >= 0 && peer->known && peer->uid != credentials.uid)
+        if (r >= 0 && peer->recalled && peer->uid != credentials.uid)
                 r = -ENODATA; /* recalled, and another user has the name now */
         if (r < 0) {
                 p->hooks.known(p->userdata, peer, r == -ENOMEM ? r : -ENODATA);
@@ -112,10 +145,8 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         free(peer->gids);
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
-        peer->known = true;
-        peer_ref(peer);
-        p->hooks.known(p->userdata, peer, 0);
-        peer_unref(peer);
+        if (!peer_look(peer, credentials.pidfd))
+                peer_become_known(peer);
         return 1;
 }
 
@@ -163,7 +194,7 @@ void peers_set_current(Peers *p, Peer *peer) {
                 peer_unref(old);
 }
 
-int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret) {
+int peers_new(sd_bus *bus, Reader *reader, const PeersHooks *hooks, void *userdata, Peers **ret) {
         Peers *p = calloc(1, sizeof(*p));
 
         if (!p)
@@ -172,6 +203,7 @@ int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret)
         p->userdata = userdata;
         TAILQ_INIT(&p->idle);
         p->bus = sd_bus_ref(bus);
+        p->reader = reader;
         p->watches = (NameWatches){
                 .bus = bus,
                 .left = on_left,
@@ -209,7 +241,8 @@ int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
         if (!peer->known) {
                 peer->uid = uid;
                 peer->pid = pid;
-                peer->known = true;
+                peer->recalled = true;
+                peer->known = uid != 0; /* whether it is root has to be seen anew */
         }
         *ret = peer_ref(peer);
         return 0;

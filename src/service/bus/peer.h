@@ -8,6 +8,10 @@
  * blocking, never from /proc: unique names are never reused, pids are. The peer's messages wait for
  * them (scheduler.h), so every handler finds its Peer at once.
  *
+ * Whether uid 0 is root the bus does not tell, so the reader looks at the process, by the bus's
+ * pidfd. A bus that has none (dbus-daemon before 1.15.8) has a number, which another process may
+ * have by then if the connection was passed on; that process can only be one of uid 0 all the same.
+ *
  * The peer's name is watched before the bus is asked for its credentials, so its leaving is never
  * missed. Up to PEERS_IDLE_MAX peers that nothing refers to are kept, because they may call again.
  */
@@ -18,6 +22,7 @@
 
 #include "core/util.h"
 #include "service/bus/namewatch.h"
+#include "service/sibling/reader.h"
 
 typedef struct Peer Peer;
 typedef struct Peers Peers;
@@ -34,14 +39,17 @@ struct Peer {
         pid_t pid;   /* 0: the bus does not know; it is in another pid namespace */
         gid_t *gids; /* primary and supplementary, as when the connection was made */
         size_t n_gids;
-        bool known;                     /* the credentials above are valid */
-        bool gone;                      /* it has left the bus */
+        bool root;  /* uid 0 with its capability (process_is_root()): polkit is not asked */
+        bool known; /* the credentials above are valid */
+        bool gone;  /* it has left the bus */
         TAILQ_HEAD(, Request) requests; /* under way, in order of arrival */
 
         /* private to peer.c */
         bool idle;
+        bool recalled; /* uid and pid are from an earlier run */
         NameWatch watch;
         sd_bus_slot *credentials_slot;
+        ReaderJob *look; /* at a process of uid 0 */
         TAILQ_ENTRY(Peer) idle_entry;
 };
 
@@ -53,7 +61,8 @@ struct PeersHooks {
         void (*gone)(void *userdata, Peer *peer);
 };
 
-int peers_new(sd_bus *bus, const PeersHooks *hooks, void *userdata, Peers **ret);
+/* reader NULL: nobody is root. */
+int peers_new(sd_bus *bus, Reader *reader, const PeersHooks *hooks, void *userdata, Peers **ret);
 Peers *peers_free(Peers *p);
 
 /* The peer with that unique name. The bus is asked for the credentials of a new one. Borrowed. */

@@ -243,7 +243,7 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
         user_queues_init(&s->queues, context);
         r = requests_new(context, &context->requests);
         if (r >= 0)
-                r = peers_new(context->bus, &hooks, s, &context->peers);
+                r = peers_new(context->bus, context->reader, &hooks, s, &context->peers);
         if (r >= 0)
                 r = scheduler_add_sources(s);
         if (r >= 0)

@@ -71,7 +71,7 @@ int attach_job_inspect(AttachJob *a) {
 
 /* Whether the trace rule applies to what is opened. */
 static bool attach_job_is_guarded(const AttachJob *a) {
-        return a->peer->uid != 0 && !a->allowed;
+        return !a->peer->root && !a->allowed;
 }
 
 /* ---- opening and undoing ---- */

@@ -62,7 +62,7 @@ void counter_set_drop_reading_users(CounterSet *set) {
 
         for (u = LIST_FIRST(&set->users); u; u = next) {
                 next = LIST_NEXT(u, users);
-                if (u->peer->uid == set->uid || u->peer->uid == 0 || u->other)
+                if (u->peer->uid == set->uid || u->peer->root || u->other)
                         continue;
                 set->counters->user_dropped(set->counters->userdata, u->peer, set);
                 counter_set_drop_user(u);

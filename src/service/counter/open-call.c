@@ -221,7 +221,7 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
                           .pidfd = -1,
                           .descendants = q->descendants };
         r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call->peer->pid, q->pidfd, why);
-        if (r != 0 || o->call->peer->uid == 0)
+        if (r != 0 || o->call->peer->root)
                 return r;
         r = attach_job_inspect(a);
         return r < 0 ? r : -EINPROGRESS;

@@ -154,7 +154,7 @@ static int role_read(const OpeningOptions *o, uint64_t seen, const Peer *peer, O
                 if (r != 0)
                         return r;
         }
-        if (yields_to != PLAN_ALWAYS && peer->uid != 0)
+        if (yields_to != PLAN_ALWAYS && !peer->root)
                 return refuse(why, REFUSAL_ACCESS_DENIED,
                               "option 'yield': only root may have monitors that do not yield to "
                               "every hold ('%s')",

@@ -222,7 +222,7 @@ int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 r = sd_bus_message_read_basic(m, 's', &id);
         if (r >= 0)
                 r = persistent_find(counters, id, &counter, &why);
-        if (r == 0 && peer->uid != 0 && peer->uid != counter->set->uid)
+        if (r == 0 && !peer->root && peer->uid != counter->set->uid)
                 r = persistent_authorize(counters, peer, m, counter, &c, &why);
         if (r == -EINPROGRESS)
                 return 1;
@@ -273,7 +273,7 @@ int persistent_list_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
         int r = 0;
 
         objects_walk(&counters->objects, listing_look, &l);
-        l.manages = l.peer->uid == 0;
+        l.manages = l.peer->root;
         if (l.foreign && !l.manages) {
                 /* polkit is asked only if the answer makes a difference */
                 r = auth_may_manage(counters->context->auth,

@@ -41,7 +41,7 @@ static void stage_down(Stage *s, gconstpointer userdata) {
 }
 
 static int stage_read(Stage *s, uid_t uid) {
-        const Peer peer = { .uid = uid };
+        const Peer peer = { .uid = uid, .root = uid == 0 };
 
         s->why = REFUSAL_NULL;
         open_request_done(&s->q);

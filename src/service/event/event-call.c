@@ -252,7 +252,7 @@ static int event_call_inspect_first(EventCall *c, Refusal *why) {
         ProcessFacts facts;
         int r;
 
-        if (c->call->peer->uid == 0 || !event_request_has_target(&c->request))
+        if (c->call->peer->root || !event_request_has_target(&c->request))
                 return 0;
         if (!event_call_may_glance(c))
                 return event_call_inspect(c, event_call_inspected);
@@ -325,7 +325,7 @@ static void event_call_adapt(const EventCall *c, Attr *attr) {
         const unsigned greater = ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM;
         uint64_t flags = attr_number(&q->attr, ATTR_FLAGS);
 
-        if (c->call->peer->uid != 0 && !(event_request_actions(q, *c->untraceable) & greater))
+        if (!c->call->peer->root && !(event_request_actions(q, *c->untraceable) & greater))
                 attr_confine(attr);
         if (q->event.pmu->kind == PMU_CORE && !event_request_joins(q) && !(flags & attr_flag(1)) &&
             holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu))
@@ -406,7 +406,7 @@ static int event_call_open(EventCall *c, Refusal *why) {
         r = event_call_open_event(c, why);
         if (r != 0 || !event_request_has_target(&c->request))
                 return r;
-        if (c->call->peer->uid == 0 || *c->untraceable)
+        if (c->call->peer->root || *c->untraceable)
                 return event_call_check_target(c, why);
         return event_call_inspect(c, event_call_verified);
 }

@@ -30,7 +30,7 @@ static int hold_limit(const Holds *holds, Peer *peer, sd_bus_message *m, HoldReq
                 q->yield_usec > holds->context->config.wait_max_usec ||
                 (q->unattended && q->lifetime_usec > holds->context->config.hold_max_usec);
 
-        if (peer->uid == 0)
+        if (peer->root)
                 return 0;
         if (asks_for_more) {
                 int r = auth_may_manage(holds->context->auth, peer, m);

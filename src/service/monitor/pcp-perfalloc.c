@@ -5,14 +5,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 
+#include "perf/process/process.h"
+#include "service/auth/process-check.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold.h"
 #include "service/util/log.h"
 #include "yield/pcp-lock.h"
 
-#define UID_NOBODY 65534u
+#define REASON "the lock of PCP's perfalloc"
 
 /* The checks for a lock after an open: the first delay, the last one, and the factor between
  * two. */
@@ -32,8 +33,10 @@ struct PcpPerfalloc {
         char *name; /* of the file in its directory */
         sd_event_source *events, *timer;
         uint64_t look_usec; /* until the next check */
-        pid_t pid;          /* that has the lock, as far as is known */
+        pid_t pid;          /* that has the lock, once it is known what it gets */
         uint64_t hold;      /* on its behalf; 0: none */
+        ProcessCheck *check;
+        pid_t checked; /* while there is a check: whom it is about */
 };
 
 static Hold *perfalloc_hold(const PcpPerfalloc *p) {
@@ -51,37 +54,28 @@ static bool has_hold(const Holds *holds, pid_t pid) {
         return false;
 }
 
-/* The owner of a process. A process that cannot be seen from here belongs to nobody. */
-static uid_t pid_owner(pid_t pid) {
-        char path[32];
-        struct stat st;
-
-        (void) snprintf(path, sizeof(path), "/proc/%d", (int) pid);
-        return pid > 0 && stat(path, &st) == 0 ? st.st_uid : UID_NOBODY;
-}
-
-static int request_make(const Holds *holds, uid_t uid, HoldRequest *ret, Refusal *why) {
+static int request_make(const Holds *holds, bool root, HoldRequest *ret, Refusal *why) {
         *ret = (HoldRequest){ .unattended = true,
                               .best_effort = true,
                               .wait_usec = UINT64_MAX,
                               .yield_usec = HOLD_YIELD_USEC,
-                              .lifetime_usec = uid == 0 ? UINT64_MAX
-                                                        : holds->context->config.hold_max_usec };
-        ret->reason = strdup("the lock of PCP's perfalloc");
+                              .lifetime_usec =
+                                      root ? UINT64_MAX : holds->context->config.hold_max_usec };
+        ret->reason = strdup(REASON);
         if (!ret->reason)
                 return -ENOMEM;
         return scope_request_read(&holds->context->pmus, NULL, NULL, &ret->what, why);
 }
 
-static void perfalloc_begin(PcpPerfalloc *p) {
+static void perfalloc_begin(PcpPerfalloc *p, const ProcessFacts *owner) {
         _cleanup_(hold_request_done) HoldRequest request = HOLD_REQUEST_NULL;
         Holds *holds = p->holds;
-        const Peer who = { .uid = pid_owner(p->pid), .pid = MAX(p->pid, 0) };
+        const Peer who = { .uid = owner->uid[0], .pid = p->pid };
         Refusal why = REFUSAL_NULL;
         Hold *h;
         int r;
 
-        r = request_make(holds, who.uid, &request, &why);
+        r = request_make(holds, process_is_root(owner), &request, &why);
         if (r == 0) {
                 /* stored before the hold exists: otherwise nobody would end it if the service were
                  * killed in between */
@@ -109,24 +103,71 @@ static void perfalloc_end(PcpPerfalloc *p) {
         p->changed(p->userdata);
 }
 
-/* A hold that others have ended is not taken again before the lock was free. */
+static void perfalloc_set_pid(PcpPerfalloc *p, pid_t pid) {
+        p->check = process_check_cancel(p->check);
+        p->pid = pid;
+        p->changed(p->userdata);
+}
+
+static void perfalloc_look(PcpPerfalloc *p);
+
+static void perfalloc_checked(void *userdata, int r, const ProcessFacts *owner,
+                              const Refusal *why) {
+        PcpPerfalloc *p = userdata;
+
+        p->check = NULL;
+        if (pcp_lock_holder(p->lock) != p->checked) {
+                perfalloc_look(p);
+                return;
+        }
+        perfalloc_set_pid(p, p->checked);
+        if (r == 0)
+                perfalloc_begin(p, owner);
+        else
+                log_plain(LOG_NOTICE, "Only PCP gives way to pid %d, which has PCP's lock: %s",
+                          (int) p->pid, r < 0 ? strerror(-r) : why->text);
+}
+
+/* Until there is an answer, and after a restart, it is as if nobody had looked. */
+static void perfalloc_check(PcpPerfalloc *p, pid_t pid) {
+        _cleanup_close_ int pidfd = -1;
+        Refusal why;
+        int r = process_open(pid, &pidfd, &why);
+
+        /* the pidfd is of the process that has the lock if that has not changed meanwhile */
+        if (r == 0 && pcp_lock_holder(p->lock) == pid)
+                r = process_check_new(p->holds->context, pidfd, ACTION_HOLD, REASON,
+                                      perfalloc_checked, p, &p->check);
+        p->checked = pid;
+        if (r < 0)
+                log_plain(LOG_WARNING, "Only PCP gives way to pid %d, which has PCP's lock: %s",
+                          (int) pid, strerror(-r));
+}
+
+/* What was decided for the owner of the lock stays until the lock was free: a hold that others have
+ * ended is not taken again, and polkit is not asked again after a no. */
 static void perfalloc_look(PcpPerfalloc *p) {
         pid_t pid = pcp_lock_holder(p->lock);
 
-        if (pid == p->pid || (pid != 0 && perfalloc_hold(p)))
+        if (pid == (p->check ? p->checked : p->pid) || (pid != 0 && perfalloc_hold(p)))
                 return;
-        p->pid = pid;
-        p->changed(p->userdata);
+        p->check = process_check_cancel(p->check);
+        if (pid > 0 && !has_hold(p->holds, pid)) {
+                perfalloc_check(p, pid);
+                return;
+        }
+        perfalloc_set_pid(p, pid);
         if (pid == 0)
                 perfalloc_end(p);
-        else if (!has_hold(p->holds, pid))
-                perfalloc_begin(p);
+        else if (pid < 0)
+                log_plain(LOG_NOTICE, "Only PCP gives way to whoever has PCP's lock: their pid is "
+                                      "unknown");
 }
 
 static void perfalloc_look_later(PcpPerfalloc *p) {
         /* an explicit unlock causes no event, but a close mostly follows it: no need to hurry */
         if (p->look_usec > LOOK_LAST_USEC) {
-                if (p->pid == 0)
+                if (p->pid == 0 && !p->check)
                         return;
                 p->look_usec = LOOK_LAST_USEC;
         }
@@ -259,6 +300,7 @@ PcpPerfalloc *pcp_perfalloc_free(PcpPerfalloc *p) {
 void pcp_perfalloc_drop(PcpPerfalloc *p) {
         if (!p)
                 return;
+        process_check_cancel(p->check);
         sd_event_source_disable_unref(p->events);
         sd_event_source_disable_unref(p->timer);
         free(p->name);
@@ -266,6 +308,10 @@ void pcp_perfalloc_drop(PcpPerfalloc *p) {
 }
 
 void pcp_perfalloc_forget(PcpPerfalloc *p, pid_t pid) {
-        if (p && p->pid == pid)
+        if (!p)
+                return;
+        if (p->check && p->checked == pid)
+                perfalloc_set_pid(p, pid);
+        if (p->pid == pid)
                 perfalloc_end(p);
 }

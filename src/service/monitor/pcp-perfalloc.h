@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * PCP's own perfalloc(1), which does not know this service. A process that has its lock gets a
- * shared hold of all core PMUs, for as long as it has the lock. So monitors yield to it too, and
- * others see who has the counters.
+ * PCP's own perfalloc(1), which does not know this service. A process that has its lock, and may
+ * org.perfalloc1.hold, gets a shared hold of all core PMUs, for as long as it has the lock. So
+ * monitors yield to it too, and others see who has the counters. For a process that may not, PCP
+ * alone stops.
  *
  * Locks are not reported. But the file has to be opened before and closed after, and inotify(7)
  * reports that. The lock is checked then, and some more times shortly afterwards, because it comes

@@ -74,7 +74,7 @@ static uint64_t probing_due(Probing *p, uint64_t now) {
 
         p->paid_usec = MAX(p->paid_usec, now > full ? now - full : 0);
         TAILQ_FOREACH (c, &p->waiting, entry)
-                if (c->call->peer->uid == 0)
+                if (c->call->peer->root)
                         return now;
         return p->paid_usec + PROBES_USEC;
 }

@@ -71,7 +71,7 @@ int users_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Context *context = userdata;
         Peer *peer = peers_sender(context->peers, m);
         Refusal why = REFUSAL_NULL;
-        int manages = peer->uid == 0 ? 1 : auth_may_manage(context->auth, peer, m);
+        int manages = peer->root ? 1 : auth_may_manage(context->auth, peer, m);
         int r = manages < 0 ? manages : users_call_begin(context, peer, m, manages > 0, &why);
 
         return r == 0 ? 1 : reply_failure(r, &why, error);
