@@ -40,14 +40,14 @@ bool event_read(int fd, EventTimes *ret) {
         return n > 0;
 }
 
-/* It must be on the PMU without a pause during several rotations of the other events. */
-bool group_fits(int cpu, unsigned n) {
+/* The group must be on the PMU without a pause during several rotations of the other events. */
+static bool kinds_fit(int cpu, const EventKind *kinds, unsigned n) {
         int fds[COUNTERS + 1];
         EventTimes times;
         bool fits;
 
         for (unsigned i = 0; i < n; i++) {
-                EventSpec e = { .kind = CYCLES, .pid = -1, .cpu = cpu, .stopped = i == 0 };
+                EventSpec e = { .kind = kinds[i], .pid = -1, .cpu = cpu, .stopped = i == 0 };
 
                 fds[i] = event_open(&e, i > 0 ? fds[0] : -1);
                 g_assert_cmpint(fds[i], >=, 0);
@@ -60,6 +60,24 @@ bool group_fits(int cpu, unsigned n) {
         while (n > 0)
                 close_fd(fds[--n]);
         return fits;
+}
+
+bool group_fits(int cpu, unsigned n) {
+        EventKind kinds[COUNTERS];
+
+        for (unsigned i = 0; i < n; i++)
+                kinds[i] = CYCLES;
+        return kinds_fit(cpu, kinds, n);
+}
+
+bool shape_fits(int cpu, unsigned general, bool cycles) {
+        EventKind kinds[COUNTERS];
+
+        for (unsigned i = 0; i < general; i++)
+                kinds[i] = INSTRUCTIONS;
+        if (cycles)
+                kinds[general++] = CYCLES;
+        return general == 0 || kinds_fit(cpu, kinds, general);
 }
 
 unsigned free_on(int cpu) {

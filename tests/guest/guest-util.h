@@ -48,6 +48,9 @@ bool event_read(int fd, EventTimes *ret);
  * service's promise, measured in another way. */
 bool group_fits(int cpu, unsigned n);
 
+/* The same of so many instructions events, which take general counters, and one of cycles. */
+bool shape_fits(int cpu, unsigned general, bool cycles);
+
 /* The largest such number. */
 unsigned free_on(int cpu);
 
