@@ -11,6 +11,9 @@
  * perf_event_open(2)'s. */
 int group_open(Group *g, Refusal *why);
 
+/* The same of many, at once. */
+int groups_open(Group *const *groups, size_t n, Refusal *why);
+
 /* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:
  * threads are created faster than that. */
 int group_reopen(Group *g, Refusal *why);

@@ -5,8 +5,9 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
+
+#include "perf/pmu/perf-open.h"
 
 /* Watched only while a probe has its slot open, and never enabled. */
 static volatile uint64_t probe_word;
@@ -21,12 +22,6 @@ static volatile uint64_t probe_word;
 
 #define NO_TASK (-1)
 #define MYSELF  0
-
-static int probe_open(const struct perf_event_attr *attr, pid_t pid, unsigned cpu, int leader) {
-        int fd = (int) syscall(SYS_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
-
-        return fd < 0 ? -errno : fd;
-}
 
 /* The event that a PMU is probed with: one that every counter of it takes. False: none is known. */
 static bool probe_event(const Pmu *pmu, struct perf_event_attr *ret, const char **ret_name) {
@@ -75,36 +70,52 @@ static bool is_our_fault(int r) {
         return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
 }
 
-/* Opens an event of a group or one for itself. Kernels before 6.6 know no extended type on arm64;
- * there a plain one, on a CPU, is that CPU's. */
-static int probe_open_event(struct perf_event_attr *attr, pid_t pid, unsigned cpu, int leader) {
-        int fd = probe_open(attr, pid, cpu, leader);
+static void probe_describe(PerfOpen *ret, const struct perf_event_attr *event, pid_t pid,
+                           unsigned cpu, bool leads, bool alone) {
+        perf_open_init(ret, event);
+        ret->attr.known.disabled = leads || alone;
+        ret->pid = pid;
+        ret->cpu = (int) cpu;
+        ret->leader = leads || alone ? PERF_OPEN_NO_LEADER : 0;
+}
 
-        if (fd != -ENOENT || attr->type != PERF_TYPE_HARDWARE || attr->config <= UINT32_MAX)
-                return fd;
-        attr->config &= UINT32_MAX;
-        return probe_open(attr, pid, cpu, leader);
+/* Returns how many there are now, what the next one's error was, and from which CPU they were
+ * opened. */
+static unsigned probe_open(const struct perf_event_attr *event, pid_t pid, bool group, unsigned cpu,
+                           int *fds, unsigned max, int *ret_error, unsigned *ret_from) {
+        PerfOpen opens[PROBE_GROUP_MAX];
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < max; i++)
+                probe_describe(&opens[i], event, pid, cpu, i == 0, !group);
+        perf_open_all(opens, max);
+        for (; n < max && opens[n].fd >= 0; n++)
+                fds[n] = opens[n].fd;
+        *ret_error = n < max ? opens[n].fd : 0;
+        *ret_from = max > 0 ? opens[0].from : cpu;
+        return n;
 }
 
 /* Opens up to max events on the CPU, as one group or each for itself. Returns how many, or -errno
  * when not even the first is possible for another reason than a full PMU. */
 static int probe_fill(const struct perf_event_attr *event, pid_t pid, bool group, unsigned cpu,
-                      int *fds, unsigned max) {
+                      int *fds, unsigned max, unsigned *ret_from) {
         struct perf_event_attr attr = *event;
+        int error;
+        unsigned n = probe_open(&attr, pid, group, cpu, fds, max, &error, ret_from);
 
-        for (unsigned n = 0; n < max; n++) {
-                attr.disabled = !group || n == 0;
-                fds[n] = probe_open_event(&attr, pid, cpu, group && n > 0 ? fds[0] : -1);
-                if (is_our_fault(fds[n])) {
-                        int r = fds[n];
-
-                        fds_close(fds, n);
-                        return r;
-                }
-                if (fds[n] < 0)
-                        return n == 0 && fds[n] != -ENOSPC ? fds[n] : (int) n;
+        /* Kernels before 6.6 know no extended type on arm64; there a plain one, on a CPU, is that
+         * CPU's. */
+        if (error == -ENOENT && n == 0 && attr.type == PERF_TYPE_HARDWARE &&
+            attr.config > UINT32_MAX) {
+                attr.config &= UINT32_MAX;
+                n = probe_open(&attr, pid, group, cpu, fds, max, &error, ret_from);
         }
-        return (int) max;
+        if (is_our_fault(error)) {
+                fds_close(fds, n);
+                return error;
+        }
+        return n == 0 && error < 0 && error != -ENOSPC ? error : (int) n;
 }
 
 static int capacity_set(Pmu *pmu, unsigned counters, const char *probed) {
@@ -132,11 +143,12 @@ int probe_capacity(Pmu *pmu, const CpuSet *online) {
 
         CPU_FOREACH (cpu, &pmu->cpus) {
                 int fds[PROBE_GROUP_MAX], n;
+                unsigned from;
 
                 if (!cpuset_has(online, (unsigned) cpu))
                         continue;
                 n = probe_fill(&event, pmu->kind == PMU_CORE ? NO_TASK : MYSELF,
-                               pmu->kind == PMU_CORE, (unsigned) cpu, fds, PROBE_GROUP_MAX);
+                               pmu->kind == PMU_CORE, (unsigned) cpu, fds, PROBE_GROUP_MAX, &from);
                 if (n < 0)
                         continue;
                 fds_close(fds, (unsigned) n);
@@ -166,22 +178,23 @@ static bool leader_was_on(int fd) {
 }
 
 /* Whether a new group of n, flexible and thus scheduled after everybody who is there already, is on
- * the PMU as soon as it is enabled. On the CPU that this process runs on, nobody else does, and
- * whoever would run but for it has pinned events that are not to be seen: it rests for a moment,
- * and the group must stay on. Negative: it is we who have nothing left. */
+ * the PMU as soon as it is enabled. On the CPU that this process or the opening one runs on, nobody
+ * else does, and whoever would run but for it has pinned events that are not to be seen: it rests
+ * for a moment, and the group must stay on. Negative: it is we who have nothing left. */
 static int group_is_on(const struct perf_event_attr *event, unsigned cpu, unsigned n, bool rest) {
         static const struct timespec moment = { .tv_nsec = PROBE_REST_USEC * 1000 };
         int fds[PROBE_GROUP_MAX], opened;
+        unsigned from;
         bool on;
 
         if (n > PROBE_GROUP_MAX)
                 return 0;
-        opened = probe_fill(event, NO_TASK, true, cpu, fds, n);
+        opened = probe_fill(event, NO_TASK, true, cpu, fds, n, &from);
         if (is_our_fault(opened))
                 return opened;
         on = opened == (int) n && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, 0) == 0 &&
              leader_was_on(fds[0]);
-        if (on && rest && cpu == (unsigned) sched_getcpu()) {
+        if (on && rest && (cpu == from || cpu == (unsigned) sched_getcpu())) {
                 (void) nanosleep(&moment, NULL);
                 on = leader_was_on(fds[0]);
         }
@@ -216,12 +229,13 @@ int probe_free_now(const Pmu *pmu, unsigned cpu, unsigned max) {
         struct perf_event_attr event;
         const char *name;
         int fds[PROBE_GROUP_MAX], n, on;
+        unsigned from;
 
         max = MIN(max, PROBE_GROUP_MAX);
         if (!probe_event(pmu, &event, &name))
                 return -EOPNOTSUPP;
         if (pmu->kind == PMU_BREAKPOINT) {
-                n = probe_fill(&event, NO_TASK, false, cpu, fds, max);
+                n = probe_fill(&event, NO_TASK, false, cpu, fds, max, &from);
                 fds_close(fds, (unsigned) MAX(n, 0));
                 return n;
         }

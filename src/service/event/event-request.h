@@ -41,5 +41,8 @@ bool event_request_joins(const EventRequest *q);
 /* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
 unsigned event_request_actions(const EventRequest *q, bool untraceable);
 
+/* What they authorize, as PerfOpen has it. */
+unsigned event_request_allowed(const EventRequest *q, bool untraceable);
+
 /* Puts the fields for which the denied actions were needed in front of a refusal's words. */
 void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why);
