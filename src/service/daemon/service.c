@@ -36,6 +36,7 @@ struct Service {
         Manager manager;
         Scheduler *scheduler;
         IdleExit *idle_exit;
+        Opener *opener;
         char *config_path, *monitors_directory;
         sd_event_source *cpu_watch;
 };
@@ -56,6 +57,14 @@ static void reader_died(void *userdata) {
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
                   "The reader process has died; the service starts anew to get another one.", NULL);
+        (void) sd_event_exit(m->context.event, EXIT_FAILURE);
+}
+
+static void opener_died(void *userdata) {
+        Manager *m = userdata;
+
+        log_event(LOG_ERR, LOG_ID_DEGRADED,
+                  "The opener process has died; the service starts anew to get another one.", NULL);
         (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 
@@ -253,6 +262,8 @@ static int service_make_loop(Service *s) {
         if (r >= 0)
                 r = reader_attach_event(context->reader, context->event, reader_died, &s->manager);
         if (r >= 0)
+                r = opener_attach_event(s->opener, context->event, opener_died, &s->manager);
+        if (r >= 0)
                 r = cpu_watch_new(&s->manager, &s->cpu_watch);
         return r;
 }
@@ -281,10 +292,11 @@ static void service_open_serial(Context *context) {
                           strerror(-r));
 }
 
-static void service_init(Service *s, Reader *reader) {
+static void service_init(Service *s, Reader *reader, Opener *opener) {
         Manager *m = &s->manager;
         Context *context = &m->context;
 
+        s->opener = opener;
         context->reader = reader;
         context->objects = &m->objects;
         quota_init(&context->quota);
@@ -329,15 +341,16 @@ static int manager_start(Manager *m) {
         return r;
 }
 
-int service_new(Reader *reader, const char *config_path, Service **ret) {
+int service_new(Reader *reader, Opener *opener, const char *config_path, Service **ret) {
         _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
         int r;
 
         if (!s) {
                 reader_free(reader);
+                opener_free(opener);
                 return -ENOMEM;
         }
-        service_init(s, reader);
+        service_init(s, reader, opener);
         r = service_set_paths(s, config_path);
         if (r < 0)
                 return r;
@@ -474,6 +487,7 @@ Service *service_free(Service *s) {
         sd_event_source_disable_unref(s->cpu_watch);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);
+        s->opener = opener_free(s->opener);
         context_done(context);
         free(s->config_path);
         free(s->monitors_directory);

@@ -5,13 +5,14 @@
  * The running service, from start to idle exit.
  */
 
+#include "service/sibling/opener.h"
 #include "service/sibling/reader.h"
 
 typedef struct Service Service;
 
-/* Starts everything up to the bus name. The reader was forked before (reader_fork()) and is taken
- * over. Configured monitors are in monitors.d beside the configuration file. */
-int service_new(Reader *reader, const char *config_path, Service **ret);
+/* Starts everything up to the bus name. The siblings were forked before and are taken over.
+ * Configured monitors are in monitors.d beside the configuration file. */
+int service_new(Reader *reader, Opener *opener, const char *config_path, Service **ret);
 Service *service_free(Service *s);
 DEFINE_CLEANUP(Service *, service_free)
 

@@ -1,80 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "reader-wire.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
-#define FDS_MAX 2
-
-typedef union Control {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
-} Control;
-
-static int message_send(int socket, const void *data, size_t size, const int *fds, size_t n_fds,
-                        int flags) {
-        Control control = {};
-        struct iovec iov = { (void *) data, size };
-        struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-        if (n_fds > 0) {
-                m.msg_control = &control;
-                m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-                control.header = (struct cmsghdr){
-                        .cmsg_level = SOL_SOCKET,
-                        .cmsg_type = SCM_RIGHTS,
-                        .cmsg_len = CMSG_LEN(n_fds * sizeof(int)),
-                };
-                memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
-        }
-        return sendmsg(socket, &m, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
+#include "service/sibling/wire.h"
 
 static int fds_refuse(int *fds, size_t n_fds, int r) {
-        for (size_t i = 0; i < n_fds; i++)
-                fds[i] = close_fd(fds[i]);
+        wire_close(fds, n_fds);
         return r;
-}
-
-/* Returns the bytes received, 0 when the other end is closed. ret_lost: it had descriptors that did
- * not fit into our table (recvmsg(2), MSG_CTRUNC). */
-static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds,
-                               bool *ret_lost) {
-        Control control;
-        struct iovec iov = { data, size };
-        struct msghdr m = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)),
-        };
-        ssize_t n;
-
-        for (size_t i = 0; i < n_fds; i++)
-                ret_fds[i] = -1;
-        n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-                        memcpy(ret_fds, CMSG_DATA(c),
-                               MIN(c->cmsg_len - CMSG_LEN(0), n_fds * sizeof(int)));
-        *ret_lost = m.msg_flags & MSG_CTRUNC;
-        return m.msg_flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
 int reader_request_send(int socket, const ReaderRequest *q, const int fds[2]) {
         size_t n_fds = fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2;
 
-        return message_send(socket, q, READER_REQUEST_SIZE(q->n_gids), fds, n_fds, MSG_DONTWAIT);
+        return wire_send(socket, q, READER_REQUEST_SIZE(q->n_gids), fds, n_fds, MSG_DONTWAIT);
 }
 
 int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2]) {
         bool lost = false;
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fds, 2, &lost);
+        ssize_t n = wire_receive(socket, ret, sizeof(*ret), ret_fds, 2, &lost, MSG_DONTWAIT);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;
@@ -85,12 +31,12 @@ int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2])
 }
 
 int reader_reply_send(int socket, const ReaderReply *a, int fd) {
-        return message_send(socket, a, sizeof(*a), &fd, fd >= 0, 0);
+        return wire_send(socket, a, sizeof(*a), &fd, fd >= 0, 0);
 }
 
 int reader_reply_receive(int socket, ReaderReply *ret, int *ret_fd) {
         bool lost = false;
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fd, 1, &lost);
+        ssize_t n = wire_receive(socket, ret, sizeof(*ret), ret_fd, 1, &lost, MSG_DONTWAIT);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;

@@ -97,7 +97,7 @@ static int open_kernel_event(void) {
 static int trim_then_leave(void) {
         int r = privilege_trim();
 
-        return r < 0 ? r : privilege_leave_to_reader();
+        return r < 0 ? r : privilege_leave_to_siblings();
 }
 
 static int trim_then_open(void) {
