@@ -124,5 +124,8 @@ void counter_listen(Counter *c, CounterListener *l);
 /* What is in error, or may come to be, is looked at again soon. */
 void counters_retry_soon(Counters *counters);
 
-/* Opens what is not open, as group_open(). */
-int counter_set_open(CounterSet *set, Refusal *why);
+/* Whether it has yielded, and is closed as long. */
+bool counter_set_is_closed(const CounterSet *set);
+
+/* Opens what is not open and not to be closed now, as groups_open(). */
+int counter_sets_open(CounterSet *const *sets, size_t n, Refusal *why);

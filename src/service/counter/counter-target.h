@@ -7,9 +7,9 @@
 
 #include "service/counter/counter-object.h"
 
-/* Opens tids, of the target and its descendants, unless the set has yielded; they do not count
- * before counter_set_accept(). Refusals are those of quota_resize() and group_open(); then all is
- * as before. */
+/* Adds tids, of the target and its descendants, which the caller opens (counter_sets_open()); they
+ * do not count before counter_set_accept(). Refusals are those of quota_resize(); then all is as
+ * before. */
 int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
                        Refusal *why);
 void counter_set_accept(CounterSet *set, size_t target);
