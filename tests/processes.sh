@@ -32,5 +32,9 @@ processes_seen() {
 
 # processes_are SET: that the opener has
 processes_are() {
-        diff <(processes_expected "$1") <(processes_seen)
+        local seen
+
+        seen=$(processes_seen)
+        echo "$seen"
+        [[ $seen == "$(processes_expected "$1")" ]]
 }
