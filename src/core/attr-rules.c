@@ -243,12 +243,14 @@ void attr_set_number(Attr *a, AttrPlace place, uint64_t value) {
         }
 }
 
-static uint64_t place_known(AttrPlace place) {
-        uint64_t known = 0;
+/* The bits that have a row, by place. */
+static const uint64_t *places_known(void) {
+        static uint64_t known[_ATTR_PLACE_MAX];
+        static bool done; /* once, as the table is long and each event is checked */
 
-        for (size_t i = 0; i < n_attr_rules; i++)
-                if (attr_rules[i].place == place)
-                        known |= attr_rules[i].bits;
+        for (size_t i = 0; i < n_attr_rules && !done; i++)
+                known[attr_rules[i].place] |= attr_rules[i].bits;
+        done = true;
         return known;
 }
 
@@ -262,8 +264,10 @@ static unsigned bit_number(AttrPlace place, uint64_t bits) {
 }
 
 static int attr_check_known(const Attr *a, Refusal *why) {
+        const uint64_t *known = places_known();
+
         for (AttrPlace place = 0; place < _ATTR_PLACE_MAX; place++) {
-                uint64_t unknown = attr_number(a, place) & ~place_known(place);
+                uint64_t unknown = attr_number(a, place) & ~known[place];
 
                 if (unknown != 0)
                         return refuse(

@@ -36,18 +36,21 @@ static unsigned objects_alive(void) {
 Census census(void) {
         g_autofree char *service_fds = g_strdup_printf("/proc/%d/fd", (int) service);
         g_autofree char *reader_fds = g_strdup_printf("/proc/%d/fd", (int) service_reader());
+        g_autofree char *opener_fds = g_strdup_printf("/proc/%d/fd", (int) service_opener());
 
         return (Census){ .objects = objects_alive(),
                          .yielding = client_get_number(root, MANAGER, "Yielding", 'b') != 0,
                          .descriptors = entries(service_fds),
-                         .reader_descriptors = entries(reader_fds) };
+                         .reader_descriptors = entries(reader_fds),
+                         .opener_descriptors = entries(opener_fds) };
 }
 
 static bool census_is(const Census *a) {
         Census b = census();
 
         return a->objects == b.objects && a->yielding == b.yielding &&
-               a->descriptors == b.descriptors && a->reader_descriptors == b.reader_descriptors;
+               a->descriptors == b.descriptors && a->reader_descriptors == b.reader_descriptors &&
+               a->opener_descriptors == b.opener_descriptors;
 }
 
 void census_settle(const Census *a, const char *when) {
@@ -60,7 +63,8 @@ void census_settle(const Census *a, const char *when) {
         if (!census_is(a))
                 complain(
                         "%s: objects %u, %u before; descriptors %u, %u before; the reader's %u, %u "
-                        "before; yielding %d, %d before",
+                        "before; the opener's %u, %u before; yielding %d, %d before",
                         when, b.objects, a->objects, b.descriptors, a->descriptors,
-                        b.reader_descriptors, a->reader_descriptors, b.yielding, a->yielding);
+                        b.reader_descriptors, a->reader_descriptors, b.opener_descriptors,
+                        a->opener_descriptors, b.yielding, a->yielding);
 }

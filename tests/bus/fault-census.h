@@ -8,7 +8,7 @@
 #include "fault-scene.h"
 
 typedef struct Census {
-        unsigned objects, descriptors, reader_descriptors;
+        unsigned objects, descriptors, reader_descriptors, opener_descriptors;
         bool yielding;
 } Census;
 

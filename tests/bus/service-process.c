@@ -27,14 +27,38 @@ void service_clock_forward(uint64_t usec) {
         g_assert_cmpint(sigqueue(service_pid(), CLOCK_SIGNAL, msec), ==, 0);
 }
 
-pid_t service_reader(void) {
-        int pid = (int) service_pid();
+/* A child of that name; 0: there is none. */
+static pid_t child_find(int pid, const char *name) {
         g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid);
         g_autofree char *text = NULL;
+        g_auto(GStrv) children = NULL;
 
-        if (!g_file_get_contents(path, &text, NULL, NULL) || atoi(text) <= 0)
-                g_error("the service has no reader");
-        return atoi(text);
+        if (!g_file_get_contents(path, &text, NULL, NULL))
+                return 0;
+        children = g_strsplit(g_strstrip(text), " ", -1);
+        for (char **child = children; *child; child++) {
+                g_autofree char *comm = g_strdup_printf("/proc/%s/comm", *child), *is = NULL;
+
+                if (g_file_get_contents(comm, &is, NULL, NULL) && g_str_has_prefix(is, name))
+                        return atoi(*child);
+        }
+        return 0;
+}
+
+/* It takes its name when it has begun to run. */
+static pid_t service_child(const char *name) {
+        pid_t child;
+
+        await((child = child_find((int) service_pid(), name)) > 0);
+        return child;
+}
+
+pid_t service_reader(void) {
+        return service_child("perfalloc-reade");
+}
+
+pid_t service_opener(void) {
+        return service_child("perfalloc-opene");
 }
 
 /* The number of its descriptors of that kind; NULL: any. */

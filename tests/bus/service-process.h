@@ -9,7 +9,8 @@
 #include <sys/types.h>
 
 pid_t service_pid(void);
-pid_t service_reader(void);         /* its first child */
+pid_t service_reader(void); /* its siblings */
+pid_t service_opener(void);
 unsigned service_descriptors(void); /* that it has open */
 unsigned service_events(void);      /* those of them that are perf events */
 

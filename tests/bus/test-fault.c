@@ -32,9 +32,10 @@ static const struct {
         { "bus", FAULT_BUS, FAULT_SERVICE, ENOMEM },
         { "descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_SERVICE, EMFILE },
         { "kernel-memory", FAULT_PERF | FAULT_SYSTEM, FAULT_SERVICE, ENOMEM },
-        { "passing", FAULT_PASSING, FAULT_SERVICE | FAULT_READER, 0 },
-        { "reader-memory", FAULT_MEMORY, FAULT_READER, ENOMEM },
-        { "reader-descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_READER, EMFILE },
+        { "passing", FAULT_PASSING, FAULT_SERVICE | FAULT_SIBLINGS, 0 },
+        { "siblings-memory", FAULT_MEMORY, FAULT_SIBLINGS, ENOMEM },
+        { "siblings-descriptors", FAULT_PERF | FAULT_SYSTEM, FAULT_SIBLINGS, EMFILE },
+        { "siblings-kernel-memory", FAULT_PERF, FAULT_SIBLINGS, ENOMEM },
 };
 
 static void scene_up(Scene *s, const Operation *o) {

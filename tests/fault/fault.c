@@ -22,7 +22,7 @@ extern char __executable_start[];
 static Fault *fault;
 static pid_t service_pid;
 
-/* The mapping is shared with the reader, which is forked later. */
+/* The mapping is shared with the siblings, which are forked later. */
 __attribute__((constructor)) static void fault_map(void) {
         int fd = (int) syscall(SYS_openat, AT_FDCWD, FAULT_FILE, O_RDWR | O_CLOEXEC);
         void *p;
@@ -41,7 +41,7 @@ static bool fault_strikes(FaultKind kind, const void *caller) {
         int64_t left;
 
         if (!fault || !(fault->kinds & kind) || atomic_load(&fault->left) == 0 ||
-            !(fault->where & (getpid() == service_pid ? FAULT_SERVICE : FAULT_READER)))
+            !(fault->where & (getpid() == service_pid ? FAULT_SERVICE : FAULT_SIBLINGS)))
                 return false;
         if (fault->lasting && atomic_load(&fault->left) == 1)
                 left = 1;

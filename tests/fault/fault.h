@@ -29,8 +29,8 @@ typedef enum FaultKind {
 } FaultKind;
 
 typedef enum FaultWhere {
-        FAULT_SERVICE = 1 << 0, /* the process on the bus */
-        FAULT_READER = 1 << 1,  /* the reader and its children */
+        FAULT_SERVICE = 1 << 0,  /* the process on the bus */
+        FAULT_SIBLINGS = 1 << 1, /* opener, reader and the reader's children */
 } FaultWhere;
 
 struct Fault {

@@ -127,6 +127,7 @@ picture() {
 disturb() {
         case $1 in
         restart) systemctl restart perfallocd.service ;;
+        opener | reader) kill -KILL "$(pgrep -P "$2" "perfalloc-${1:0:5}")" ;;
         *) systemctl kill --kill-whom=main -s "$1" perfallocd.service ;;
         esac
         wait_until another_main "$2"
@@ -273,7 +274,7 @@ stop_and_start() {
 check 'counters, a sampler, a registered monitor, holds and a queue' everything_is_there
 # shellcheck source=/dev/null
 . $dir/names
-for how in restart KILL SEGV restart KILL; do
+for how in restart KILL SEGV restart opener reader KILL; do
         check "nothing of that changes by $how" survives $how
 done
 check 'the sampler says what it has missed' no_tick_is_lost

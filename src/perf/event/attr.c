@@ -3,25 +3,19 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-#include "perf/pmu/fd-reserve.h"
+#include "perf/pmu/perf-open.h"
 
+/* A size that no attr ever had: the kernel must refuse it. */
 static uint32_t attr_ask_kernel_size(void) {
-        /* Its last byte is set: a kernel that does not know that byte must refuse it. */
-        union {
-                struct perf_event_attr attr;
-                unsigned char bytes[ATTR_SIZE_MAX];
-        } probe = { .attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(probe) } };
-        int fd;
+        PerfOpen o = PERF_OPEN_NULL;
 
-        probe.bytes[sizeof(probe) - 1] = 1;
-        fd = (int) syscall(SYS_perf_event_open, &probe, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-        if (fd >= 0) {
-                close_fd(fd);
-                return 0;
-        }
-        return errno == E2BIG ? probe.attr.size : 0;
+        attr_set_number(&o.attr, ATTR_TYPE, PERF_TYPE_SOFTWARE);
+        attr_set_number(&o.attr, ATTR_SIZE, 1);
+        o.pid = 0;
+        perf_open_all(&o, 1);
+        close_fd(o.fd);
+        return o.size;
 }
 
 uint32_t attr_kernel_size(void) {
@@ -99,10 +93,19 @@ int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refu
         return 0;
 }
 
-int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags) {
-        Attr copy = *a; /* with E2BIG the kernel writes its size into it */
-        int fd = (int) syscall(SYS_perf_event_open, &copy, pid, cpu, group,
-                               flags | PERF_FLAG_FD_CLOEXEC);
+AttrPmu attr_pmu(const Pmu *pmu) {
+        static const AttrPmu classes[_PMU_KIND_MAX] = {
+                [PMU_CORE] = ATTR_PMU_CORE,
+                [PMU_SOFTWARE] = ATTR_PMU_SOFTWARE,
+                [PMU_BREAKPOINT] = ATTR_PMU_BREAKPOINT,
+                [PMU_TRACEPOINT] = ATTR_PMU_TRACEPOINT,
+                [PMU_UNCORE] = ATTR_PMU_UNCORE,
+                [PMU_OTHER] = ATTR_PMU_OTHER,
+        };
 
-        return fd < 0 ? -errno : fd_reserve_check(fd);
+        if (!pmu)
+                return ATTR_PMU_OTHER;
+        if (strcmp(pmu->name, "kprobe") == 0 || strcmp(pmu->name, "uprobe") == 0)
+                return ATTR_PMU_PROBE;
+        return classes[pmu->kind];
 }

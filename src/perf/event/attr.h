@@ -5,9 +5,8 @@
  * struct perf_event_attr as this kernel knows it, and as a client sends it.
  */
 
-#include <sys/types.h>
-
 #include "core/attr-rules.h"
+#include "perf/pmu/pmu.h"
 
 /* Its size in bytes in this kernel, which perf_event_open(2) tells with E2BIG; 0: unknown. */
 uint32_t attr_kernel_size(void);
@@ -18,5 +17,5 @@ uint32_t attr_kernel_size(void);
  * set that the kernel may know and the service does not. */
 int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refusal *why);
 
-/* perf_event_open(2): the descriptor or -errno; fd-reserve.h tells of EMFILE. */
-int attr_open(const Attr *a, pid_t pid, int cpu, int group, unsigned long flags);
+/* What the rules call that PMU; NULL: one that is not known. */
+AttrPmu attr_pmu(const Pmu *pmu);

@@ -16,6 +16,8 @@
 
 #include <glib.h>
 
+#include "perf/pmu/perf-open.h"
+
 #define NOBODY 65534
 
 static const char *unable; /* why the kernel cannot be asked here */
@@ -24,11 +26,14 @@ static const char *unable; /* why the kernel cannot be asked here */
 
 /* 0 or the errno of perf_event_open(2), for this process. */
 static int kernel_opens(const Attr *a) {
-        int fd = attr_open(a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        PerfOpen o = PERF_OPEN_NULL;
 
-        if (fd < 0)
-                return -fd;
-        close(fd);
+        o.attr = *a;
+        o.pid = 0;
+        perf_open_here(&o, 1);
+        if (o.fd < 0)
+                return -o.fd;
+        close(o.fd);
         return 0;
 }
 

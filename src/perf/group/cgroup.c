@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cgroup.h"
 
-#include <linux/perf_event.h>
 #include <sched.h>
-#include <sys/syscall.h>
+
+#include "perf/pmu/perf-open.h"
 
 /* For a directory of another version 1 hierarchy the kernel returns the ENOENT of unknown events,
  * which a dummy event cannot be. Other errors are left to the real opening. */
@@ -14,10 +14,9 @@ int cgroup_check(int fd, Refusal *why) {
                 .config = PERF_COUNT_SW_DUMMY,
                 .disabled = 1,
         };
-        _cleanup_close_ int event = (int) syscall(SYS_perf_event_open, &attr, fd, sched_getcpu(),
-                                                  -1, PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP);
+        _cleanup_close_ int event = perf_open(&attr, fd, sched_getcpu(), -1, PERF_FLAG_PID_CGROUP);
 
-        if (event >= 0 || (errno != EBADF && errno != ENOENT))
+        if (event != -EBADF && event != -ENOENT)
                 return 0;
         return refuse(
                 why, REFUSAL_BAD_DESCRIPTOR,

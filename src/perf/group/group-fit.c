@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group-fit.h"
 
-#include <sys/syscall.h>
+#include "perf/pmu/perf-open.h"
 
 #define TRIAL_MAX 64u /* more than any core PMU has */
 
-static int trial_open(const Event *e, int leader) {
-        struct perf_event_attr attr = e->attr;
-        int fd;
+static void trial_init(PerfOpen *ret, const Event *e, size_t leader) {
+        perf_open_init(ret, &e->attr);
+        ret->pid = 0;
+        ret->leader = leader;
+        ret->attr.known.disabled = leader == PERF_OPEN_NO_LEADER;
+        ret->attr.known.enable_on_exec = leader == PERF_OPEN_NO_LEADER; /* nobody execs here */
+}
 
-        attr.disabled = leader < 0;
-        attr.enable_on_exec = leader < 0; /* this thread never execs */
-        fd = (int) syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+/* 0, or what perf_event_open(2) says of the event at *ret_failed. */
+static int trial_run(const Event *events, size_t n, size_t *ret_failed) {
+        PerfOpen opens[TRIAL_MAX];
+        int error = 0;
+
+        for (size_t i = 0; i < n; i++)
+                trial_init(&opens[i], &events[i], i == 0 ? PERF_OPEN_NO_LEADER : 0);
+        perf_open_all(opens, n);
+        for (size_t i = n; i-- > 0;) {
+                if (opens[i].fd < 0) {
+                        error = opens[i].fd;
+                        *ret_failed = i;
+                }
+                close_fd(opens[i].fd);
+        }
+        return error;
 }
 
 /* On arm64 the kernel ignores a disabled leader, which ours are when opened, when it checks whether
  * a group fits (validate_event() of drivers/perf/arm_pmu.c): one too large by one would open and
  * never count. It does not ignore a leader with enable_on_exec, so a group with such a leader is
- * tried on this thread, never enabled. Other errors are left to the real opening. */
+ * tried on the thread that opens, never enabled. Other errors are left to the real opening. */
 int group_fit_check(const Event *events, size_t n_events, Refusal *why) {
-        size_t n, max = MIN(n_events, TRIAL_MAX);
-        int fds[TRIAL_MAX], error = 0;
+        size_t failed = 0, alone = 0;
 
         for (size_t i = 0; i < n_events; i++)
                 if (events[i].pmu->kind != PMU_CORE)
                         return 0;
-        for (n = 0; n < max && error == 0; n++) {
-                fds[n] = trial_open(&events[n], n > 0 ? fds[0] : -1);
-                error = MIN(fds[n], 0);
-        }
-        for (size_t i = n; i-- > 0;)
-                close_fd(fds[i]);
-        if (n < 2 || error != -EINVAL)
+        if (trial_run(events, MIN(n_events, TRIAL_MAX), &failed) != -EINVAL || failed == 0)
                 return 0;
 
         /* the group is too large only if the event opens by itself */
-        fds[0] = trial_open(&events[n - 1], -1);
-        close_fd(fds[0]);
-        if (fds[0] < 0)
+        if (trial_run(&events[failed], 1, &alone) < 0)
                 return 0;
         return refuse(why, REFUSAL_INVALID_EVENT,
                       "'%s' does not fit into one group with the %zu events before it: PMU %s "
                       "could never count them all at once; open smaller groups",
-                      events[n - 1].name, n - 1, events[n - 1].pmu->name);
+                      events[failed].name, failed, events[failed].pmu->name);
 }

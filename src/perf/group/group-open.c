@@ -2,57 +2,30 @@
 #include "group-open.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
 
 #include "perf/event/explain.h"
 #include "perf/group/group-read.h"
 #include "perf/pmu/fd-reserve.h"
+#include "perf/pmu/perf-open.h"
 #include "perf/process/threads.h"
 
 #define REOPEN_ROUNDS 8 /* attempts to open on all threads while none is created */
 
-/* Opens one event at one part. A leader is disabled; its siblings count when it does. */
-static int group_open_slot(const Group *g, size_t part, size_t event, int leader) {
-        struct perf_event_attr attr = g->events[event].attr;
-        const GroupPart *p = &g->parts[part];
-        unsigned long flags = PERF_FLAG_FD_CLOEXEC;
-        pid_t tid = p->tid;
-        int fd;
+/* What one call of groups_open() opens. */
+typedef struct Opening {
+        PerfOpen *opens;
+        struct Opened {
+                Group *group;
+                size_t part, event;
+        } * places; /* of the same number */
+        size_t n;
+} Opening;
 
-        attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-        attr.disabled = leader < 0;
-        attr.pinned = leader < 0 && g->pinned;
-        if (g->scope == GROUP_PROCESS) {
-                /* A pinned event is not inherited: the kernel may drop that of a child, and the
-                 * parent's stays at running == enabled. */
-                attr.inherit = !g->pinned;
-                attr.inherit_thread = !g->pinned && !g->targets[p->target].descendants;
-        }
-        if (g->scope == GROUP_CGROUP) {
-                flags |= PERF_FLAG_PID_CGROUP;
-                tid = g->cgroup;
-        }
-        fd = (int) syscall(SYS_perf_event_open, &attr, tid, p->cpu, leader, flags);
-        return fd < 0 ? -errno : fd_reserve_check(fd);
+static void opening_done(Opening *o) {
+        free(o->opens);
+        free(o->places);
 }
 
-static int group_open_part(Group *g, size_t part, Refusal *why) {
-        for (size_t event = 0; event < g->n_events; event++) {
-                int leader = event == 0 ? -1 : group_slot(g, part, 0)->fd;
-                int fd = group_open_slot(g, part, event, leader);
-
-                if (fd < 0) {
-                        group_close_part(g, part);
-                        return explain_open(-fd, &g->events[event], g->parts[part].tid,
-                                            g->parts[part].cpu, why);
-                }
-                group_slot(g, part, event)->fd = fd;
-        }
-        g->version++;
-        return 0;
-}
-
-/* Whether the part is to be opened. */
 static bool group_part_wants_open(const Group *g, size_t part) {
         const GroupPart *p = &g->parts[part];
 
@@ -60,46 +33,141 @@ static bool group_part_wants_open(const Group *g, size_t part) {
                !(p->yielded && group_closes_to_yield(g));
 }
 
-int group_open_each(Group *g, Refusal *why) {
-        int first = 0;
+static int opening_init(Opening *o, Group *const *groups, size_t n) {
+        size_t most = 0;
 
-        for (size_t part = 0; part < g->n_parts; part++) {
-                int r = group_part_wants_open(g, part)
-                                ? group_open_part(g, part, first == 0 ? why : NULL)
-                                : 0;
+        for (size_t i = 0; i < n; i++)
+                most += groups[i]->n_parts * groups[i]->n_events;
+        o->opens = reallocarray(NULL, MAX(most, 1u), sizeof(PerfOpen));
+        o->places = reallocarray(NULL, MAX(most, 1u), sizeof(*o->places));
+        return o->opens && o->places ? 0 : -ENOMEM;
+}
 
-                first = first != 0 ? first : r;
+/* What events of a counter may need, once they were authorized: they give values alone. */
+static unsigned group_allowed(const Group *g) {
+        return 1u << ATTR_NEED_KERNEL | 1u << ATTR_NEED_RAW | 1u << ATTR_NEED_SYSTEM |
+               (g->pinned ? 1u << ATTR_NEED_HOLD : 0);
+}
+
+/* A tree's threads are of many processes; those of any other target are its own. */
+static void slot_set_target(PerfOpen *o, const Group *g, size_t part) {
+        const GroupTarget *target = &g->targets[g->parts[part].target];
+
+        /* A pinned event is not inherited: the kernel may drop that of a child, and the parent's
+         * stays at running == enabled. */
+        o->attr.known.inherit = !g->pinned;
+        o->attr.known.inherit_thread = !g->pinned && !target->descendants;
+        o->process = target->pid;
+        o->pidfd = target->descendants ? -1 : target->pidfd;
+}
+
+/* A leader is disabled; its siblings count when it does. */
+static void slot_describe(PerfOpen *o, const Group *g, size_t part, size_t event) {
+        struct perf_event_attr *attr = &o->attr.known;
+
+        perf_open_init(o, &g->events[event].attr);
+        attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+        attr->disabled = event == 0;
+        attr->pinned = event == 0 && g->pinned;
+        o->allowed = group_allowed(g);
+        o->pid = g->parts[part].tid;
+        o->cpu = g->parts[part].cpu;
+        if (g->scope == GROUP_PROCESS)
+                slot_set_target(o, g, part);
+        if (g->scope == GROUP_CGROUP) {
+                o->flags = PERF_FLAG_PID_CGROUP;
+                o->pid = g->cgroup;
         }
-        return first;
+}
+
+static void opening_add(Opening *o, Group *g, size_t part) {
+        size_t leader = o->n;
+
+        for (size_t event = 0; event < g->n_events && group_part_wants_open(g, part); event++) {
+                slot_describe(&o->opens[o->n], g, part, event);
+                if (event > 0)
+                        o->opens[o->n].leader = leader;
+                o->places[o->n++] = (struct Opened){ g, part, event };
+        }
+}
+
+/* The slots have the descriptors from now on. */
+static void opening_run(Opening *o) {
+        perf_open_all(o->opens, o->n);
+        for (size_t i = 0; i < o->n; i++) {
+                const struct Opened *place = &o->places[i];
+                int *fd = &o->opens[i].fd;
+
+                if (*fd >= 0)
+                        *fd = fd_reserve_check(*fd);
+                if (*fd >= 0) {
+                        group_slot(place->group, place->part, place->event)->fd = *fd;
+                        place->group->version += place->event == 0;
+                }
+        }
+}
+
+/* Ends parts of threads that ended while the group had yielded, when what they counted stays, or
+ * between their listing and their opening. */
+static int opening_check(const Opening *o, Refusal *why) {
+        for (size_t i = 0; i < o->n; i++) {
+                const struct Opened *at = &o->places[i];
+                GroupPart *p = &at->group->parts[at->part];
+
+                if (o->opens[i].fd >= 0 || p->ended)
+                        continue;
+                if (o->opens[i].fd != -ESRCH ||
+                    !(at->group->yielded || group_part_is_pending(at->group, at->part)))
+                        return explain_open(-o->opens[i].fd, &at->group->events[at->event], p->tid,
+                                            p->cpu, why);
+                group_close_part(at->group, at->part);
+                p->ended = true;
+        }
+        return 0;
+}
+
+/* All or nothing. */
+static int opening_open(Opening *o, Refusal *why) {
+        int r;
+
+        opening_run(o);
+        r = opening_check(o, why);
+        for (size_t i = 0; i < o->n && r != 0; i++)
+                group_close_part(o->places[i].group, o->places[i].part);
+        return r;
+}
+
+int groups_open(Group *const *groups, size_t n, Refusal *why) {
+        _cleanup_(opening_done) Opening o = {};
+        int r = opening_init(&o, groups, n);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                for (size_t part = 0; part < groups[i]->n_parts; part++)
+                        opening_add(&o, groups[i], part);
+        return opening_open(&o, why);
 }
 
 int group_open(Group *g, Refusal *why) {
-        _cleanup_free_ bool *opened = calloc(MAX(g->n_parts, 1u), sizeof(bool));
+        return groups_open(&g, 1, why);
+}
 
-        if (!opened)
-                return -ENOMEM;
+int group_open_each(Group *g, Refusal *why) {
+        _cleanup_(opening_done) Opening o = {};
+        int first = opening_init(&o, &g, 1);
+
+        if (first < 0)
+                return first;
         for (size_t part = 0; part < g->n_parts; part++) {
                 int r;
 
-                if (!group_part_wants_open(g, part))
-                        continue;
-                r = group_open_part(g, part, why);
-                if (r == REFUSAL_NO_SUCH_PROCESS &&
-                    (g->yielded || group_part_is_pending(g, part))) {
-                        /* the thread ended while the group had yielded, and what it counted stays;
-                         * or between its listing and its opening */
-                        g->parts[part].ended = true;
-                        continue;
-                }
-                if (r != 0) {
-                        for (size_t i = 0; i < part; i++)
-                                if (opened[i])
-                                        group_close_part(g, i);
-                        return r;
-                }
-                opened[part] = true;
+                o.n = 0; /* a message for each part: a failure ends what is in one message */
+                opening_add(&o, g, part);
+                r = opening_open(&o, first == 0 ? why : NULL);
+                first = first != 0 ? first : r;
         }
-        return 0;
+        return first;
 }
 
 /* The living threads of the target; none if it has ended, when its number may be reused. */

@@ -15,6 +15,9 @@ int group_open(Group *g, Refusal *why);
  * returned. */
 int group_open_each(Group *g, Refusal *why);
 
+/* group_open() of several groups, in as few messages as possible; all or nothing. */
+int groups_open(Group *const *groups, size_t n, Refusal *why);
+
 /* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:
  * threads are created faster than that. */
 int group_reopen(Group *g, Refusal *why);

@@ -4,18 +4,51 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
+
+#include "perf/pmu/perf-open.h"
 
 #define CPUS_MAX     65536u /* more than any kernel is built for */
 #define STACK_BYTES  ((size_t) 128 * 1024)
 #define ASLEEP_USEC  20u
 #define ASLEEP_TRIES 100u
 
-int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader) {
-        int fd = (int) syscall(SYS_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+static _Thread_local unsigned opened_from;
 
-        return fd < 0 ? -errno : fd;
+int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader) {
+        PerfOpen o;
+
+        perf_open_init(&o, attr);
+        o.pid = pid;
+        o.cpu = cpu;
+        o.group = leader;
+        perf_open_all(&o, 1);
+        opened_from = o.from;
+        return o.fd;
+}
+
+int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
+        PerfOpen opens[KERNEL_GROUP_MAX];
+        int r = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+                perf_open_init(&opens[i], &attrs[i]);
+                opens[i].cpu = (int) cpu;
+                opens[i].leader = i == 0 ? PERF_OPEN_NO_LEADER : 0;
+        }
+        perf_open_all(opens, n);
+        for (unsigned i = 0; i < n; i++) {
+                r = r == 0 ? MIN(opens[i].fd, 0) : r;
+                ret_fds[i] = opens[i].fd;
+        }
+        for (unsigned i = n; r < 0 && i-- > 0;)
+                kernel_close(ret_fds[i]);
+        opened_from = n > 0 ? opens[0].from : kernel_cpu();
+        return r;
+}
+
+unsigned kernel_opened_from(void) {
+        return opened_from;
 }
 
 void kernel_close(int fd) {

@@ -17,8 +17,19 @@ struct KernelTimes {
         uint64_t value, enabled, running; /* as PERF_FORMAT_TOTAL_TIME_* gives them */
 };
 
-/* perf_event_open(2), close on exec: the descriptor or -errno. */
+/* perf_event_open(2), close on exec, by whoever opens events (perf-open.h): the descriptor or
+ * -errno. */
 int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader);
+
+/* Opens a CPU-wide group, its leader first, at once: where another process opens events, each call
+ * is a message to it and back. On failure nothing is open. At most KERNEL_GROUP_MAX. */
+#define KERNEL_GROUP_MAX 64u
+int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds);
+
+/* The CPU from which this thread's last events were opened, by this process or another one: the
+ * tasks of that CPU did not run meanwhile. */
+unsigned kernel_opened_from(void);
+
 void kernel_close(int fd);
 
 /* PERF_EVENT_IOC_ENABLE: 0 or -errno. */

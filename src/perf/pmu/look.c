@@ -72,6 +72,11 @@ static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
         return r < 0 ? look_failed(r, cpu) : LOOK_TAKEN;
 }
 
+/* Whether the tasks of the CPU did not run while the group was opened. */
+static bool look_was_from_there(const Look *l) {
+        return l->alone || kernel_opened_from() == l->cpu;
+}
+
 /* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
  * that stays on takes nobody's turn. */
 static int group_rest(const Trial *t) {
@@ -94,7 +99,7 @@ static int counters_attempt(Look *l, Shape shape, Trial *t, uint64_t *ret_took) 
         *ret_took = l->seen_usec - begun;
         if (!l->alone && kernel_cpu() == l->cpu)
                 r = ATTEMPT_MOVED;
-        else if (l->alone)
+        else if (look_was_from_there(l))
                 r = group_rest(t);
         return r == LOOK_FREE && *ret_took >= l->pmu->turn_usec ? ATTEMPT_SLOW : r;
 }

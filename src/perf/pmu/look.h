@@ -17,6 +17,8 @@
  * While a thread looks at the CPU that it runs on, the tasks of that CPU do not run, and their
  * pinned events do not count: so that CPU is looked at from another one (kernel_elsewhere()). Where
  * there is no other, this thread rests for a moment while its group is on, and says so.
+ * Likewise the process that opens events (perf-open.h) may have run on that CPU: it is idle again
+ * when the group is on, so this thread rests for a moment, and the tasks of the CPU run.
  *
  * Not to be seen are pinned events of tasks that do not run at the moment, and flexible events of
  * tasks, which give way to any that is CPU-wide.

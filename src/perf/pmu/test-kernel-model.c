@@ -343,6 +343,24 @@ int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int lead
         return open_event(attr, MODEL_NO_TASK, cpu, leader);
 }
 
+int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
+        for (unsigned i = 0; i < n; i++) {
+                int fd = kernel_open(&attrs[i], -1, (int) cpu, i == 0 ? -1 : ret_fds[0]);
+
+                if (fd < 0) {
+                        while (i > 0)
+                                kernel_close(ret_fds[--i]);
+                        return fd;
+                }
+                ret_fds[i] = fd;
+        }
+        return 0;
+}
+
+unsigned kernel_opened_from(void) {
+        return model.here;
+}
+
 void kernel_close(int fd) {
         Ev *e;
 

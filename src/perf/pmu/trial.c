@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "trial.h"
 
-#include "perf/pmu/kernel.h"
-
 #define NO_TASK (-1)
 
 struct perf_event_attr trial_attr(const PmuEvent *e) {
@@ -17,31 +15,34 @@ bool trial_is_our_fault(int error) {
         return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-/* Kernels before 6.6 know no extended type on arm64; there a plain event, on a CPU, is that CPU's.
- */
-static int trial_open_fd(struct perf_event_attr *attr, unsigned cpu, int leader) {
-        int fd = kernel_open(attr, NO_TASK, (int) cpu, leader);
-
-        if (fd != -ENOENT || attr->type != PERF_TYPE_HARDWARE || attr->config <= UINT32_MAX)
-                return fd;
-        attr->config &= UINT32_MAX;
-        return kernel_open(attr, NO_TASK, (int) cpu, leader);
-}
-
 /* Who is disabled is not counted when the kernel looks whether a group fits: on x86 a member, on
  * arm64 (validate_event() of drivers/perf/arm_pmu.c) the leader too, unless an exec is to enable
  * it; nothing execs here. */
+static void attr_prepare(struct perf_event_attr *attr, bool leads) {
+        attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+        attr->disabled = leads;
+        attr->enable_on_exec = leads;
+}
+
+/* Kernels before 6.6 know no extended type on arm64; there a plain event, on a CPU, is that CPU's.
+ * Whether the attr had such a type. */
+static bool attr_make_plain(struct perf_event_attr *attr) {
+        if (attr->type != PERF_TYPE_HARDWARE || attr->config <= UINT32_MAX)
+                return false;
+        attr->config &= UINT32_MAX;
+        return true;
+}
+
 int trial_add(Trial *t, const struct perf_event_attr *event, unsigned cpu) {
         struct perf_event_attr attr = *event;
-        bool leads = t->n == 0;
-        int fd;
+        int leader = t->n == 0 ? -1 : t->fds[0], fd;
 
         if (t->n == TRIAL_MAX)
                 return -E2BIG;
-        attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-        attr.disabled = leads;
-        attr.enable_on_exec = leads;
-        fd = trial_open_fd(&attr, cpu, leads ? -1 : t->fds[0]);
+        attr_prepare(&attr, t->n == 0);
+        fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
+        if (fd == -ENOENT && attr_make_plain(&attr))
+                fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
         if (fd < 0)
                 return fd;
         t->fds[t->n++] = fd;
@@ -54,17 +55,39 @@ int trial_add_event(Trial *t, const PmuEvent *e, unsigned cpu) {
         return trial_add(t, &attr, cpu);
 }
 
+/* False: there are more than TRIAL_MAX. */
+static bool shape_attrs(const Pmu *pmu, Shape shape, struct perf_event_attr *ret, unsigned *ret_n) {
+        unsigned n = 0;
+
+        if (shape.general + (unsigned) __builtin_popcount(shape.fixed) > TRIAL_MAX)
+                return false;
+        for (unsigned i = 0; i < shape.general; i++)
+                ret[n++] = trial_attr(&pmu->general);
+        for (unsigned i = 0; i < pmu->n_fixed; i++)
+                if (shape.fixed & (UINT32_C(1) << i))
+                        ret[n++] = trial_attr(&pmu->fixed[i]);
+        for (unsigned i = 0; i < n; i++)
+                attr_prepare(&ret[i], i == 0);
+        *ret_n = n;
+        return true;
+}
+
 int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
-        int r = 0;
+        struct perf_event_attr attrs[TRIAL_MAX];
+        bool plain = false;
+        unsigned n;
+        int r;
 
         t->n = 0;
-        for (unsigned i = 0; r == 0 && i < shape.general; i++)
-                r = trial_add_event(t, &pmu->general, cpu);
-        for (unsigned i = 0; r == 0 && i < pmu->n_fixed; i++)
-                if (shape.fixed & (UINT32_C(1) << i))
-                        r = trial_add_event(t, &pmu->fixed[i], cpu);
-        if (r < 0)
-                trial_close(t);
+        if (!shape_attrs(pmu, shape, attrs, &n))
+                return -E2BIG;
+        r = kernel_open_group(attrs, n, cpu, t->fds);
+        for (unsigned i = 0; r == -ENOENT && i < n; i++)
+                plain |= attr_make_plain(&attrs[i]);
+        if (plain)
+                r = kernel_open_group(attrs, n, cpu, t->fds);
+        if (r == 0)
+                t->n = n;
         return r;
 }
 

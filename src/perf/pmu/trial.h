@@ -11,11 +11,12 @@
  */
 
 #include "core/shape.h"
+#include "perf/pmu/kernel.h"
 #include "perf/pmu/pmu.h"
 
 typedef struct Trial Trial;
 
-#define TRIAL_MAX 64u /* no PMU that validates groups takes so many */
+#define TRIAL_MAX KERNEL_GROUP_MAX /* no PMU that validates groups takes so many */
 
 struct Trial {
         unsigned n;

@@ -111,21 +111,26 @@ static int attach_job_open_threads(AttachJob *a, const pid_t *tids, size_t n_tid
                 .gid = a->facts.gid[0],
         };
 
-        for (size_t i = 0; i < a->n_sets; i++) {
-                const Group *g = a->sets[i]->group;
-                /* an exclusive hold may have been granted since the call was */
-                int r = holds_admit_opening(a->counters->holds, a->sets[i]->uid, g->events,
-                                            g->n_events, NULL, why);
+        int r = 0;
 
+        for (size_t i = 0; i < a->n_sets && r == 0; i++) {
+                const Group *g = a->sets[i]->group;
+
+                /* an exclusive hold may have been granted since the call was */
+                r = holds_admit_opening(a->counters->holds, a->sets[i]->uid, g->events, g->n_events,
+                                        NULL, why);
                 if (r == 0)
                         r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
-
-                if (r != 0) {
-                        attach_job_undo(a);
-                        return r;
-                }
         }
-        return 0;
+        if (r == 0)
+                r = counter_sets_open(a->sets, a->n_sets, why);
+        for (size_t i = 0; i < a->n_sets && r == 0; i++)
+                if (!counter_set_is_closed(a->sets[i]) &&
+                    !group_is_open_at(a->sets[i]->group, attach_job_place(a, a->sets[i])))
+                        r = refuse_ended(a, why);
+        if (r != 0)
+                attach_job_undo(a);
+        return r;
 }
 
 /* ---- who is attached already ---- */

@@ -44,8 +44,23 @@ void counters_retry_soon(Counters *counters) {
         (void) sd_event_source_set_enabled(counters->retry, SD_EVENT_ON);
 }
 
-int counter_set_open(CounterSet *set, Refusal *why) {
-        if (group_closes_to_yield(set->group))
-                store_settle(set->context->store);
-        return group_open(set->group, why);
+bool counter_set_is_closed(const CounterSet *set) {
+        return set->group->yielded && group_closes_to_yield(set->group);
+}
+
+int counter_sets_open(CounterSet *const *sets, size_t n, Refusal *why) {
+        _cleanup_free_ Group **groups = calloc(MAX(n, 1u), sizeof(Group *));
+        size_t n_groups = 0;
+        bool settles = false;
+
+        if (!groups)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                settles |= group_closes_to_yield(sets[i]->group);
+                if (!counter_set_is_closed(sets[i]))
+                        groups[n_groups++] = sets[i]->group;
+        }
+        if (settles)
+                store_settle(sets[0]->context->store);
+        return groups_open(groups, n_groups, why);
 }

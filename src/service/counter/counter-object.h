@@ -124,5 +124,8 @@ void counter_listen(Counter *c, CounterListener *l);
 /* Soon retries counters that are in error, or may get into it. */
 void counters_retry_soon(Counters *counters);
 
-/* Opens what is not open, as group_open() does. */
-int counter_set_open(CounterSet *set, Refusal *why);
+/* Whether the set is closed because it has yielded. */
+bool counter_set_is_closed(const CounterSet *set);
+
+/* Opens what is not open and has not yielded, as groups_open() does. */
+int counter_sets_open(CounterSet *const *sets, size_t n, Refusal *why);

@@ -12,10 +12,6 @@ static int counter_set_recharge(CounterSet *set, Refusal *why) {
         return quota_resize(&set->descriptor_charge, group_n_descriptors(set->group), why);
 }
 
-static bool counter_set_is_closed(const CounterSet *set) {
-        return set->group->yielded && group_closes_to_yield(set->group);
-}
-
 int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
                        Refusal *why) {
         Group *g = set->group;
@@ -25,12 +21,6 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
         if (r < 0)
                 return r;
         r = counter_set_recharge(set, why);
-        if (r == 0 && !counter_set_is_closed(set)) {
-                r = counter_set_open(set, why);
-                if (r == 0 && !group_is_open_at(g, g->n_targets - 1))
-                        r = refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended",
-                                   (int) target->pid);
-        }
         if (r != 0)
                 counter_set_detach(set, g->n_targets - 1);
         return r;

@@ -7,9 +7,8 @@
 
 #include "service/counter/counter-object.h"
 
-/* Opens tids, of the target and its descendants, unless the set has yielded. They count from
- * counter_set_accept() on. Refusals are those of quota_resize() and group_open(), and change
- * nothing. */
+/* Adds tids, of the target and its descendants. The caller opens them (counter_sets_open()). They
+ * count from counter_set_accept() on. Refusals are those of quota_resize(), and change nothing. */
 int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
                        Refusal *why);
 void counter_set_accept(CounterSet *set, size_t target);

@@ -192,8 +192,6 @@ int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o
                 if (r == 0)
                         r = counters_apply(counters);
         }
-        if (r == 0 && (!group->yielded || !group_closes_to_yield(group)))
-                r = counter_set_open(set, why);
         if (r != 0)
                 return r;
         if (group->pinned)

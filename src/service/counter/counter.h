@@ -20,10 +20,9 @@ struct CounterSetOptions {
         uint64_t seq; /* of monitor counters: their age among the yielders; 0: they are new */
 };
 
-/* Takes over group, also on failure; it has its parts and is not open. Charges it and opens it,
- * disabled, unless its counters are held now. The set has no counters yet: counter_new() adds one
- * for each event, and the last counter_close() frees the set. Refusals are those of quota_charge()
- * and group_open(). */
+/* Takes over group, also on failure; it has its parts and is not open. Charges it. The caller opens
+ * it (counter_sets_open()). The set has no counters yet: counter_new() adds one for each event, and
+ * the last counter_close() frees the set. Refusals are those of quota_charge(). */
 int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *options,
                     CounterSet **ret, Refusal *why);
 CounterSet *counter_set_free(CounterSet *set); /* with its counters */

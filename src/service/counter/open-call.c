@@ -123,8 +123,8 @@ static int open_call_new_sets(OpenCall *o, Refusal *why) {
                         return r;
                 o->n_sets++;
         }
-        o->opened = true;
-        return 0;
+        o->opened = true; /* or else the call ends */
+        return counter_sets_open(o->sets, o->n_sets, why);
 }
 
 static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {

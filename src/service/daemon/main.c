@@ -23,7 +23,8 @@ static int usage(FILE *f) {
 
 static int run(const char *config_path) {
         _cleanup_(service_freep) Service *service = NULL;
-        Reader *reader;
+        _cleanup_(reader_freep) Reader *reader = NULL;
+        _cleanup_(opener_freep) Opener *opener = NULL;
         int r;
 
         r = privilege_trim();
@@ -36,13 +37,17 @@ static int run(const char *config_path) {
                 log_plain(LOG_ERR, "Cannot start the reader process: %s", strerror(-r));
                 return r;
         }
-        r = privilege_leave_to_reader();
+        r = opener_fork(&opener);
         if (r < 0) {
-                reader_free(reader);
+                log_plain(LOG_ERR, "Cannot start the opener process: %s", strerror(-r));
+                return r;
+        }
+        r = privilege_leave_to_siblings();
+        if (r < 0) {
                 log_plain(LOG_ERR, "Cannot drop capabilities: %s", strerror(-r));
                 return r;
         }
-        r = service_new(reader, config_path, &service);
+        r = service_new(TAKE_PTR(reader), TAKE_PTR(opener), config_path, &service);
         if (r == -ECANCELED)
                 return 0; /* told to stop while waiting for the bus */
         if (r < 0) {

@@ -28,6 +28,7 @@ struct Service {
         Manager manager;
         Scheduler *scheduler;
         IdleExit *idle_exit;
+        Opener *opener;
         char *config_path, *monitors_directory;
         sd_event_source *cpu_watch;
 };
@@ -39,6 +40,14 @@ static void reader_died(void *userdata) {
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
                   "The reader process has died; the service starts anew to get another one.", NULL);
+        (void) sd_event_exit(m->context.event, EXIT_FAILURE);
+}
+
+static void opener_died(void *userdata) {
+        Manager *m = userdata;
+
+        log_event(LOG_ERR, LOG_ID_DEGRADED,
+                  "The opener process has died; the service starts anew to get another one.", NULL);
         (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 
@@ -180,6 +189,8 @@ static int service_make_loop(Service *s) {
         if (r >= 0)
                 r = reader_attach_event(context->reader, context->event, reader_died, &s->manager);
         if (r >= 0)
+                r = opener_attach_event(s->opener, context->event, opener_died, &s->manager);
+        if (r >= 0)
                 r = cpu_watch_new(&s->manager, &s->cpu_watch);
         return r;
 }
@@ -198,14 +209,16 @@ static int service_set_paths(Service *s, const char *config_path) {
 
 /* ---- start ---- */
 
-int service_new(Reader *reader, const char *config_path, Service **ret) {
+int service_new(Reader *reader, Opener *opener, const char *config_path, Service **ret) {
         _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
         int r;
 
         if (!s) {
                 reader_free(reader);
+                opener_free(opener);
                 return -ENOMEM;
         }
+        s->opener = opener;
         manager_init(&s->manager, reader);
         r = service_set_paths(s, config_path);
         if (r < 0)
@@ -289,6 +302,7 @@ Service *service_free(Service *s) {
         sd_event_source_disable_unref(s->cpu_watch);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);
+        s->opener = opener_free(s->opener);
         manager_done(&s->manager);
         free(s->config_path);
         free(s->monitors_directory);

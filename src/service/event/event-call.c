@@ -5,8 +5,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "perf/event/attr.h"
 #include "perf/event/explain.h"
+#include "perf/pmu/fd-reserve.h"
+#include "perf/pmu/perf-open.h"
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
@@ -282,6 +283,12 @@ static bool event_call_needs_hold(const EventCall *c) {
                (flags & attr_flag(2) && !event_request_has_target(&c->request));
 }
 
+static bool event_call_is_held(const EventCall *c) {
+        const EventRequest *q = &c->request;
+
+        return holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu);
+}
+
 static int event_call_check_hold(const EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
         _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
@@ -328,7 +335,7 @@ static void event_call_adapt(const EventCall *c, Attr *attr) {
         if (!c->call->peer->root && !(event_request_actions(q, *c->untraceable) & greater))
                 attr_confine(attr);
         if (q->event.pmu->kind == PMU_CORE && !event_request_joins(q) && !(flags & attr_flag(1)) &&
-            holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu))
+            event_call_is_held(c))
                 attr_set_number(attr, ATTR_FLAGS, attr_number(attr, ATTR_FLAGS) | attr_flag(2));
 }
 
@@ -342,22 +349,45 @@ static int event_call_admit(const EventCall *c, Refusal *why) {
                                            1, cpus, why);
 }
 
+/* After event_call_check_hold(). */
+static void event_call_describe(const EventCall *c, PerfOpen *ret) {
+        const EventRequest *q = &c->request;
+
+        *ret = PERF_OPEN_NULL;
+        ret->attr = q->attr;
+        event_call_adapt(c, &ret->attr);
+        ret->cpu = q->cpu;
+        ret->group = q->group;
+        ret->flags = q->flags & ~PERF_FLAG_FD_OUTPUT;
+        ret->allowed = event_request_allowed(q, *c->untraceable) | 1u << ATTR_NEED_HOLD;
+        if (q->cgroup >= 0)
+                ret->pid = q->cgroup;
+        if (event_request_has_target(q)) {
+                ret->pid = c->target.tid;
+                ret->process = c->target.pid;
+                ret->pidfd = c->target.pidfd;
+        }
+}
+
 /* Opens the event, disabled. Its output is set later: an exec of the target may enable the event,
  * and no record may be in the caller's buffer before the target is inspected. */
 static int event_call_open_event(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
-        pid_t pid = event_request_has_target(q) ? c->target.tid : -1;
-        Attr attr = q->attr;
-        int fd, r = capacities_need(c->call->context->capacities);
+        PerfOpen o;
+        /* the hold may have ended since the call was authorized */
+        int fd, r = event_call_check_hold(c, why);
 
-        if (r < 0)
+        if (r == 0)
+                r = capacities_need(c->call->context->capacities);
+        if (r != 0)
                 return r;
-        event_call_adapt(c, &attr);
+        event_call_describe(c, &o);
         store_settle(c->call->context->store);
-        fd = attr_open(&attr, q->cgroup >= 0 ? q->cgroup : pid, q->cpu, q->group,
-                       q->flags & ~PERF_FLAG_FD_OUTPUT);
+        perf_open_all(&o, 1);
+        fd = o.fd < 0 ? o.fd : fd_reserve_check(o.fd);
         if (fd < 0)
-                return explain_open(-fd, &q->event, pid, q->cpu, why);
+                return explain_open(-fd, &q->event, event_request_has_target(q) ? o.pid : -1,
+                                    q->cpu, why);
         c->fd = fd;
         return 0;
 }

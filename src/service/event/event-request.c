@@ -21,21 +21,6 @@ static const OptionSpec option_specs[] = {
         { "cgroup", "h", offsetof(EventOptions, cgroup) },
 };
 
-static AttrPmu pmu_class(const Pmu *pmu) {
-        static const AttrPmu classes[_PMU_KIND_MAX] = {
-                [PMU_CORE] = ATTR_PMU_CORE,
-                [PMU_SOFTWARE] = ATTR_PMU_SOFTWARE,
-                [PMU_BREAKPOINT] = ATTR_PMU_BREAKPOINT,
-                [PMU_TRACEPOINT] = ATTR_PMU_TRACEPOINT,
-                [PMU_UNCORE] = ATTR_PMU_UNCORE,
-                [PMU_OTHER] = ATTR_PMU_OTHER,
-        };
-
-        if (strcmp(pmu->name, "kprobe") == 0 || strcmp(pmu->name, "uprobe") == 0)
-                return ATTR_PMU_PROBE;
-        return classes[pmu->kind];
-}
-
 static int attr_take(const PmuTable *pmus, const void *bytes, size_t n, EventRequest *q,
                      Refusal *why) {
         uint64_t type, config, flags;
@@ -58,7 +43,7 @@ static int attr_take(const PmuTable *pmus, const void *bytes, size_t n, EventReq
                 return explain_open(ENOENT, &q->event, q->pid, q->cpu, why);
         q->start = !(flags & attr_flag(0));
         attr_set_number(&q->attr, ATTR_FLAGS, flags | attr_flag(0));
-        return attr_rules_check(&q->attr, pmu_class(pmu), &q->needs, why);
+        return attr_rules_check(&q->attr, attr_pmu(pmu), &q->needs, why);
 }
 
 static int flags_take(uint64_t flags, EventRequest *q, Refusal *why) {
@@ -132,8 +117,11 @@ bool event_request_joins(const EventRequest *q) {
         return q->group >= 0 && !(q->flags & PERF_FLAG_FD_NO_GROUP);
 }
 
+static bool event_request_is_foreign(const EventRequest *q, bool untraceable) {
+        return untraceable || !event_request_has_target(q);
+}
+
 unsigned event_request_actions(const EventRequest *q, bool untraceable) {
-        bool foreign = untraceable || !event_request_has_target(q);
         unsigned actions = 0;
 
         if (!event_request_has_target(q) || q->needs.by[ATTR_NEED_SYSTEM])
@@ -143,9 +131,25 @@ unsigned event_request_actions(const EventRequest *q, bool untraceable) {
         /* those who may count other processes or whole CPUs may count the kernel there */
         if (actions == 0)
                 actions = q->needs.by[ATTR_NEED_KERNEL] ? ACTION_COUNT_KERNEL : ACTION_SAMPLE_OWN;
-        if (q->needs.by[ATTR_NEED_RAW] || (foreign && q->needs.by[ATTR_NEED_CONTENT]))
+        if (q->needs.by[ATTR_NEED_RAW] ||
+            (event_request_is_foreign(q, untraceable) && q->needs.by[ATTR_NEED_CONTENT]))
                 actions |= ACTION_COUNT_RAW;
         return actions;
+}
+
+unsigned event_request_allowed(const EventRequest *q, bool untraceable) {
+        const unsigned greater = ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM;
+        unsigned actions = event_request_actions(q, untraceable), allowed = 0;
+
+        if (actions & greater)
+                allowed |= 1u << ATTR_NEED_KERNEL;
+        if (actions & ACTION_COUNT_SYSTEM)
+                allowed |= 1u << ATTR_NEED_SYSTEM;
+        if (actions & ACTION_COUNT_RAW)
+                allowed |= 1u << ATTR_NEED_RAW;
+        if (actions & ACTION_COUNT_RAW || !event_request_is_foreign(q, untraceable))
+                allowed |= 1u << ATTR_NEED_CONTENT;
+        return allowed;
 }
 
 void event_request_ask(const EventRequest *q, uid_t target, Asked *ret) {

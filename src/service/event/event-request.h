@@ -42,6 +42,9 @@ bool event_request_joins(const EventRequest *q);
 /* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
 unsigned event_request_actions(const EventRequest *q, bool untraceable);
 
+/* What these actions authorize, as in PerfOpen's allowed. */
+unsigned event_request_allowed(const EventRequest *q, bool untraceable);
+
 /* What is asked for, for polkit; target is the owner of the target. */
 void event_request_ask(const EventRequest *q, uid_t target, Asked *ret);
 

@@ -76,6 +76,8 @@ static int configured_open_set(ConfiguredMonitor *c, const MonitorSpec *spec, si
                 return r;
         options.cpus = &cpus;
         r = counter_set_new(c->all->counters, TAKE_PTR(g), &options, ret, why);
+        if (r == 0)
+                r = counter_sets_open(ret, 1, why);
         for (size_t i = 0; i < n && r == 0; i++)
                 r = counter_new(*ret, i, &counter);
         if (r != 0)

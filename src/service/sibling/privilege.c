@@ -11,9 +11,10 @@ static void cap_freep(cap_t *caps) {
                 (void) cap_free(*caps);
 }
 
-/* Keeps those of these capabilities that the process has, the first n_effective of them effective,
- * and drops all others from all sets. A process that is run as root by hand is treated the same. */
-static int privilege_keep(const cap_value_t *keep, size_t n, size_t n_effective) {
+/* Keeps those of these capabilities that the process has, permitted and effective, and drops all
+ * others from all sets but the bounding one. A process that is run as root by hand is treated the
+ * same. */
+static int privilege_keep(const cap_value_t *keep, size_t n) {
         _cleanup_(cap_freep) cap_t now = cap_get_proc(), then = cap_init();
 
         if (!now || !then)
@@ -25,8 +26,7 @@ static int privilege_keep(const cap_value_t *keep, size_t n, size_t n_effective)
                         return -errno;
                 if (has == CAP_SET &&
                     (cap_set_flag(then, CAP_PERMITTED, 1, &keep[i], CAP_SET) < 0 ||
-                     (i < n_effective &&
-                      cap_set_flag(then, CAP_EFFECTIVE, 1, &keep[i], CAP_SET) < 0)))
+                     cap_set_flag(then, CAP_EFFECTIVE, 1, &keep[i], CAP_SET) < 0))
                         return -errno;
         }
         /* what is not inheritable cannot stay ambient either (capabilities(7)) */
@@ -59,7 +59,7 @@ static int privilege_raise(cap_value_t cap, cap_flag_value_t value) {
 int privilege_trim(void) {
         static const cap_value_t keep[] = { CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
                                             CAP_CHOWN, CAP_SYS_ADMIN };
-        int r = privilege_keep(keep, ELEMENTSOF(keep), ELEMENTSOF(keep));
+        int r = privilege_keep(keep, ELEMENTSOF(keep));
 
         if (r < 0)
                 return r;
@@ -69,21 +69,26 @@ int privilege_trim(void) {
         if (r < 0)
                 return r;
         if (can_open_events())
-                return privilege_keep(keep, ELEMENTSOF(keep) - 1, ELEMENTSOF(keep) - 1);
+                return privilege_keep(keep, ELEMENTSOF(keep) - 1);
         (void) privilege_raise(CAP_SYS_ADMIN, CAP_SET); /* EPERM: never had it */
         return 0;
 }
 
-int privilege_leave_to_reader(void) {
-        /* CAP_CHOWN is there where the drop-in of the bridge to LIKWID gives it */
-        static const cap_value_t keep[] = { CAP_PERFMON, CAP_CHOWN, CAP_SYS_ADMIN };
+int privilege_leave_to_siblings(void) {
+        /* where the drop-in of the bridge to LIKWID gives it */
+        static const cap_value_t keep[] = { CAP_CHOWN };
 
-        return privilege_keep(keep, ELEMENTSOF(keep), ELEMENTSOF(keep));
+        return privilege_keep(keep, ELEMENTSOF(keep));
 }
 
 int privilege_trim_reader(void) {
-        static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_PERFMON,
-                                            CAP_SYS_ADMIN };
+        static const cap_value_t keep[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH };
 
-        return privilege_keep(keep, ELEMENTSOF(keep), 2);
+        return privilege_keep(keep, ELEMENTSOF(keep));
+}
+
+int privilege_trim_opener(void) {
+        static const cap_value_t keep[] = { CAP_PERFMON, CAP_SYS_ADMIN };
+
+        return privilege_keep(keep, ELEMENTSOF(keep));
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "reader-process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -14,8 +12,8 @@
 #include "service/sibling/privilege.h"
 #include "service/sibling/reader-job.h"
 #include "service/sibling/reader-seize.h"
+#include "service/sibling/sibling.h"
 
-#define SOCKET_FD        3
 #define THREADS_MAX      64u /* of a process that is read without a child, as other requests wait */
 #define INSPECT_MAX_USEC (2 * USEC_PER_SEC)
 
@@ -37,64 +35,21 @@ struct ReaderProcess {
         Child children[READER_REQUESTS_MAX];
 };
 
-/* Ends this process with its parent. Call it after credentials have changed, which undoes it. */
-static int die_with(pid_t parent) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-                return -errno;
-        return getppid() == parent ? 0 : -ESRCH;
-}
-
-static int signals_reset(ReaderProcess *p) {
-        /* SIGTERM of the service manager and a terminal's signals reach this process too; the
-         * service decides, and may need answers until its end. */
-        static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP };
-        sigset_t set;
-
-        for (int s = 1; s < NSIG; s++)
-                (void) signal(s, SIG_DFL);
-        for (size_t i = 0; i < ELEMENTSOF(ignored); i++)
-                (void) signal(ignored[i], SIG_IGN);
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGCHLD);
-        (void) sigprocmask(SIG_SETMASK, &set, NULL);
-        p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return p->signals < 0 ? -errno : 0;
-}
-
-/* Closes all but the socket; 0 to 2 are /dev/null, so that no file gets these numbers. */
-static int descriptors_reset(int *socket) {
-        int fd;
-
-        if (*socket != SOCKET_FD && dup3(*socket, SOCKET_FD, O_CLOEXEC) < 0)
-                return -errno;
-        *socket = SOCKET_FD;
-        if (close_range(SOCKET_FD + 1, UINT32_MAX, 0) < 0)
-                return -errno;
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        for (int i = 0; fd >= 0 && i < SOCKET_FD; i++)
-                if (dup2(fd, i) < 0)
-                        return -errno;
-        close_fd(fd);
-        return fd < 0 ? -errno : 0;
-}
-
 static int self_reset(ReaderProcess *p, pid_t parent) {
+        sigset_t children;
         int r;
 
-        r = descriptors_reset(&p->socket);
-        if (r >= 0)
-                r = signals_reset(p);
+        r = sibling_reset(&p->socket);
         if (r < 0)
                 return r;
-        (void) prctl(PR_SET_NAME, "perfalloc-helper"); /* as perfallocd(8) calls it */
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        (void) sigemptyset(&children);
+        (void) sigaddset(&children, SIGCHLD);
+        p->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (p->signals < 0)
                 return -errno;
-        r = privilege_trim_reader();
-        if (r < 0)
-                return r;
         p->service = parent;
         p->self = getpid();
-        return die_with(parent);
+        return sibling_confine("perfalloc-reader", privilege_trim_reader, parent);
 }
 
 /* Ends the process when the service has ended. */
@@ -158,7 +113,7 @@ static void child_run(ReaderProcess *p, const Child *c, const ReaderRequest *q, 
         };
         int r = 0;
 
-        if (die_with(p->self) < 0)
+        if (sibling_die_with(p->self) < 0)
                 _exit(EIO);
         alarm_set(bounds[c->op]);
         if (c->op == READER_INSPECT)

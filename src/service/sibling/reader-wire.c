@@ -5,29 +5,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "service/util/fd-message.h"
+#include "service/sibling/wire.h"
 
 static int fds_refuse(int *fds, size_t n_fds, int r) {
-        for (size_t i = 0; i < n_fds; i++)
-                fds[i] = close_fd(fds[i]);
+        wire_close(fds, n_fds);
         return r;
-}
-
-/* Returns the bytes received, 0 when the other end is closed. ret_lost: it had descriptors that did
- * not fit. */
-static ssize_t message_receive(int socket, void *data, size_t size, int *ret_fds, size_t n_fds,
-                               bool *ret_lost) {
-        size_t n_received;
-        int flags;
-        ssize_t n;
-
-        for (size_t i = 0; i < n_fds; i++)
-                ret_fds[i] = -1;
-        n = fd_message_receive(socket, data, size, ret_fds, n_fds, &n_received, 0, &flags);
-        if (n < 0)
-                return n == -EAGAIN || n == -EINTR ? -EAGAIN : 0;
-        *ret_lost = flags & MSG_CTRUNC;
-        return flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
 int reader_request_send(int socket, const ReaderRequest *q, const int fds[2]) {
@@ -38,7 +20,7 @@ int reader_request_send(int socket, const ReaderRequest *q, const int fds[2]) {
 
 int reader_request_receive(int socket, ReaderRequestBuffer *ret, int ret_fds[2]) {
         bool lost = false;
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fds, 2, &lost);
+        ssize_t n = wire_receive(socket, ret, sizeof(*ret), ret_fds, 2, &lost, MSG_DONTWAIT);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;
@@ -54,7 +36,7 @@ int reader_reply_send(int socket, const ReaderReply *a, int fd) {
 
 int reader_reply_receive(int socket, ReaderReply *ret, int *ret_fd) {
         bool lost = false;
-        ssize_t n = message_receive(socket, ret, sizeof(*ret), ret_fd, 1, &lost);
+        ssize_t n = wire_receive(socket, ret, sizeof(*ret), ret_fd, 1, &lost, MSG_DONTWAIT);
 
         if (n == 0 || n == -EAGAIN)
                 return (int) n;

@@ -3,16 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "perf/process/tree.h"
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-queue.h"
+#include "service/sibling/sibling.h"
 
 #define REPLIES_MAX 16 /* in one dispatch, so that other sources get theirs */
 
@@ -24,33 +21,17 @@ struct Reader {
         void *userdata;
 };
 
-/* Blocks signals until the child has settled how to handle them. */
-static pid_t process_fork(int socket) {
-        pid_t parent = getpid(), pid;
-        sigset_t all, before;
-
-        (void) sigfillset(&all);
-        (void) sigprocmask(SIG_SETMASK, &all, &before);
-        pid = fork();
-        if (pid == 0)
-                reader_process_run(socket, parent);
-        (void) sigprocmask(SIG_SETMASK, &before, NULL);
-        return pid;
-}
-
 int reader_fork(Reader **ret) {
         _cleanup_(reader_freep) Reader *reader = calloc(1, sizeof(Reader));
-        int pair[2];
+        int r;
 
         if (!reader)
                 return -ENOMEM;
         reader_queue_init(&reader->queue);
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        reader->queue.fd = pair[0];
-        reader->pid = process_fork(pair[1]);
-        close_fd(pair[1]);
-        if (reader->pid < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+        r = sibling_fork(reader_process_run, &reader->pid, &reader->queue.fd);
+        if (r < 0)
+                return r;
+        if (fcntl(reader->queue.fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         *ret = TAKE_PTR(reader);
         return 0;
@@ -276,8 +257,7 @@ Reader *reader_free(Reader *reader) {
         sd_event_source_disable_unref(reader->defer);
         reader_queue_done(&reader->queue);
         /* its children die with it, so the kernel lets their trees go */
-        if (reader->pid > 0 && kill(reader->pid, SIGKILL) >= 0)
-                (void) TEMP_FAILURE_RETRY(waitpid(reader->pid, NULL, 0));
+        sibling_end(reader->pid);
         free(reader);
         return NULL;
 }

@@ -97,12 +97,20 @@ static int open_kernel_event(void) {
 static int trim_then_leave(void) {
         int r = privilege_trim();
 
-        return r < 0 ? r : privilege_leave_to_reader();
+        return r < 0 ? r : privilege_leave_to_siblings();
+}
+
+static int trim_then_read(void) {
+        int r = privilege_trim();
+
+        return r < 0 ? r : privilege_trim_reader();
 }
 
 static int trim_then_open(void) {
         int r = privilege_trim();
 
+        if (r >= 0)
+                r = privilege_trim_opener();
         return r < 0 ? r : open_kernel_event();
 }
 
@@ -147,12 +155,16 @@ static void test_root_by_hand_is_trimmed_too(void) {
         assert_has(&o, wanted(UNIT_CAPS | BIT(CAP_CHOWN)));
 }
 
-static void test_reading_others_is_left_to_the_reader(void) {
+static void test_all_is_left_to_the_siblings(void) {
         Outcome o;
 
         if (!need_root())
                 return;
         o = run(UNIT_CAPS, true, trim_then_leave);
+        assert_has(&o, 0);
+        o = run(UNIT_CAPS, true, trim_then_read);
+        assert_has(&o, BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH));
+        o = run(UNIT_CAPS, true, trim_then_open);
         assert_has(&o, wanted(BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN)));
 }
 
@@ -162,7 +174,9 @@ static void test_bridge_to_likwid_keeps_its_capability(void) {
         if (!need_root())
                 return;
         o = run(UNIT_CAPS | BIT(CAP_CHOWN), true, trim_then_leave);
-        assert_has(&o, wanted(BIT(CAP_PERFMON) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN)));
+        assert_has(&o, BIT(CAP_CHOWN));
+        o = run(UNIT_CAPS | BIT(CAP_CHOWN), true, trim_then_open);
+        assert_has(&o, wanted(BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN)));
 }
 
 static void test_events_can_be_opened_afterwards(void) {
@@ -182,7 +196,7 @@ static void test_nothing_is_gained(void) {
                 Outcome left = run(few[i], true, trim_then_leave);
 
                 assert_has(&trimmed, few[i] & UNIT_CAPS);
-                assert_has(&left, few[i] & BIT(CAP_PERFMON));
+                assert_has(&left, 0);
         }
 }
 
@@ -199,8 +213,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/privilege/service-keeps-what-it-and-its-reader-need",
                         test_service_keeps_what_it_and_its_reader_need);
         g_test_add_func("/privilege/root-by-hand-is-trimmed-too", test_root_by_hand_is_trimmed_too);
-        g_test_add_func("/privilege/reading-others-is-left-to-the-reader",
-                        test_reading_others_is_left_to_the_reader);
+        g_test_add_func("/privilege/all-is-left-to-the-siblings", test_all_is_left_to_the_siblings);
         g_test_add_func("/privilege/bridge-to-likwid-keeps-its-capability",
                         test_bridge_to_likwid_keeps_its_capability);
         g_test_add_func("/privilege/events-can-be-opened-afterwards",

@@ -99,8 +99,9 @@ static void payload_close(Payload *p) {
 /* Looks at a message, which stays in the queue. 0: there is none. */
 static int payload_peek(int out, Payload *ret) {
         int flags;
-        ssize_t n = fd_message_receive(out, ret->labels, sizeof(ret->labels), ret->fds,
-                                       FD_QUEUE_FDS_MAX, &ret->n_fds, MSG_PEEK, &flags);
+        ssize_t n =
+                fd_message_receive(out, ret->labels, sizeof(ret->labels), ret->fds,
+                                   FD_QUEUE_FDS_MAX, &ret->n_fds, MSG_PEEK | MSG_DONTWAIT, &flags);
 
         ret->n_labels = 0;
         if (n <= 0) /* 0: the other end is closed, and the queue empty */

@@ -39,7 +39,7 @@ ssize_t fd_message_receive(int socket, void *data, size_t size, int *ret_fds, si
                 .msg_control = &control,
                 .msg_controllen = CMSG_LEN(max * sizeof(int)),
         };
-        ssize_t n = recvmsg(socket, &m, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ssize_t n = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
 
         *ret_n_fds = 0;
         if (n < 0)

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "perf-open.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static PerfOpener opener;
+static void *opener_userdata;
+
+void perf_open_set(PerfOpener f, void *userdata) {
+        opener = f;
+        opener_userdata = userdata;
+}
+
+void perf_open_init(PerfOpen *ret, const struct perf_event_attr *attr) {
+        *ret = PERF_OPEN_NULL;
+        memcpy(&ret->attr, attr, MIN(sizeof(ret->attr), sizeof(*attr)));
+}
+
+/* The number of a thread may be reused within its process, which changes nothing, or by another. */
+static bool target_is_there(const PerfOpen *o) {
+        struct pollfd exited = { .fd = o->pidfd, .events = POLLIN };
+
+        if (o->pidfd < 0 || o->leader != PERF_OPEN_NO_LEADER)
+                return true;
+        if (poll(&exited, 1, 0) != 0)
+                return false;
+        return o->process <= 0 || syscall(SYS_tgkill, o->process, o->pid, 0) == 0 || errno != ESRCH;
+}
+
+static void open_one(PerfOpen *o, int group) {
+        Attr attr = o->attr; /* with E2BIG the kernel writes its size into it */
+        int fd = (int) syscall(SYS_perf_event_open, &attr, o->pid, o->cpu, group,
+                               o->flags | PERF_FLAG_FD_CLOEXEC);
+
+        o->fd = fd < 0 ? -errno : fd;
+        o->size = o->fd == -E2BIG ? (uint32_t) attr_number(&attr, ATTR_SIZE) : 0;
+        if (fd >= 0 && !target_is_there(o)) {
+                close_fd(fd);
+                o->fd = -ESRCH;
+        }
+}
+
+void perf_open_here(PerfOpen *opens, size_t n) {
+        bool stopped = false;
+
+        for (size_t i = 0; i < n; i++) {
+                PerfOpen *o = &opens[i];
+                int group = o->leader == PERF_OPEN_NO_LEADER ? o->group : opens[o->leader].fd;
+
+                o->fd = -ECANCELED;
+                o->from = (unsigned) sched_getcpu();
+                if (stopped || (o->leader != PERF_OPEN_NO_LEADER && group < 0))
+                        continue;
+                open_one(o, group);
+                stopped = o->fd < 0 && o->fd != -ESRCH;
+        }
+}
+
+void perf_open_all(PerfOpen *opens, size_t n) {
+        if (n == 0)
+                return;
+        if (opener)
+                opener(opener_userdata, opens, n);
+        else
+                perf_open_here(opens, n);
+}
+
+int perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group,
+              unsigned long flags) {
+        PerfOpen o;
+
+        perf_open_init(&o, attr);
+        o.pid = pid;
+        o.cpu = cpu;
+        o.group = group;
+        o.flags = flags;
+        perf_open_all(&o, 1);
+        return o.fd;
+}
