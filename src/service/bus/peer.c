@@ -98,31 +98,46 @@ static void peer_become_known(Peer *peer) {
         peer_unref(peer);
 }
 
-/* What cannot be looked at is not root. */
+/* Its next call asks for the credentials again. */
+static void peer_stay_unknown(Peer *peer, int error) {
+        Peers *p = peer->peers;
+
+        p->hooks.known(p->userdata, peer, error);
+        peer_leave(peer);
+}
+
+/* A process that has ended is not root. */
 static void peer_looked_at(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
         Peer *peer = userdata;
 
         peer->look = NULL;
+        if (r < 0) {
+                peer_stay_unknown(peer, -ENOMEM);
+                return;
+        }
         peer->root = r == 0 && process_is_root(facts);
         peer_become_known(peer);
 }
 
-/* Has the reader look at the process of a uid 0; false: there is nothing to be looked at. */
-static bool peer_look(Peer *peer, int pidfd) {
+/* Has the reader look at the process of a uid 0. 0: there is nothing to be looked at. */
+static int peer_look(Peer *peer, int pidfd) {
         _cleanup_close_ int opened = -1;
         Refusal why;
+        int r = 0;
 
         if (peer->uid != 0 || !peer->peers->reader)
-                return false;
-        if (pidfd < 0 && process_open(peer->pid, &opened, &why) != 0)
-                return false;
-        return reader_inspect(peer->peers->reader, pidfd < 0 ? opened : pidfd, peer_looked_at, peer,
-                              &peer->look) >= 0;
+                return 0;
+        if (pidfd < 0)
+                r = process_open(peer->pid, &opened, &why);
+        if (r != 0)
+                return MIN(r, 0);
+        r = reader_inspect(peer->peers->reader, pidfd < 0 ? opened : pidfd, peer_looked_at, peer,
+                           &peer->look);
+        return r < 0 ? r : 1;
 }
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = userdata;
-        Peers *p = peer->peers;
         _cleanup_(credentials_done) Credentials credentials = CREDENTIALS_NULL;
         int r;
 
@@ -136,8 +151,7 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r >= 0 && peer->recalled && peer->uid != credentials.uid)
                 r = -ENODATA; /* recalled, and another user has the name now */
         if (r < 0) {
-                p->hooks.known(p->userdata, peer, r == -ENOMEM ? r : -ENODATA);
-                peer_leave(peer);
+                peer_stay_unknown(peer, r == -ENOMEM ? r : -ENODATA);
                 return 1;
         }
         peer->uid = credentials.uid;
@@ -145,7 +159,10 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         free(peer->gids);
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
-        if (!peer_look(peer, credentials.pidfd))
+        r = peer_look(peer, credentials.pidfd);
+        if (r < 0)
+                peer_stay_unknown(peer, -ENOMEM);
+        else if (r == 0)
                 peer_become_known(peer);
         return 1;
 }
