@@ -217,6 +217,24 @@ static int be_stranger(int fd, const void *data) {
         }
 }
 
+void threads_keep_off(int cpu) {
+        g_autoptr(GDir) processes = g_dir_open("/proc", 0, NULL);
+        const char *pid, *tid;
+        cpu_set_t set;
+
+        memset(&set, 0xff, sizeof(set));
+        if (cpu >= 0)
+                CPU_CLR((unsigned) cpu, &set);
+        while ((pid = g_dir_read_name(processes))) {
+                g_autofree char *path = g_build_filename("/proc", pid, "task", NULL);
+                g_autoptr(GDir) threads = g_dir_open(path, 0, NULL);
+
+                /* of the kernel's some cannot be moved */
+                while (threads && (tid = g_dir_read_name(threads)))
+                        (void) sched_setaffinity(atoi(tid), sizeof(set), &set);
+        }
+}
+
 void cpus_can_be_taken(bool can) {
         g_autoptr(GError) error = NULL;
 

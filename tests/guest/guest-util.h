@@ -83,6 +83,10 @@ Actor *stranger_new(const Stranger *s);
 
 void cpus_can_be_taken(bool can);
 
+/* Moves all threads that there are to the other CPUs; -1: none keeps off any CPU. The bus, say,
+ * would else wait behind such a process until the kernel balances its load. */
+void threads_keep_off(int cpu);
+
 /* Checks its events: each must be readable, and must have been on the PMU since the last check.
  * whole: all the time. */
 void stranger_assert_alive(Actor *a, bool whole);

@@ -33,7 +33,9 @@ static void test_task(void) {
         Stranger s = { .cpu = 1, .n = 1, .pinned = true, .own = true };
 
         cpus_can_be_taken(true);
+        threads_keep_off(s.cpu);
         test_obstructed(&s);
+        threads_keep_off(-1);
         cpus_can_be_taken(false);
 }
 
