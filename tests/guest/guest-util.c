@@ -217,21 +217,35 @@ static int be_stranger(int fd, const void *data) {
         }
 }
 
-void threads_keep_off(int cpu) {
-        g_autoptr(GDir) processes = g_dir_open("/proc", 0, NULL);
-        const char *pid, *tid;
+/* One that cannot be moved, a kernel thread of one CPU, gets more real time than never_rest() has:
+ * behind ksoftirqd the whole kernel would wait for RCU. */
+static void thread_keep_off(pid_t tid, int cpu) {
+        const struct sched_param raised = { .sched_priority = 2 }, plain = {};
+        struct sched_param now = {};
         cpu_set_t set;
 
         memset(&set, 0xff, sizeof(set));
         if (cpu >= 0)
                 CPU_CLR((unsigned) cpu, &set);
+        if (sched_setaffinity(tid, sizeof(set), &set) == 0 || errno != EINVAL)
+                return;
+        (void) sched_getparam(tid, &now);
+        if (cpu >= 0 && sched_getscheduler(tid) == SCHED_OTHER)
+                (void) sched_setscheduler(tid, SCHED_FIFO, &raised);
+        else if (cpu < 0 && now.sched_priority == raised.sched_priority)
+                (void) sched_setscheduler(tid, SCHED_OTHER, &plain);
+}
+
+void threads_keep_off(int cpu) {
+        g_autoptr(GDir) processes = g_dir_open("/proc", 0, NULL);
+        const char *pid, *tid;
+
         while ((pid = g_dir_read_name(processes))) {
                 g_autofree char *path = g_build_filename("/proc", pid, "task", NULL);
                 g_autoptr(GDir) threads = g_dir_open(path, 0, NULL);
 
-                /* of the kernel's some cannot be moved */
                 while (threads && (tid = g_dir_read_name(threads)))
-                        (void) sched_setaffinity(atoi(tid), sizeof(set), &set);
+                        thread_keep_off(atoi(tid), cpu);
         }
 }
 
