@@ -30,6 +30,7 @@ struct CtlOptions {
         bool each;              /* read */
         uint64_t interval_usec; /* watch */
         uint32_t count;
+        const char *format; /* metrics */
 
         char **words; /* the verb first; NULL-terminated, NULL without any */
         size_t n_words;
