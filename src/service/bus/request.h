@@ -25,6 +25,7 @@ typedef enum RequestState {
         REQUEST_IDENTIFYING, /* the bus is asked who the sender is */
         REQUEST_QUEUED,      /* in its user's queue (scheduler.h) */
         REQUEST_AUTHORIZING, /* polkit is asked */
+        REQUEST_UNDELIVERED, /* earlier descriptors are still on their way (delivery.h) */
         REQUEST_WORKING,     /* its work goes on without its handler */
         REQUEST_RESUMED,     /* on its way back to its handler, in the queue of the bus */
         REQUEST_STUCK,       /* likewise, but the queue had no room: tried again */
@@ -42,11 +43,16 @@ struct Request {
         uint64_t since_usec; /* CLOCK_MONOTONIC: when the call came */
         bool scheduled;      /* it has had its turn */
 
-        /* the scheduler's, while it is queued */
+        /* the scheduler's or delivery's, while it is queued there */
         SchedulerUser *user;
         QuotaCharge queued, queued_bytes;
         TAILQ_ENTRY(Request) queue;
         void (*unqueue)(Request *r);
+
+        /* delivery's: descriptors that the reply may carry, or waits for; given is called when the
+         * request ends */
+        unsigned n_descriptors, n_awaited;
+        void (*given)(Request *r);
 
         /* auth's, freed with the request or when its handler has returned */
         AuthRequest *auth;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scheduler.h"
 
-#include "core/clock.h"
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include "core/clock.h"
+#include "service/bus/delivery.h"
 #include "service/bus/message-size.h"
 #include "service/util/log.h"
 #include "service/util/rate-limit.h"
@@ -194,9 +196,18 @@ static uint64_t scheduler_n_unsent(const Scheduler *s) {
         return n;
 }
 
-/* Since when there has always been something that the bus has not taken. */
+/* Whether the bus is behind with reading. libsystemd's queue is empty as long as the socket has
+ * room; what was written a moment ago lies in the socket too. */
+static bool scheduler_is_behind(const Scheduler *s) {
+        int n = 0;
+
+        (void) ioctl(sd_bus_get_fd(s->context->bus), SIOCOUTQ, &n);
+        return scheduler_n_unsent(s) > 0 || n >= SCHEDULER_SOCKET_BYTES;
+}
+
+/* Since when the bus has always been behind. */
 static void scheduler_watch_unsent(Scheduler *s) {
-        if (scheduler_n_unsent(s) > 0) {
+        if (scheduler_is_behind(s)) {
                 s->unsent_usec = s->unsent_usec ?: now_usec(CLOCK_MONOTONIC);
                 return;
         }
@@ -411,6 +422,7 @@ static void peer_gone(void *userdata, Peer *peer) {
         Scheduler *s = userdata;
 
         requests_forget_peer(peer);
+        delivery_forget_peer(s->context->delivery, peer);
         s->gone(s->userdata, peer);
 }
 
@@ -452,6 +464,8 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
         if (r >= 0)
                 r = peers_new(context->bus, &hooks, s, &context->peers);
         if (r >= 0)
+                r = delivery_new(context, &context->delivery);
+        if (r >= 0)
                 r = scheduler_add_sources(s);
         if (r >= 0)
                 r = sd_bus_add_filter(context->bus, &s->filter, on_message, s);
@@ -474,6 +488,7 @@ Scheduler *scheduler_free(Scheduler *s) {
                 TAILQ_REMOVE(&s->others, u, users);
                 free(u);
         }
+        s->context->delivery = delivery_free(s->context->delivery);
         s->context->peers = peers_free(s->context->peers);
         s->context->requests = requests_free(s->context->requests);
         sd_event_source_disable_unref(s->serve);

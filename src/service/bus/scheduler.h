@@ -34,10 +34,14 @@ typedef struct Scheduler Scheduler;
 
 /* Messages of ours that the bus has not taken yet: from the first number on no queue is served,
  * from the second on refusals are not sent either. libsystemd closes the connection at 393,216. Nor
- * is a queue served when the bus has been behind for that time: messages may be large. */
+ * is a queue served when the bus has been behind for that time: messages may be large, and a bus
+ * that has stopped reading leaves them in the socket. */
 #define SCHEDULER_UNSENT_MAX  32768u
 #define SCHEDULER_REFUSED_MAX 131072u
 #define SCHEDULER_UNSENT_USEC USEC_PER_SEC
+
+/* So many bytes in our socket, as the kernel counts them, are too many: it takes about 200 KiB. */
+#define SCHEDULER_SOCKET_BYTES (64 * 1024)
 
 #define IDENTIFYING_PEER_MAX 128u   /* calls of one sender: the bus lets it await 128 replies */
 #define IDENTIFYING_MAX      16384u /* of all senders together */

@@ -152,6 +152,8 @@ static int service_connect(Context *context) {
                 r = sd_bus_attach_event(context->bus, context->event, 0);
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(context->bus, true);
+        if (r >= 0) /* libsystemd closes the connection when an AddMatch times out */
+                r = sd_bus_set_method_call_timeout(context->bus, UINT64_MAX);
         return r < 0 ? r : bus_lost_init(context->bus);
 }
 
