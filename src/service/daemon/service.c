@@ -225,6 +225,8 @@ static int reload(sd_event_source *source, const struct signalfd_siginfo *si, vo
         Manager *m = &s->manager;
         int r;
 
+        if (idle_exit_is_leaving(s->idle_exit))
+                return 0; /* the successor reads it */
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
         service_load_config(s);
         r = configured_load(&m->configured, s->monitors_directory);
