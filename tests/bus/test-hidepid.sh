@@ -62,22 +62,6 @@ bob_learns_nothing() {
         ! lists bob && lists alice && lists root
 }
 
-# refusal USER PID
-refusal() {
-        as "$1" busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
-                task-clock:u 1 pid u "$2" 2>&1 | sed "s/$2/PID/g"
-}
-
-hidden_is_as_gone() {
-        local hidden gone
-
-        hidden=$(refusal bob $sleeper)
-        gone=$(refusal bob 4194000)
-        echo "$hidden"
-        echo "$gone"
-        [[ -n $hidden && $hidden == "$gone" ]]
-}
-
 holds() {
         as alice perfalloc --pmu=breakpoint true
 }
@@ -92,7 +76,6 @@ check 'CPUs are counted' busctl call org.perfalloc1 /org/perfalloc1 org.perfallo
 check 'a process is refused with a true word' says_why opens alice
 check 'to root too' says_why opens root
 check 'and with its descendants' says_why opens_family alice
-check 'a hidden process is refused as one that does not exist' hidden_is_as_gone
 check 'with the group that may see them all is well' hides "hidepid=invisible,gid=$(id -g perfalloc)"
 check 'whoever has perf events open is listed for themselves and root alone' bob_learns_nothing
 check 'alice counts her process' opens alice
