@@ -25,7 +25,7 @@ void say_quietly(bool on) {
         quiet = on;
 }
 
-static void say(int priority, const char *format, va_list ap) {
+_printf_(2, 0) static void say(int priority, const char *format, va_list ap) {
         char text[REFUSAL_TEXT_MAX];
 
         (void) vsnprintf(text, sizeof(text), format, ap);

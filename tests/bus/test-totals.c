@@ -121,11 +121,14 @@ static void test_denials(void) {
         g_autoptr(Client) bob = client_new("bob");
         uint64_t before = total(bob, "denials");
 
-        client_refused(bob, SD_BUS_ERROR_ACCESS_DENIED, MANAGER, "Hold", "sa{sv}", "mine", 1,
-                       BREAKPOINTS);
-        client_refused(bob, SD_BUS_ERROR_ACCESS_DENIED, MANAGER, "Hold", "sa{sv}", "mine", 1,
-                       BREAKPOINTS);
+        rig("rules 00-a-test",
+            "polkit.addRule(function(action, subject) { if (subject.user == \"bob\" && "
+            "action.id == \"org.perfalloc1.hold\") return polkit.Result.NO; });");
+        for (unsigned i = 0; i < 2; i++)
+                client_refused(bob, SD_BUS_ERROR_ACCESS_DENIED, MANAGER, "Hold", "sa{sv}", "mine",
+                               1, BREAKPOINTS);
         g_assert_cmpuint(total(bob, "denials"), ==, before + 2);
+        rig("rules --remove 00-a-test", NULL);
 }
 
 static void test_events(void) {

@@ -60,8 +60,8 @@ static const OptionRow rows[] = {
         { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
           "from one reading to the next (default: 1s)", "watch" },
         { 'n', "count", "N", OPTION_NUMBER, AT(count), "stop after N readings", "watch" },
-        { 0, "format", "FORMAT", OPTION_TEXT, AT(format),
-          "prometheus (the default) or openmetrics", "metrics" },
+        { 0, "format", "FORMAT", OPTION_TEXT, AT(format), "prometheus (the default) or openmetrics",
+          "metrics" },
 };
 
 static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };
