@@ -156,15 +156,15 @@ static void test_ticks(void) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 
-        g_test_add_func("/totals/holds-are-counted-by-their-result", test_holds_by_result);
-        g_test_add_func("/totals/held-and-yielded-times-grow-while-they-last",
+        g_test_add_func("/since-boot/holds-are-counted-by-their-result", test_holds_by_result);
+        g_test_add_func("/since-boot/held-and-yielded-times-grow-while-they-last",
                         test_held_and_yielded);
-        g_test_add_func("/totals/restart-goes-on", test_restart);
-        g_test_add_func("/totals/crash-goes-on", test_crash);
-        g_test_add_func("/totals/stop-ends-what-is-held", test_stop);
-        g_test_add_func("/totals/denials", test_denials);
-        g_test_add_func("/totals/events", test_events);
-        g_test_add_func("/totals/ticks", test_ticks);
+        g_test_add_func("/since-boot/restart-goes-on", test_restart);
+        g_test_add_func("/since-boot/crash-goes-on", test_crash);
+        g_test_add_func("/since-boot/stop-ends-what-is-held", test_stop);
+        g_test_add_func("/since-boot/denials", test_denials);
+        g_test_add_func("/since-boot/events", test_events);
+        g_test_add_func("/since-boot/ticks", test_ticks);
 
         return g_test_run();
 }
