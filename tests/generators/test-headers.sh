@@ -8,7 +8,8 @@ set -u
 source=$1
 # shellcheck source=tests/tap.sh
 . "$source/tests/tap.sh"
-export PKG_CONFIG_PATH=$2/meson-private
+build=$2
+export PKG_CONFIG_PATH=$build/meson-private
 
 # compiles COMPILER LANGUAGE: standard input, with all warnings as errors.
 compiles() {
@@ -56,6 +57,11 @@ for compiler in cc c++ clang clang++; do
         check "$compiler: and alone" map_compiles "$compiler" $language perfalloc/dbus.h
         check "$compiler: sample.h has no warning" sample_compiles "$compiler" $language
 done
+notes_name() {
+        readelf --string-dump=.note.dlopen "$build/src/service/perfallocd" | grep -F "$1"
+}
+
+check 'the service says which library it loads at run time' notes_name '"soname":["libpfm.so.4"]'
 check 'pkg-config knows where the headers are' pkg-config --cflags perfalloc
 check 'and the version' pkg-config --exact-version="$(sed -n "s/^  version : '\(.*\)',/\1/p" "$source/meson.build")" \
         perfalloc
