@@ -253,8 +253,26 @@ command_has_its_status_and_output() {
 
 refused_command_is_not_run() {
         run 5 perfallocctl open nosuch -- echo not-run && ! said not-run &&
-                run 3 as bob perfallocctl open page-faults -- echo not-run && ! said not-run &&
+                run 3 as bob perfallocctl open --no-fallback page-faults -- echo not-run && ! said not-run &&
                 run 2 perfallocctl open task-clock -p 1 -- echo not-run && ! said not-run
+}
+
+# Without count-kernel it counts user space, as perf does, and says so.
+fallback_is_user_space() {
+        run 0 as bob perfallocctl open page-faults task-clock:u -- true && said page-faults:u && said ' exact' &&
+                said 'counting user space only (:u)' && said --no-fallback &&
+                run 0 as bob perfallocctl open page-faults:u -- true && ! said fallback &&
+                run 0 as alice perfallocctl open page-faults -- true && ! said page-faults:u && ! said fallback
+}
+
+# What less is permitted is named; where nothing less helps, there is no fallback.
+refusals_name_what_needs_less() {
+        run 3 as bob perfallocctl open --no-fallback page-faults -- true && said "':u' after the event" || return
+        run 3 as bob perfallocctl open page-faults:k -- true && ! said fallback || return
+        run 3 as bob perfallocctl open -a page-faults && said "one's own processes" && ! said fallback || return
+        run 3 as bob perfallocctl open -p 1 page-faults && said count-other && said "one's own processes" || return
+        run 3 as bob perfallocctl hold --pmu=breakpoint && said 'perfalloc COMMAND' || return
+        run 3 as bob perfallocctl open --role=monitor page-faults:u -- true && said 'role foreground'
 }
 
 open_counts_until_interrupted() {
@@ -567,6 +585,8 @@ check 'a command is counted, and its readings go where they should' command_is_c
 check 'what the command starts is counted' descendants_of_the_command_are_counted
 check 'the command has its exit status and its output' command_has_its_status_and_output
 check 'the command is not run when it cannot be counted' refused_command_is_not_run
+check 'user space is counted where the kernel may not be, and that is said' fallback_is_user_space
+check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted
 check 'open counts until its process ends' open_counts_until_its_process_ends
 check 'open says what could be counted' something_has_to_be_counted

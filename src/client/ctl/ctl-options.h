@@ -23,7 +23,7 @@ struct CtlOptions {
         uint64_t lifetime_usec, deadline_usec; /* 0: the service's default */
 
         /* open, watch, attach */
-        bool all_cpus, descendants, group, pinned, persistent, detached, stopped;
+        bool all_cpus, descendants, group, pinned, persistent, detached, stopped, no_fallback;
         uint32_t pid, priority;
         const char *cgroup, *role, *yield, *name;
 

@@ -206,13 +206,15 @@ static int refuse_reply(const Ctl *c, const sd_bus_error *error, Refusal *why) {
         return ctl_refuse(error, why);
 }
 
-int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+static int call(Ctl *c, sd_bus_message *m, bool may_prompt, sd_bus_message **ret_reply,
+                Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
         r = call_through(c, m, &reply);
-        if (r == 0 && sd_bus_message_is_method_error(
-                              reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
+        if (r == 0 && may_prompt &&
+            sd_bus_message_is_method_error(reply,
+                                           SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
                 reply = sd_bus_message_unref(reply);
                 r = call_with_agent(c, m, &reply);
         }
@@ -223,6 +225,14 @@ int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why
         if (ret_reply)
                 *ret_reply = TAKE_PTR(reply);
         return 0;
+}
+
+int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+        return call(c, m, true, ret_reply, why);
+}
+
+int ctl_call_unprompted(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+        return call(c, m, false, ret_reply, why);
 }
 
 int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *interface,

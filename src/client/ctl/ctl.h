@@ -64,8 +64,11 @@ int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *int
  * is one, the bus is the local one, and standard input is a terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
-/* The same for a method with arguments in the form of sd_bus_message_append(3). ret_reply may be
- * NULL. */
+/* The same, but polkit may not prompt. */
+int ctl_call_unprompted(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
+
+/* As ctl_call(), for a method with arguments in the form of sd_bus_message_append(3). ret_reply may
+ * be NULL. */
 int ctl_call_method(Ctl *c, const char *path, const char *interface, const char *member,
                     sd_bus_message **ret_reply, Refusal *why, const char *types, ...);
 

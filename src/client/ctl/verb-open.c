@@ -120,7 +120,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
                 return r;
         if (c->options->persistent)
                 return print_numbers(c, &readings, why);
-        say_counters(&readings, c->words);
+        say_counters(&readings, opening.events);
         r = stay(c, &opening);
         return r == 0 ? print_to(c, &readings, stdout, why) : r;
 }
