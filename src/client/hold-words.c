@@ -39,6 +39,10 @@ bool hold_precedes(const Object *a, const Object *b) {
 
 /* ---- words ---- */
 
+bool hold_is_empty(const Object *o) {
+        return *object_text(o, "State") && !*hold_pmus(o);
+}
+
 static void print_scope(const Object *o, FILE *f) {
         const char *cpus = object_value(o, "Cpus")->text ?: "?";
         uint64_t n = object_number(o, "Counters");
@@ -56,6 +60,22 @@ static void print_scope(const Object *o, FILE *f) {
         for (char **name = pmus; *name; name++)
                 fprintf(f, "%s%s", name > pmus ? ", " : "", *name);
         fprintf(f, " on %s%s %s", n > 0 && many ? "each of " : "", many ? "CPUs" : "CPU", cpus);
+}
+
+const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]) {
+        char path[64];
+        FILE *f;
+
+        ret[0] = '\0';
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", object_number(o, "Pid"));
+        f = fopen(path, "re");
+        if (!f)
+                return ret;
+        if (!fgets(ret, COMMAND_NAME_MAX, f))
+                ret[0] = '\0';
+        (void) fclose(f);
+        ret[strcspn(ret, "\n")] = '\0';
+        return ret;
 }
 
 static void print_holder(const Object *o, FILE *f) {
@@ -121,7 +141,7 @@ static void time_format(uint64_t usec, char text[static TIME_MAX]) {
 
 char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
         _cleanup_free_ char *scope = NULL, *obstacles = hold_words_obstacles(o);
-        const char *exclusive = object_is(o, "Mode", "exclusive") ? ", exclusively" : "";
+        const char *exclusive = object_is(o, "Mode", "exclusive") ? " exclusively" : "";
         bool known = *object_text(o, "State");
         char latency[TIME_MAX], *text;
         int r;
@@ -130,16 +150,14 @@ char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
         scope = known ? hold_words_scope(o) : strdup("the counters");
         if (!scope || !obstacles)
                 return NULL;
-        if (known && !*hold_pmus(o))
-                r = asprintf(&text, "this machine has no core PMU: there is nothing to reserve "
-                                    "(other PMUs are held with --pmu=NAME)");
+        if (hold_is_empty(o))
+                r = asprintf(&text, "%s", HOLD_WORDS_EMPTY);
         else if (confirmed)
                 r = asprintf(&text, "holding %s%s (confirmed in %s)", scope, exclusive, latency);
         else
                 r = asprintf(&text,
-                             "warning: holding %s%s, but they are not confirmed to be free (after "
-                             "%s); in the way: %s",
-                             scope, exclusive, latency,
-                             *obstacles ? obstacles : "nobody knows who");
+                             "warning: holding %s%s (after %s), but not confirmed to be free; "
+                             "in use by: %s",
+                             scope, exclusive, latency, *obstacles ? obstacles : "unknown");
         return r < 0 ? NULL : text;
 }

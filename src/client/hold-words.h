@@ -13,6 +13,17 @@
  * has not ended, and has a PMU and a CPU in common with it. */
 bool hold_precedes(const Object *a, const Object *b);
 
+#define HOLD_WORDS_EMPTY                                                                           \
+        "this machine has no core PMU, so there is nothing to hold (--pmu=NAME holds other PMUs)"
+
+/* Whether a hold that was read has nothing in its scope. */
+bool hold_is_empty(const Object *o);
+
+#define COMMAND_NAME_MAX 64
+
+/* The name of the holder's process, of this machine; "" if it is gone or hidden. Returns ret. */
+const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]);
+
 /* "all counters of cpu on CPUs 0-3" */
 char *hold_words_scope(const Object *o);
 

@@ -79,7 +79,7 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
 static void progress_say_yielding(Progress *p) {
         _cleanup_free_ char *text = NULL, *obstacles = hold_words_obstacles(&p->hold);
 
-        if (!obstacles || asprintf(&text, "waiting for monitors to give way%s%s",
+        if (!obstacles || asprintf(&text, "waiting for monitors to yield%s%s",
                                    *obstacles ? ": " : "", obstacles) < 0)
                 text = NULL;
         else
@@ -124,7 +124,7 @@ static int progress_look(sd_event_source *source, uint64_t usec, void *userdata)
 
         if (!p->path) {
                 if (!p->said)
-                        progress_say(p, "waiting for perfallocd and polkit to answer");
+                        progress_say(p, "waiting for perfallocd and polkit");
                 return 0;
         }
         if (!p->subscribed)

@@ -218,9 +218,9 @@ service-stop
 service-start
 
 check 'configured monitors count from the start, and are root'"'"'s' counts_at_start
-check 'a wrong setting is named by file and line' log_says "$directory/wrong.conf:3: there is no setting Colour="
+check 'a wrong setting is named by file and line' log_says "$directory/wrong.conf:3: unknown setting Colour="
 check 'so is a line that is none' log_says "$directory/wrong.conf:4: not a line like Setting=value"
-check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes is none of"
+check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes: not one of"
 check 'a directory is no configuration' log_says "$directory/directory.conf: not used: Is a directory"
 check 'nor what cannot be read' log_says "$directory/unreadable.conf: not used: Permission denied"
 check 'nor what is too long' log_says "$directory/long.conf: not used: File too large"

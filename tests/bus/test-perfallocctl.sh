@@ -493,7 +493,7 @@ pager_is_for_terminals() {
 command_line_is_checked() {
         run 2 perfallocctl frobnicate && said frobnicate && run 2 perfallocctl status more && said more &&
                 run 2 perfallocctl release && run 2 perfallocctl --frobnicate && said --frobnicate &&
-                run 2 perfallocctl status --lifetime=5 && said '--lifetime does not go with status' &&
+                run 2 perfallocctl status --lifetime=5 && said '--lifetime cannot be used with status' &&
                 run 2 perfallocctl hold --lifetime=soon && said soon && run 2 perfallocctl hold --reason=$'\xff'
 }
 

@@ -27,8 +27,10 @@ struct CtlOptions {
         uint32_t pid, priority;
         const char *cgroup, *role, *yield, *name;
 
+        bool all;               /* holds: ended ones too */
+        bool watch;             /* status */
         bool each;              /* read */
-        uint64_t interval_usec; /* watch */
+        uint64_t interval_usec; /* watch, status */
         uint32_t count;
 
         char **words; /* the verb first; NULL-terminated, NULL without any */

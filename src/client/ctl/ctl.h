@@ -40,11 +40,15 @@ struct Ctl {
         int status;    /* COMMAND's exit status */
         bool lost;     /* the service ended during the last call */
         bool terminal; /* standard output is one (or a pager's, on one) */
+        size_t width;  /* of this terminal; else 0 */
 };
 
 /* Connects. options and signals must be set. */
 int ctl_open(Ctl *c, Refusal *why);
 void ctl_close(Ctl *c);
+
+/* Whether standard output is a terminal, and how wide. */
+void ctl_look_at_terminal(Ctl *c);
 
 /* Whether pids, cgroups and files are the same for the service. */
 bool ctl_is_local(const Ctl *c);

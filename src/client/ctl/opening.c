@@ -31,7 +31,8 @@ static int hold_target(Ctl *c, Opening *o, Refusal *why) {
                 return 0;
         if (errno == ESRCH)
                 return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, o->pid);
-        return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", o->pid, strerror(errno));
+        return refuse(why, CTL_E_USAGE, "pid %" PRIu32 " cannot be used (%s)", o->pid,
+                      strerror(errno));
 }
 
 static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
@@ -55,12 +56,17 @@ int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *w
         if (n == 0)
                 return refuse(
                         why, CTL_E_USAGE,
-                        "what is to be counted? A process (--pid), CPUs (--cpus, --all-cpus), "
-                        "a cgroup (--cgroup), or a command that is run (-- COMMAND)");
+                        "nothing to count: give a command (-- COMMAND), a process (--pid), CPUs "
+                        "(--cpus, --all-cpus) or a cgroup (--cgroup)");
         if (n > 1 || (q->all_cpus && q->hold.cpus))
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "--pid, --cpus, --all-cpus, --cgroup, --detached and a command exclude "
+                        "each other");
+        if (child > 0 && q->pinned)
                 return refuse(why, CTL_E_USAGE,
-                              "only one of --pid, --cpus, --all-cpus, --cgroup, --detached and a "
-                              "command can be counted at a time");
+                              "--pinned cannot be used with a command: its descendants are counted "
+                              "too, and the kernel does not report when they are not");
         o.events = events;
         o.pid = (uint32_t) child;
         if (q->pid > 0)

@@ -6,6 +6,7 @@
 #include <libsmartcols/libsmartcols.h>
 #include <string.h>
 
+#include "client/ctl/table-fit.h"
 #include "client/ctl/words.h"
 #include "core/clock.h"
 
@@ -14,6 +15,7 @@ struct Table {
         struct libscols_table *scols;
         struct libscols_line *row;
         bool json, legend, terminal;
+        size_t width; /* of the terminal; 0: there is none */
         uint64_t now_usec;
         int error;
 };
@@ -277,6 +279,7 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
                       .json = c->options->json,
                       .legend = !c->options->no_legend,
                       .terminal = c->terminal,
+                      .width = c->width,
                       .now_usec = now_usec(CLOCK_REALTIME) };
         if (!t->scols)
                 return -ENOMEM;
@@ -348,5 +351,10 @@ int table_print(Table *t, FILE *f) {
                 return 0;
         }
         (void) scols_table_set_stream(t->scols, f);
+        if (t->width > 0) {
+                table_fit(t->scols, t->spec, t->width);
+                (void) scols_table_set_termforce(t->scols, SCOLS_TERMFORCE_ALWAYS);
+                (void) scols_table_set_termwidth(t->scols, t->width);
+        }
         return MIN(scols_print_table(t->scols), 0);
 }

@@ -44,6 +44,7 @@ struct Column {
         char *(*words)(const Object *o); /* makes the text, instead of a property */
         bool cut;                        /* may be cut if the terminal is too narrow */
         bool detail;                     /* only as JSON */
+        unsigned drop; /* left out if the terminal is too narrow, the highest first; 0: never */
 };
 
 struct TableSpec {

@@ -130,7 +130,7 @@ int verb_open(Ctl *c, Refusal *why) {
 
         if (c->options->command && (c->options->stopped || c->options->persistent))
                 return refuse(why, CTL_E_USAGE,
-                              "--stopped and --persistent do not go with a command");
+                              "--stopped and --persistent cannot be used with a command");
         r = ctl_watch_signals(c);
         if (r != 0)
                 return r;

@@ -176,9 +176,9 @@ int auth_request_start(AuthRequest *q, unsigned actions, const Details *details,
                 return 0;
         if (r == FAIRQUEUE_FULL)
                 r = refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                           "%u calls of user %lu wait for polkit already, as many as may "
-                           "(PendingCallsPerUser= in perfallocd.conf): wait for their answers, or "
-                           "let go of some",
+                           "%u calls of user %lu are already waiting for polkit, the limit of "
+                           "PendingCallsPerUser= in perfallocd.conf: wait for their answers, or "
+                           "cancel some",
                            q->all->checks.queue.waiting_max, (unsigned long) q->request->peer->uid);
         return r;
 }
