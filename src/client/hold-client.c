@@ -246,7 +246,7 @@ int hold_client_take(HoldClient *c) {
 
         r = signals_watch(c->signals, c->event, SIGNALS_END, interrupted, c);
         if (r >= 0)
-                r = progress_start(&c->progress, c->bus);
+                r = progress_start(&c->progress, c->bus, true);
         if (r >= 0)
                 r = hold_send(c);
         while (r >= 0 && !c->settled)

@@ -64,12 +64,23 @@ static const OptionRow rows[] = {
         { 0, "stopped", NULL, OPTION_SET, AT(stopped), "do not start counting yet", "open" },
         { 0, "persistent", NULL, OPTION_SET, AT(persistent),
           "keep the counters open; print their numbers", "open" },
+        { 'r', "repeat", "N", OPTION_NUMBER, AT(repeat), "run the command N times; print means",
+          "open" },
+        { 'x', "separator", "TEXT", OPTION_TEXT, AT(separator),
+          "print lines of fields with TEXT between them", "open" },
         { 'o', "output", "FILE", OPTION_TEXT, AT(output), "write the result to FILE", "open" },
 
         { 0, "each", NULL, OPTION_SET, AT(each), "print a row for each CPU or thread", "read" },
+        { 0, "since", "TIME", OPTION_TEXT, AT(since),
+          "print entries from TIME on (today, 14:30, 2h, ...)", "log" },
+        { 0, "until", "TIME", OPTION_TEXT, AT(until), "print entries until TIME", "log" },
+        { 0, "user", "USER", OPTION_TEXT, AT(user), "print entries about this user", "log" },
+        { 0, "plot", "FILE", OPTION_TEXT, AT(plot), "draw what was shown into FILE (SVG)",
+          "watch" },
         { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
           "time between readings (default: 1s)", "status watch" },
-        { 'n', "count", "N", OPTION_NUMBER, AT(count), "stop after N readings", "status watch" },
+        { 'n', "count", "N", OPTION_NUMBER, AT(count),
+          "stop after N readings; of log: the last N entries", "status watch log" },
 };
 
 static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };

@@ -27,10 +27,14 @@ struct CtlOptions {
         uint32_t pid, priority;
         const char *cgroup, *role, *yield, *name;
 
-        bool all;               /* holds: ended ones too */
-        bool watch;             /* status */
-        bool each;              /* read */
-        uint64_t interval_usec; /* watch, status */
+        uint32_t repeat;                  /* open: runs of the command */
+        const char *separator;            /* open: of fields */
+        bool all;                         /* holds: ended ones too */
+        bool watch;                       /* status */
+        const char *since, *until, *user; /* log */
+        const char *plot;                 /* watch: a file */
+        bool each;                        /* read */
+        uint64_t interval_usec;           /* watch, status */
         uint32_t count;
 
         char **words; /* the verb first; NULL-terminated, NULL without any */

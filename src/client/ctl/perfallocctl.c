@@ -12,6 +12,7 @@
 typedef enum VerbFlags {
         VERB_LOCAL = 1 << 0, /* needs a descriptor, which cannot come from another host */
         VERB_PAGER = 1 << 1, /* may print more than a screen */
+        VERB_ALONE = 1 << 2, /* asks nothing of the service */
 } VerbFlags;
 
 static const struct Verb {
@@ -35,7 +36,7 @@ static const struct Verb {
         { "encode", "EVENT...", 1, ANY, 0, verb_encode,
           "show what the kernel is given for events" },
         { "counters", "", 0, 0, VERB_PAGER, verb_list, "list counters" },
-        { "open", "EVENT... [-- COMMAND...]", 1, ANY, 0, verb_open,
+        { "open", "[EVENT...] [-- COMMAND...]", 0, ANY, 0, verb_open,
           "count until COMMAND ends, or until interrupted" },
         { "read", "COUNTER...", 1, ANY, 0, verb_read, "read counters" },
         { "start", "COUNTER...", 1, ANY, 0, verb_act, "start counters" },
@@ -50,6 +51,8 @@ static const struct Verb {
         { "close", "COUNTER...", 1, ANY, 0, verb_act, "close counters" },
         { "watch", "COUNTER...|EVENT...", 1, ANY, VERB_LOCAL, verb_watch, "show rates" },
         { "samplers", "", 0, 0, VERB_PAGER, verb_list, "list samplers" },
+        { "log", "", 0, 0, VERB_PAGER | VERB_ALONE, verb_log,
+          "list past holds, denials and obstacles" },
         { "metrics", "", 0, 0, 0, verb_metrics, "print everything as OpenMetrics text" },
 };
 
@@ -122,6 +125,10 @@ static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *wh
                         why, CTL_E_USAGE,
                         "--cgroup passes a descriptor of a directory of this host, which another "
                         "host's or container's service cannot use");
+        if ((o->host || o->machine) && verb->flags & VERB_ALONE)
+                return refuse(why, CTL_E_USAGE,
+                              "%s reads the journal of this host; use: ssh HOST perfallocctl %s",
+                              verb->name, verb->name);
         if (o->host && verb->flags & VERB_LOCAL)
                 return refuse(
                         why, CTL_E_USAGE,
@@ -171,7 +178,7 @@ static int run(Ctl *c, const struct Verb *verb, Refusal *why) {
         int r;
 
         ctl_look_at_terminal(c);
-        r = ctl_open(c, why);
+        r = verb->flags & VERB_ALONE ? 0 : ctl_open(c, why);
         if (r != 0)
                 return r;
         if (verb->flags & VERB_PAGER && c->terminal && !c->options->no_pager)

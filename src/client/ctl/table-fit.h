@@ -7,7 +7,7 @@
 
 #include <libsmartcols/libsmartcols.h>
 
-#include "client/ctl/table.h"
+#include "client/ctl/column.h"
 
 /* Hides columns, those with the highest drop first, until the table fits into width. Those without
  * any content go first. Columns that may be cut keep room for a few words. */

@@ -80,6 +80,17 @@ static char *format_distance(uint64_t from, uint64_t to, const char *before, con
         return span ? words_format("%s%s%s", before, span, after) : NULL;
 }
 
+/* As in the journal, with the year: entries may be old. */
+static char *format_time(const Table *t, const Value *v) {
+        time_t seconds = (time_t) (v->number / USEC_PER_SEC);
+        char text[32] = "-";
+        struct tm tm;
+
+        if (localtime_r(&seconds, &tm))
+                (void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+        return strdup(text);
+}
+
 static char *format_since(const Table *t, const Value *v) {
         return v->number == 0 ? strdup("-") : format_distance(v->number, t->now_usec, "", " ago");
 }
@@ -144,6 +155,7 @@ static const struct {
         [COLUMN_USER] = { format_user, format_number },
         [COLUMN_SPAN] = { format_span, format_number, SCOLS_FL_RIGHT },
         [COLUMN_NSEC] = { format_nsec, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_TIME] = { format_time, format_number },
         [COLUMN_SINCE] = { format_since, format_number },
         [COLUMN_UNTIL] = { format_until, format_number },
         [COLUMN_TEXTS] = { format_texts, json_texts },
@@ -158,6 +170,7 @@ static const struct {
         { "granted", "green" },  { "counting", "green" },  { "exact", "green" },
         { "queued", "yellow" },  { "yielding", "yellow" }, { "asked", "yellow" },
         { "yielded", "yellow" }, { "scaled", "yellow" },   { "unmeasured", "red" },
+        { "obstructed", "red" }, { "denied", "red" },      { "degraded", "red" },
         { "error", "red" },      { "ended", "darkgray" },  { "stopped", "darkgray" },
 };
 

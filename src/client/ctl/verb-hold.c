@@ -7,6 +7,7 @@
 #include "client/ctl/verbs.h"
 #include "client/hold-client.h"
 #include "client/hold-words.h"
+#include "client/progress.h"
 #include "client/say.h"
 #include "core/clock.h"
 
@@ -120,6 +121,17 @@ static void release(Ctl *c, const char *path) {
                                   "Release", NULL, NULL, NULL);
 }
 
+/* What it waits for is told meanwhile. */
+static int await(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(progress_stop) Progress progress = PROGRESS_NULL;
+        int r = progress_start(&progress, c->bus, ctl_is_local(c));
+
+        if (r < 0)
+                return r;
+        progress_set_hold(&progress, path);
+        return ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", ret, why, "");
+}
+
 int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *granted = NULL;
         _cleanup_free_ char *path = NULL;
@@ -130,7 +142,7 @@ int verb_hold(Ctl *c, Refusal *why) {
                 r = ask(c, &path, why);
         if (r != 0)
                 return r;
-        r = ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why, "");
+        r = await(c, path, &granted, why);
         if (r == 0)
                 r = show(c, path, granted, why);
         if (r != 0)
