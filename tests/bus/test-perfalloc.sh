@@ -182,7 +182,7 @@ command_inherits_nothing() {
 
 early_end_is_a_warning() {
         start perfalloc --pmu=breakpoint sh -c "while ! test -e $dir/ready; do sleep 0.01; done; exit 4"
-        wait_until grep -q holding $dir/said && revoke && wait_until grep -q 'revoked); sh goes on' $dir/said &&
+        wait_until grep -q holding $dir/said && revoke && wait_until grep -q 'revoked); sh continues' $dir/said &&
                 touch $dir/ready && ended 4
 }
 

@@ -23,9 +23,8 @@ static const struct Verb {
         int (*run)(Ctl *c, Refusal *why);
         const char *help;
 } verbs[] = {
-        { "status", "", 0, 0, 0, verb_status,
-          "show who holds and uses the counters (the default)" },
-        { "hold", "", 0, 0, 0, verb_hold, "hold counters until they are released; print a number" },
+        { "status", "", 0, 0, 0, verb_status, "show who holds and uses the counters (default)" },
+        { "hold", "", 0, 0, 0, verb_hold, "hold counters until released; print a number" },
         { "release", "HOLD...", 1, ANY, 0, verb_act, "release holds" },
         { "holds", "", 0, 0, VERB_PAGER, verb_list, "list holds" },
         { "monitors", "", 0, 0, VERB_PAGER, verb_monitors, "list what yields to holds" },

@@ -17,6 +17,7 @@ typedef struct Runs {
         char **events;    /* what is opened, once that has succeeded */
         char **user_only; /* owned: the same after a fallback */
         Report report;
+        int signo; /* what has killed the command; c->signo would end the calls that read it */
 } Runs;
 
 static void runs_done(Runs *r) {
@@ -127,7 +128,8 @@ static double seconds(const struct timeval *t) {
         return (double) t->tv_sec + (double) t->tv_usec / 1e6;
 }
 
-static int command_wait(Ctl *c, Command *command, Refusal *why) {
+static int command_wait(Runs *runs, Command *command, Refusal *why) {
+        Ctl *c = runs->c;
         int r = command_run(command, c->event, c->signals);
 
         if (r > 0) {
@@ -138,7 +140,7 @@ static int command_wait(Ctl *c, Command *command, Refusal *why) {
         while (r >= 0 && !command->ended)
                 r = sd_event_run(c->event, UINT64_MAX);
         c->status = command->status;
-        c->signo = command->signo;
+        runs->signo = command->signo;
         return MIN(r, 0);
 }
 
@@ -149,7 +151,7 @@ static int command_time(Runs *runs, Command *command, Refusal *why) {
 
         (void) getrusage(RUSAGE_CHILDREN, &before);
         start = now_usec(CLOCK_MONOTONIC);
-        r = command_wait(runs->c, command, why);
+        r = command_wait(runs, command, why);
         if (r != 0)
                 return r;
         (void) getrusage(RUSAGE_CHILDREN, &after);
@@ -201,9 +203,10 @@ int runs_count(Ctl *c, FILE *output, Refusal *why) {
         uint32_t n = c->options->repeat ?: 1;
         int r = 0;
 
-        for (uint32_t i = 0; i < n && r == 0 && c->signo == 0; i++)
+        for (uint32_t i = 0; i < n && r == 0 && runs.signo == 0; i++)
                 r = run_once(&runs, why);
         if (r == 0)
                 r = report_write(&runs, output, why);
+        c->signo = runs.signo;
         return r == 0 && c->signo > 0 ? CTL_E_INTERRUPTED : r;
 }

@@ -25,17 +25,17 @@ static void put_command(const Ctl *c, Table *t, const Object *o) {
 static const Column granted_columns[] = {
         { "HOLD", COLUMN_NUMBER },
         { "STATE", COLUMN_STATE, "State" },
-        { "CONFIRMED", COLUMN_BOOL, "Confirmed", .drop = 2 },
+        { "CONFIRMED", COLUMN_BOOL, "Confirmed", .drop = 4 },
         { "USER", COLUMN_USER, "Uid" },
-        { "PID", COLUMN_NUMBER, "Pid", .drop = 4 },
-        { "COMMAND", COLUMN_TEXT, "", .drop = 1, .cut = true },
+        { "PID", COLUMN_NUMBER, "Pid", .drop = 6 },
+        { "COMMAND", COLUMN_TEXT, "", .drop = 3, .cut = true },
         { "SINCE", COLUMN_SINCE, "GrantTimestamp" },
-        { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp", .drop = 3 },
-        { "MODE", COLUMN_TEXT, "Mode", .drop = 5 },
+        { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp", .drop = 5 },
+        { "MODE", COLUMN_TEXT, "Mode", .drop = 7 },
         { "SCOPE", COLUMN_TEXT, .words = hold_words_scope, .detail = true },
-        { "COUNTERS", COLUMN_ALL, "Counters" },
+        { "COUNTERS", COLUMN_ALL, "Counters", .drop = 2 },
         { "PMUS", COLUMN_TEXTS, "Pmus" },
-        { "CPUS", COLUMN_TEXT, "Cpus" },
+        { "CPUS", COLUMN_TEXT, "Cpus", .drop = 1 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };
@@ -81,15 +81,15 @@ static const Column waiting_columns[] = {
         { "PLACE", COLUMN_NUMBER, "QueuePosition" },
         { "BEHIND", COLUMN_NUMBERS, "" },
         { "USER", COLUMN_USER, "Uid" },
-        { "PID", COLUMN_NUMBER, "Pid", .drop = 4 },
-        { "COMMAND", COLUMN_TEXT, "", .drop = 1, .cut = true },
+        { "PID", COLUMN_NUMBER, "Pid", .drop = 6 },
+        { "COMMAND", COLUMN_TEXT, "", .drop = 3, .cut = true },
         { "SINCE", COLUMN_SINCE, "RequestTimestamp" },
-        { "UNTIL", COLUMN_UNTIL, "WaitTimestamp", .drop = 2 },
-        { "MODE", COLUMN_TEXT, "Mode", .drop = 5 },
+        { "UNTIL", COLUMN_UNTIL, "WaitTimestamp", .drop = 4 },
+        { "MODE", COLUMN_TEXT, "Mode", .drop = 7 },
         { "SCOPE", COLUMN_TEXT, .words = hold_words_scope, .detail = true },
-        { "COUNTERS", COLUMN_ALL, "Counters", .drop = 3 },
-        { "PMUS", COLUMN_TEXTS, "Pmus" },
-        { "CPUS", COLUMN_TEXT, "Cpus" },
+        { "COUNTERS", COLUMN_ALL, "Counters", .drop = 5 },
+        { "PMUS", COLUMN_TEXTS, "Pmus", .drop = 1 },
+        { "CPUS", COLUMN_TEXT, "Cpus", .drop = 2 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
 };
 
@@ -285,8 +285,8 @@ static int status_watch(Ctl *c, Refusal *why) {
         int r = ctl_watch_signals(c);
 
         if (r == 0)
-                r = sd_event_add_time_relative(c->event, &timer, CLOCK_MONOTONIC, UINT64_MAX, 0,
-                                               on_time, &due);
+                r = sd_event_add_time_relative(c->event, &timer, CLOCK_MONOTONIC, 0, 0, on_time,
+                                               &due);
         if (r >= 0)
                 r = sd_bus_match_signal(c->bus, &changes, PERFALLOC_BUS_NAME, NULL, NULL, NULL,
                                         on_change, timer);

@@ -249,8 +249,9 @@ void hold_log_ended(const Hold *h) {
         }
         (void) hold_obstacles(h, names_add_obstacle, &names);
         (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; in the way: %s.",
-                        h->object.id, (unsigned) h->object.uid, (int) h->pid, names_end(&names));
+                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; counters in use by: %s.",
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid,
+                        h->n_obstacles > 0 ? names_end(&names) : "unknown");
         hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
 }
 
