@@ -107,7 +107,7 @@ changed_file_is_opened_anew() {
 wrong_change_keeps_the_old() {
         printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
         reload
-        wait_until log_says "more.conf: refused; what it said before stays" && counters_are 5
+        wait_until log_says "more.conf: not used because of an error; the monitor stays as it was" && counters_are 5
 }
 
 removed_file_is_closed() {
@@ -144,7 +144,7 @@ restart_sees_changes() {
         counter=$(counter_of more)
         printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
         service-restart
-        wait_until log_says "more.conf: refused" && [[ $(counter_of more) == "$counter" ]] || return
+        wait_until log_says "more.conf: not used because of an error" && [[ $(counter_of more) == "$counter" ]] || return
         printf '[Monitor]\nEvents=cpu-migrations\n' >$directory/more.conf
         service-kill --again
         wait_until more_is_another "$counter" && counters_are 4 || return
