@@ -170,6 +170,7 @@ static void hold_grant(Hold *h, bool confirmed) {
                 hold_signal_yielding(holds);
         hold_log_granted(h);
         hold_count_grant(h);
+        context_touch(h->context);
 }
 
 void hold_end(Hold *h, HoldResult result) {
