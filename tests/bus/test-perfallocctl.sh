@@ -414,6 +414,22 @@ END
         return "$1"
 }
 
+# ---- locales ----
+
+# A locale with a decimal comma, made here: none may be installed.
+comma_locale() {
+        printf '%s\n' LC_NUMERIC 'decimal_point "<U002C>"' 'thousands_sep "<U002E>"' 'grouping 3;3' 'END LC_NUMERIC' >$dir/comma
+        localedef --quiet --force --no-archive --inputfile=$dir/comma $dir/comma_XX
+        export LOCPATH=$dir LC_NUMERIC=comma_XX
+        [[ $(printf %.1f 1,5) == 1,5 ]]
+}
+
+machines_read_no_decimal_comma() (
+        comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are_openmetrics &&
+                on_terminal 'perfallocctl metrics' && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
+                on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
+)
+
 # ---- places ----
 
 # ssh as it is used here: a bridge from its standard streams to the bus over there.
@@ -580,6 +596,7 @@ check 'watch draws on a terminal' watch_draws_bars
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are OpenMetrics' metrics_are_openmetrics
+check 'what machines read is the same under a locale with a decimal comma' machines_read_no_decimal_comma
 check '-H asks another host' other_host_is_asked
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
 check 'a host that cannot be reached is named' lost_host_is_named

@@ -10,8 +10,9 @@
 #define ANY SIZE_MAX
 
 typedef enum VerbFlags {
-        VERB_LOCAL = 1 << 0, /* needs a descriptor, which cannot come from another host */
-        VERB_PAGER = 1 << 1, /* may print more than a screen */
+        VERB_LOCAL = 1 << 0,   /* needs a descriptor, which cannot come from another host */
+        VERB_PAGER = 1 << 1,   /* may print more than a screen */
+        VERB_MACHINE = 1 << 2, /* prints for programs, also on a terminal */
 } VerbFlags;
 
 static const struct Verb {
@@ -50,7 +51,7 @@ static const struct Verb {
         { "close", "COUNTER...", 1, ANY, 0, verb_act, "end counters" },
         { "watch", "COUNTER...|EVENT...", 1, ANY, VERB_LOCAL, verb_watch, "show rates" },
         { "samplers", "", 0, 0, VERB_PAGER, verb_list, "list samplers" },
-        { "metrics", "", 0, 0, 0, verb_metrics, "print everything as OpenMetrics text" },
+        { "metrics", "", 0, 0, VERB_MACHINE, verb_metrics, "print everything as OpenMetrics text" },
 };
 
 static const struct Verb *verb_find(const char *name) {
@@ -164,6 +165,9 @@ static int run(Ctl *c, const struct Verb *verb, Refusal *why) {
         int r;
 
         c->terminal = isatty(STDOUT_FILENO);
+        /* a decimal comma is neither JSON nor what scripts expect */
+        if (!c->terminal || c->options->json || verb->flags & VERB_MACHINE)
+                (void) setlocale(LC_NUMERIC, "C");
         r = ctl_open(c, why);
         if (r != 0)
                 return r;
