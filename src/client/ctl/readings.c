@@ -5,6 +5,8 @@
 #include <perfalloc/dbus.h>
 #include <string.h>
 
+#include "core/reading.h"
+
 void readings_done(Readings *r) {
         for (size_t i = 0; i < r->n; i++)
                 free(r->paths[i]);
@@ -41,7 +43,7 @@ int readings_append_paths(const Readings *rs, sd_bus_message *m) {
 /* ---- rows ---- */
 
 typedef struct Row {
-        uint64_t value, enabled_nsec, running_nsec;
+        uint64_t value, enabled_nsec, running_nsec, estimate;
         const char *quality;
 } Row;
 
@@ -63,21 +65,15 @@ static const Column sum_columns[] = {
 static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_columns,
                                     ELEMENTSOF(sum_columns) };
 
-/* The estimate is what would have been counted if the event had had its counter all the time. */
 static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
-        bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
         const Object *o = objects_find(all, path);
 
         table_add_row(t);
         table_put_number(t, "COUNTER", path_number(path));
         table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
         table_put_number(t, "VALUE", row->value);
-        if (scaled)
-                table_put_number(t, "ESTIMATE",
-                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
-                                             row->running_nsec));
-        else if (strcmp(row->quality, "exact") == 0)
-                table_put_number(t, "ESTIMATE", row->value);
+        if (strcmp(row->quality, "not-counted") != 0)
+                table_put_number(t, "ESTIMATE", row->estimate);
         table_put_number(t, "ENABLED", row->enabled_nsec);
         table_put_number(t, "RUNNING", row->running_nsec);
         table_put_text(t, "QUALITY", row->quality);
@@ -127,11 +123,11 @@ static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret
 
 static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_message *m) {
         Row row;
-        int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
+        int r = sd_bus_message_enter_container(m, 'a', "(tttts)");
 
         for (size_t i = 0; i < rs->n && r >= 0; i++) {
-                r = sd_bus_message_read(m, "(ttts)", &row.value, &row.enabled_nsec,
-                                        &row.running_nsec, &row.quality);
+                r = sd_bus_message_read(m, "(tttts)", &row.value, &row.enabled_nsec,
+                                        &row.running_nsec, &row.estimate, &row.quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
                 row_put(t, all, rs->paths[i], &row);
@@ -159,6 +155,12 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
 
 /* ---- each ---- */
 
+static uint64_t row_estimate(const Row *row) {
+        const Count count = { row->value, row->enabled_nsec, row->running_nsec };
+
+        return count_estimate(&count);
+}
+
 static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
         int32_t cpu;
         uint32_t tid;
@@ -168,6 +170,7 @@ static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_mess
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
                                         &row.running_nsec, &row.quality)) > 0) {
+                row.estimate = row_estimate(&row);
                 row_put(t, all, path, &row);
                 if (cpu >= 0)
                         table_put_number(t, "CPU", (uint64_t) cpu);

@@ -155,7 +155,7 @@ static const struct {
 } colors[] = {
         { "granted", "green" },  { "counting", "green" },  { "exact", "green" },
         { "queued", "yellow" },  { "yielding", "yellow" }, { "asked", "yellow" },
-        { "yielded", "yellow" }, { "scaled", "yellow" },   { "unmeasured", "red" },
+        { "yielded", "yellow" }, { "scaled", "yellow" },   { "not-counted", "red" },
         { "error", "red" },      { "ended", "darkgray" },  { "stopped", "darkgray" },
 };
 

@@ -84,6 +84,8 @@ static const Family families[] = {
           value_labels, "For how long it was to count." },
         { "perfalloc_counter_running_seconds", "counter", COUNTER, "RunningNSec", NSEC_PER_SEC,
           value_labels, "For how long it really counted." },
+        { "perfalloc_counter_estimate", "gauge", COUNTER, "Estimate", 0, value_labels,
+          "What was counted, scaled for the time without a counter." },
 };
 
 static void print_head(const char *name, const char *type, const char *help) {
@@ -159,7 +161,7 @@ static int print_service(Ctl *c, Refusal *why) {
 
 /* Reads a counter's values as if they were properties. Other users' counters cannot be read. */
 static int values_read(Ctl *c, Object *counter, Refusal *why) {
-        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec" };
+        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec", "Estimate" };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = ctl_call_method(c, counter->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why,
                                 "");

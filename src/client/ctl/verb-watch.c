@@ -13,6 +13,7 @@
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
+#include "core/reading.h"
 
 /* watch: rates from a sampler: a screen on a terminal, lines elsewhere. */
 
@@ -23,6 +24,7 @@
 typedef struct WatchRow {
         char *label;
         double rate, highest;
+        uint64_t quality; /* of the last interval */
         bool known;
 } WatchRow;
 
@@ -52,16 +54,26 @@ static void watch_done(Watch *w) {
 
 /* ---- rates ---- */
 
-/* Multiplexed values are scaled by the share of this interval in which they were counted. */
-static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
-                      uint64_t nsec) {
-        double n = (double) (b->value - a->value);
-        double enabled = (double) (b->enabled_nsec - a->enabled_nsec);
-        double running = (double) (b->running_nsec - a->running_nsec);
+/* The quality of the interval itself: that of a reading goes back to the start of its counter. */
+static uint64_t interval_quality(const struct perfalloc_reading *a,
+                                 const struct perfalloc_reading *b) {
+        uint64_t enabled = b->enabled_nsec - a->enabled_nsec;
+        uint64_t running = b->running_nsec - a->running_nsec;
 
-        if (running > 0 && running < enabled)
-                n *= enabled / running;
-        return n * (double) NSEC_PER_SEC / (double) nsec;
+        if (running == 0)
+                return PERFALLOC_QUALITY_NOT_COUNTED;
+        return running < enabled ? PERFALLOC_QUALITY_SCALED : PERFALLOC_QUALITY_EXACT;
+}
+
+/* In an exact interval all was counted. Else the estimate has grown by what it is taken for; it may
+ * have been corrected at the same time, but less than was counted it cannot be. */
+static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
+                      uint64_t quality, uint64_t nsec) {
+        uint64_t n = b->value - a->value;
+
+        if (quality == PERFALLOC_QUALITY_SCALED && b->estimate > a->estimate)
+                n = MAX(n, b->estimate - a->estimate);
+        return (double) n * (double) NSEC_PER_SEC / (double) nsec;
 }
 
 /* Whether a value has fallen, as after Reset. */
@@ -70,24 +82,19 @@ static bool has_fallen(const struct perfalloc_reading *a, const struct perfalloc
                b->running_nsec < a->running_nsec;
 }
 
+static void row_take(WatchRow *row, const struct perfalloc_reading *a,
+                     const struct perfalloc_reading *b, uint64_t nsec) {
+        row->quality = has_fallen(a, b) ? PERFALLOC_QUALITY_NOT_COUNTED : interval_quality(a, b);
+        row->known = row->quality != PERFALLOC_QUALITY_NOT_COUNTED;
+        row->rate = row->known ? rate_of(a, b, row->quality, nsec) : 0;
+        row->highest = MAX(row->highest, row->rate);
+}
+
 static void rates_take(Watch *w) {
         uint64_t nsec = w->now->boottime_nsec - w->before->boottime_nsec;
 
-        for (size_t i = 0; i < w->counters.n; i++) {
-                const struct perfalloc_reading *a = &w->before->readings[i];
-                const struct perfalloc_reading *b = &w->now->readings[i];
-                WatchRow *row = &w->rows[i];
-
-                row->known = b->quality != PERFALLOC_QUALITY_UNMEASURED && !has_fallen(a, b);
-                row->rate = row->known ? rate_of(a, b, nsec) : 0;
-                row->highest = MAX(row->highest, row->rate);
-        }
-}
-
-static const char *quality_word(uint64_t quality) {
-        static const char *const words[] = { "exact", "scaled", "unmeasured" };
-
-        return quality < ELEMENTSOF(words) ? words[quality] : "?";
+        for (size_t i = 0; i < w->counters.n; i++)
+                row_take(&w->rows[i], &w->before->readings[i], &w->now->readings[i], nsec);
 }
 
 /* ---- on a terminal ---- */
@@ -122,7 +129,7 @@ static void picture_print(Watch *w) {
                 _cleanup_free_ char *rate = row->known ? words_rate(row->rate) : strdup("-");
 
                 printf("\033[K%-*.*s %8s/s %-10s ", LABEL_MAX, LABEL_MAX, row->label, rate ?: "?",
-                       quality_word(w->now->readings[i].quality));
+                       quality_name((Quality) row->quality));
                 bar_print(row, room);
                 putchar('\n');
         }
@@ -134,15 +141,16 @@ static void lines_print(Watch *w) {
         double seconds = (double) (w->now->boottime_nsec - w->first_nsec) / 1e9;
 
         if (w->n_shown == 1 && !w->c->options->no_legend)
-                printf("TIME COUNTER EVENT VALUE RATE QUALITY MISSED\n");
+                printf("TIME COUNTER EVENT VALUE ESTIMATE RATE QUALITY MISSED\n");
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
 
-                printf("%.3f %" PRIu64 " %s %" PRIu64 " ", seconds,
-                       path_number(w->counters.paths[i]), row->label, reading->value);
+                printf("%.3f %" PRIu64 " %s %" PRIu64 " %" PRIu64 " ", seconds,
+                       path_number(w->counters.paths[i]), row->label, reading->value,
+                       reading->estimate);
                 printf(row->known ? "%.1f" : "-", row->rate);
-                printf(" %s %" PRIu64 "\n", quality_word(reading->quality), w->now->missed);
+                printf(" %s %" PRIu64 "\n", quality_name((Quality) row->quality), w->now->missed);
         }
 }
 
@@ -156,11 +164,12 @@ static void json_print(Watch *w) {
                 const WatchRow *row = &w->rows[i];
                 _cleanup_free_ char *label = words_json(row->label);
 
-                printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64 ",\"rate\":",
+                printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64
+                       ",\"estimate\":%" PRIu64 ",\"rate\":",
                        i > 0 ? "," : "", path_number(w->counters.paths[i]), label ?: "null",
-                       reading->value);
+                       reading->value, reading->estimate);
                 printf(row->known ? "%.3f" : "null", row->rate);
-                printf(",\"quality\":\"%s\"}", quality_word(reading->quality));
+                printf(",\"quality\":\"%s\"}", quality_name((Quality) row->quality));
         }
         printf("]}\n");
 }

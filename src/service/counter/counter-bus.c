@@ -97,12 +97,11 @@ PROPERTY_GETTER(get_id) {
 }
 
 PROPERTY_GETTER(get_quality) {
-        const Counter *c = userdata;
+        Counter *c = userdata;
         Reading reading;
-        Quality quality;
 
-        group_read(c->set->group, c->event, &reading, &quality);
-        return sd_bus_message_append(reply, "s", quality_name(quality));
+        counter_read(c, counters_now(c->set->counters), &reading);
+        return sd_bus_message_append(reply, "s", quality_name(reading.quality));
 }
 
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */
@@ -155,20 +154,21 @@ static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return r;
         group_reset(c->set->group, c->event);
         counter_set_save(c->set);
+        counter_set_changed(c->set); /* it may be idle now */
         return sd_bus_reply_method_return(m, NULL);
 }
 
 static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
         Reading reading;
-        Quality quality;
         int r = counter_enter_reading(c, m, error);
 
         if (r != 0)
                 return r;
-        counter_read(c, &reading, &quality);
-        return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
-                                          reading.running, quality_name(quality));
+        counter_read(c, counters_now(c->set->counters), &reading);
+        return sd_bus_reply_method_return(m, "tttts", reading.value, reading.enabled,
+                                          reading.running, reading.estimate,
+                                          quality_name(reading.quality));
 }
 
 /* The counts of detached processes, so that the rows add up. */
@@ -178,7 +178,7 @@ static int append_past(sd_bus_message *reply, const Counter *c) {
         if (past->enabled == 0)
                 return 0;
         return sd_bus_message_append(reply, "(iuttts)", -1, 0, past->value, past->enabled,
-                                     past->running, quality_name(reading_quality(past)));
+                                     past->running, quality_name(past->quality));
 }
 
 static int append_rows(sd_bus_message *reply, const Counter *c) {
@@ -188,12 +188,12 @@ static int append_rows(sd_bus_message *reply, const Counter *c) {
         for (size_t part = 0; part < g->n_parts && r >= 0; part++) {
                 const GroupPart *p = &g->parts[part];
                 Reading reading;
-                Quality quality;
 
-                group_read_part(g, c->event, part, &reading, &quality);
+                group_sum_part(g, c->event, part, &reading);
                 r = sd_bus_message_append(reply, "(iuttts)", p->cpu,
                                           (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
-                                          reading.enabled, reading.running, quality_name(quality));
+                                          reading.enabled, reading.running,
+                                          quality_name(reading.quality));
         }
         if (r >= 0)
                 r = append_past(reply, c);
@@ -208,10 +208,9 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r != 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
+        counter_set_refresh(c->set, counters_now(c->set->counters));
         if (r >= 0)
                 r = append_rows(reply, c);
-        if (c->set->group->pinned)
-                counter_set_save(c->set); /* as counter_read() does */
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -336,10 +335,10 @@ static const sd_bus_vtable counter_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reset,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS(
-                "Read", SD_BUS_NO_ARGS,
-                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "s", quality),
-                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Read", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "t",
+                                              estimate, "s", quality),
+                                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
                                 method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),

@@ -170,19 +170,20 @@ static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusa
 static int configured_report(sd_event_source *source, uint64_t usec, void *userdata) {
         ConfiguredMonitor *c = userdata;
 
-        for (size_t i = 0; i < c->n_sets; i++)
+        for (size_t i = 0; i < c->n_sets; i++) {
+                group_refresh(c->sets[i]->group);
                 for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
                         const char *name = c->sets[i]->group->events[event].name;
                         Reading reading;
-                        Quality quality;
 
-                        group_read(c->sets[i]->group, event, &reading, &quality);
+                        group_sum(c->sets[i]->group, event, &reading);
                         log_plain(LOG_INFO,
-                                  "Monitor %s: %s %" PRIu64 " (%s, enabled %" PRIu64
-                                  " ns, running %" PRIu64 " ns)",
-                                  c->name, name, reading.value, quality_name(quality),
-                                  reading.enabled, reading.running);
+                                  "Monitor %s: %s %" PRIu64 " (%s, value %" PRIu64
+                                  ", enabled %" PRIu64 " ns, running %" PRIu64 " ns)",
+                                  c->name, name, reading.estimate, quality_name(reading.quality),
+                                  reading.value, reading.enabled, reading.running);
                 }
+        }
         (void) sd_event_source_set_time(source, usec + c->interval_usec);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
