@@ -47,23 +47,44 @@ typedef struct Row {
         const char *quality;
 } Row;
 
+#define COLUMNS_BEFORE                                                                             \
+        { "COUNTER", COLUMN_NUMBER }, {                                                            \
+                "EVENT", COLUMN_TEXT                                                               \
+        }
+#define COLUMNS_AFTER                                                                              \
+        { "VALUE", COLUMN_COUNT }, { "ESTIMATE", COLUMN_COUNT },                                   \
+                { "AMOUNT", COLUMN_REAL, .rare = true }, { "UNIT", COLUMN_TEXT, .rare = true },    \
+                { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC }, {                          \
+                "QUALITY", COLUMN_STATE                                                            \
+        }
+
 static const Column columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "CPU", COLUMN_NUMBER },
-        { "TID", COLUMN_NUMBER },     { "VALUE", COLUMN_COUNT },  { "ESTIMATE", COLUMN_COUNT },
-        { "ENABLED", COLUMN_NSEC },   { "RUNNING", COLUMN_NSEC }, { "QUALITY", COLUMN_STATE },
+        COLUMNS_BEFORE,
+        { "CPU", COLUMN_NUMBER },
+        { "TID", COLUMN_NUMBER },
+        COLUMNS_AFTER,
 };
+static const Column sum_columns[] = { COLUMNS_BEFORE, COLUMNS_AFTER };
 
 static const TableSpec spec = { "readings", "Nothing is counted.", columns, ELEMENTSOF(columns) };
-
-/* Without the columns for CPU and thread; the others keep their order. */
-static const Column sum_columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "VALUE", COLUMN_COUNT },
-        { "ESTIMATE", COLUMN_COUNT }, { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC },
-        { "QUALITY", COLUMN_STATE },
-};
-
 static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_columns,
                                     ELEMENTSOF(sum_columns) };
+
+static bool row_is_counted(const Row *row) {
+        return strcmp(row->quality, "not-counted") != 0;
+}
+
+/* In the unit of the event, where it has one. */
+static void row_put_amount(Table *t, const Object *counter, const Row *row) {
+        double scale = object_real(counter, "Scale");
+        const char *unit = object_text(counter, "Unit");
+
+        if (scale == 1 && !*unit)
+                return;
+        table_put_text(t, "UNIT", unit);
+        if (row_is_counted(row))
+                table_put_real(t, "AMOUNT", (double) row->estimate * scale);
+}
 
 static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
         const Object *o = objects_find(all, path);
@@ -72,8 +93,10 @@ static void row_put(Table *t, const Objects *all, const char *path, const Row *r
         table_put_number(t, "COUNTER", path_number(path));
         table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
         table_put_number(t, "VALUE", row->value);
-        if (strcmp(row->quality, "not-counted") != 0)
+        if (row_is_counted(row))
                 table_put_number(t, "ESTIMATE", row->estimate);
+        if (o)
+                row_put_amount(t, o, row);
         table_put_number(t, "ENABLED", row->enabled_nsec);
         table_put_number(t, "RUNNING", row->running_nsec);
         table_put_text(t, "QUALITY", row->quality);

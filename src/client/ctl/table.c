@@ -51,6 +51,15 @@ static char *format_hex(const Table *t, const Value *v) {
         return words_format("0x%" PRIx64, v->number);
 }
 
+static char *format_real(const Table *t, const Value *v) {
+        return words_format("%.6g", v->real);
+}
+
+/* All digits that a double has. */
+static char *json_real(const Table *t, const Value *v) {
+        return words_format("%.17g", v->real);
+}
+
 static char *format_bool(const Table *t, const Value *v) {
         return strdup(v->number ? "yes" : "no");
 }
@@ -138,6 +147,7 @@ static const struct {
         [COLUMN_ALL] = { format_all, format_number, SCOLS_FL_RIGHT },
         [COLUMN_SOME] = { format_some, format_number, SCOLS_FL_RIGHT },
         [COLUMN_HEX] = { format_hex, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_REAL] = { format_real, json_real, SCOLS_FL_RIGHT },
         [COLUMN_BOOL] = { format_bool, json_bool },
         [COLUMN_USER] = { format_user, format_number },
         [COLUMN_SPAN] = { format_span, format_number, SCOLS_FL_RIGHT },
@@ -204,6 +214,10 @@ void table_put(Table *t, const char *column, const Value *v) {
 
 void table_put_number(Table *t, const char *column, uint64_t n) {
         table_put(t, column, &(Value){ .kind = VALUE_NUMBER, .number = n });
+}
+
+void table_put_real(Table *t, const char *column, double n) {
+        table_put(t, column, &(Value){ .kind = VALUE_REAL, .real = n });
 }
 
 void table_put_text(Table *t, const char *column, const char *text) {
@@ -337,6 +351,26 @@ int tables_print_json(Table *const tables[], size_t n_tables, FILE *f) {
         return 0;
 }
 
+static bool column_is_empty(const Table *t, size_t column) {
+        for (size_t row = 0; row < table_rows(t); row++) {
+                struct libscols_line *line = scols_table_get_line(t->scols, row);
+
+                if (strcmp(scols_cell_get_data(scols_line_get_cell(line, column)), "-") != 0)
+                        return false;
+        }
+        return true;
+}
+
+static void columns_hide_rare(Table *t) {
+        for (size_t i = 0; i < t->spec->n_columns; i++) {
+                struct libscols_column *column = scols_table_get_column(t->scols, i);
+
+                if (t->spec->columns[i].rare && column_is_empty(t, i))
+                        (void) scols_column_set_flags(column, scols_column_get_flags(column) |
+                                                                      SCOLS_FL_HIDDEN);
+        }
+}
+
 int table_print(Table *t, FILE *f) {
         if (t->error < 0)
                 return t->error;
@@ -347,6 +381,7 @@ int table_print(Table *t, FILE *f) {
                         fprintf(f, "%s\n", t->spec->empty);
                 return 0;
         }
+        columns_hide_rare(t);
         (void) scols_table_set_stream(t->scols, f);
         return MIN(scols_print_table(t->scols), 0);
 }

@@ -25,6 +25,7 @@ typedef enum ColumnKind {
         COLUMN_ALL,   /* number: 0 is all */
         COLUMN_SOME,  /* number: 0 is unknown or none */
         COLUMN_HEX,   /* number */
+        COLUMN_REAL,
         COLUMN_BOOL,
         COLUMN_USER,  /* number: of a user */
         COLUMN_SPAN,  /* number: µs */
@@ -44,6 +45,7 @@ struct Column {
         char *(*words)(const Object *o); /* makes the text, instead of a property */
         bool cut;                        /* may be cut if the terminal is too narrow */
         bool detail;                     /* only as JSON */
+        bool rare; /* people see it only if it has a value in some row */
 };
 
 struct TableSpec {
@@ -62,6 +64,7 @@ DEFINE_CLEANUP(Table *, table_free)
 void table_add_row(Table *t);
 void table_put(Table *t, const char *column, const Value *v);
 void table_put_number(Table *t, const char *column, uint64_t n);
+void table_put_real(Table *t, const char *column, double n);
 void table_put_text(Table *t, const char *column, const char *text);
 
 /* Puts the next values of a message, of these basic types, each into its column. */

@@ -41,6 +41,8 @@ static const Column counter_columns[] = {
         { "USER", COLUMN_USER, "Uid" },
         { "STATE", COLUMN_STATE, "State" },
         { "QUALITY", COLUMN_STATE, "Quality" },
+        { "SCALE", COLUMN_REAL, "Scale", .detail = true },
+        { "UNIT", COLUMN_TEXT, "Unit", .rare = true },
         { "PERSISTENT", COLUMN_BOOL, "Persistent" },
         { "ID", COLUMN_TEXT, "Id" },
         { "NAME", COLUMN_TEXT, "Name", .cut = true },

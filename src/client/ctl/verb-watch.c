@@ -22,7 +22,8 @@
 #define LABEL_MAX     40
 
 typedef struct WatchRow {
-        char *label;
+        char *label, *unit;
+        double scale; /* of the event; the rate is in its unit */
         double rate, highest;
         uint64_t quality; /* of the last interval */
         bool known;
@@ -42,8 +43,10 @@ typedef struct Watch {
 } Watch;
 
 static void watch_done(Watch *w) {
-        for (size_t i = 0; w->rows && i < w->counters.n; i++)
+        for (size_t i = 0; w->rows && i < w->counters.n; i++) {
                 free(w->rows[i].label);
+                free(w->rows[i].unit);
+        }
         free(w->rows);
         free(w->now);
         free(w->before);
@@ -86,7 +89,7 @@ static void row_take(WatchRow *row, const struct perfalloc_reading *a,
                      const struct perfalloc_reading *b, uint64_t nsec) {
         row->quality = has_fallen(a, b) ? PERFALLOC_QUALITY_NOT_COUNTED : interval_quality(a, b);
         row->known = row->quality != PERFALLOC_QUALITY_NOT_COUNTED;
-        row->rate = row->known ? rate_of(a, b, row->quality, nsec) : 0;
+        row->rate = row->known ? rate_of(a, b, row->quality, nsec) * row->scale : 0;
         row->highest = MAX(row->highest, row->rate);
 }
 
@@ -128,7 +131,8 @@ static void picture_print(Watch *w) {
                 const WatchRow *row = &w->rows[i];
                 _cleanup_free_ char *rate = row->known ? words_rate(row->rate) : strdup("-");
 
-                printf("\033[K%-*.*s %8s/s %-10s ", LABEL_MAX, LABEL_MAX, row->label, rate ?: "?",
+                printf("\033[K%-*.*s %8s%s%s/s %-11s ", LABEL_MAX, LABEL_MAX, row->label,
+                       rate ?: "?", *row->unit ? " " : "", row->unit,
                        quality_name((Quality) row->quality));
                 bar_print(row, room);
                 putchar('\n');
@@ -141,7 +145,7 @@ static void lines_print(Watch *w) {
         double seconds = (double) (w->now->boottime_nsec - w->first_nsec) / 1e9;
 
         if (w->n_shown == 1 && !w->c->options->no_legend)
-                printf("TIME COUNTER EVENT VALUE ESTIMATE RATE QUALITY MISSED\n");
+                printf("TIME COUNTER EVENT VALUE ESTIMATE RATE UNIT QUALITY MISSED\n");
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
@@ -149,8 +153,9 @@ static void lines_print(Watch *w) {
                 printf("%.3f %" PRIu64 " %s %" PRIu64 " %" PRIu64 " ", seconds,
                        path_number(w->counters.paths[i]), row->label, reading->value,
                        reading->estimate);
-                printf(row->known ? "%.1f" : "-", row->rate);
-                printf(" %s %" PRIu64 "\n", quality_name((Quality) row->quality), w->now->missed);
+                printf(row->known ? "%.3f" : "-", row->rate);
+                printf(" %s %s %" PRIu64 "\n", *row->unit ? row->unit : "-",
+                       quality_name((Quality) row->quality), w->now->missed);
         }
 }
 
@@ -162,13 +167,14 @@ static void json_print(Watch *w) {
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
-                _cleanup_free_ char *label = words_json(row->label);
+                _cleanup_free_ char *label = words_json(row->label), *unit = words_json(row->unit);
 
                 printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64
                        ",\"estimate\":%" PRIu64 ",\"rate\":",
                        i > 0 ? "," : "", path_number(w->counters.paths[i]), label ?: "null",
                        reading->value, reading->estimate);
-                printf(row->known ? "%.3f" : "null", row->rate);
+                printf(row->known ? "%.17g" : "null", row->rate);
+                printf(",\"scale\":%.17g,\"unit\":%s", row->scale, unit ?: "null");
                 printf(",\"quality\":\"%s\"}", quality_name((Quality) row->quality));
         }
         printf("]}\n");
@@ -273,7 +279,9 @@ static int rows_make(Watch *w, Refusal *why) {
                 const char *event = o ? object_text(o, "Event") : "";
 
                 w->rows[i].label = strdup(*event ? event : "?");
-                if (!w->rows[i].label)
+                w->rows[i].unit = strdup(o ? object_text(o, "Unit") : "");
+                w->rows[i].scale = o ? object_real(o, "Scale") : 1;
+                if (!w->rows[i].label || !w->rows[i].unit)
                         return -ENOMEM;
         }
         return 0;

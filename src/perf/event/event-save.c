@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "event-save.h"
 
+#include <math.h>
 #include <string.h>
 
 static const PackField event_fields[] = {
@@ -57,6 +58,8 @@ int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
         if (!e.name || !e.unit || !pmu)
                 return -EBADMSG;
         memcpy(&e.scale, &scale, sizeof(scale));
+        if (!isfinite(e.scale) || e.scale == 0)
+                return -EBADMSG;
         e.pmu = pmu_table_find(pmus, pmu);
         /* a loadable PMU has another type each time that it is loaded */
         if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))

@@ -104,6 +104,18 @@ PROPERTY_GETTER(get_quality) {
         return sd_bus_message_append(reply, "s", quality_name(reading.quality));
 }
 
+PROPERTY_GETTER(get_scale) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "d", counter_is_seen(c) ? counter_event(c)->scale : 1.);
+}
+
+PROPERTY_GETTER(get_unit) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->unit : "");
+}
+
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */
 static int counter_enter(Counter *c, sd_bus_message *m, sd_bus_error *error) {
         Counters *counters = c->set->counters;
@@ -329,6 +341,8 @@ static const sd_bus_vtable counter_vtable[] = {
         SD_BUS_PROPERTY("Persistent", "b", get_persistent, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Id", "s", get_id, 0, 0),
         SD_BUS_PROPERTY("Quality", "s", get_quality, 0, 0),
+        SD_BUS_PROPERTY("Scale", "d", get_scale, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Unit", "s", get_unit, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_start,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_stop,
