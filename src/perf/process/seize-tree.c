@@ -98,6 +98,22 @@ bool task_state(pid_t pid, TaskState *ret) {
                ret->state != 'Z' && ret->state != 'X';
 }
 
+bool process_is_between(pid_t pid) {
+        _cleanup_free_ char *text = NULL;
+        const char *fields;
+        char state;
+        int n_threads;
+
+        if (procfs_read(pid, "stat", &text, NULL) < 0)
+                return false;
+        fields = procfs_stat(text, NULL);
+        return fields &&
+               sscanf(fields,
+                      "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+                      &state, &n_threads) == 2 &&
+               state == 'Z' && n_threads > 1;
+}
+
 pid_t task_tracer(pid_t tid) {
         _cleanup_free_ char *text = NULL;
         const char *field;

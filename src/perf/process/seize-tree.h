@@ -63,6 +63,10 @@ struct TaskState {
 /* False: it has ended. */
 bool task_state(pid_t tid, TaskState *ret);
 
+/* Whether its leader has ended and other threads live: one of them execs, and gets the leader's
+ * number when all others are gone. Where the leader just ended, it stays so. */
+bool process_is_between(pid_t pid);
+
 /* 0: it is not traced, or has ended. */
 pid_t task_tracer(pid_t tid);
 

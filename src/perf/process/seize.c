@@ -145,6 +145,10 @@ static int tgroup_join(Seize *s, pid_t pid) {
         Tgroup *g;
         int fd, r;
 
+        if (process_is_between(pid)) {
+                s->blocked = true;
+                return 0;
+        }
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
@@ -256,6 +260,7 @@ static int round_look(Seize *s, uint64_t deadline_usec) {
                 if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
                         return refuse_late(s, g);
                 next = TAILQ_NEXT(g, entry);
+                s->blocked |= TAILQ_EMPTY(&g->tasks) && process_is_between(g->pid);
                 if (r == REFUSAL_NO_SUCH_PROCESS || (TAILQ_EMPTY(&g->tasks) && !s->blocked))
                         tgroup_forget(&s->tree, g);
         }
