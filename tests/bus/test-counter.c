@@ -185,6 +185,27 @@ static void test_read_many(void) {
                        PERFALLOC_OBJECT_PATH "/counter/18446744073709551615");
 }
 
+/* A list in one string, and a name of an event's own. */
+static void test_lists(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *first = watched_event(0), *second = watched_event(1);
+        g_autofree char *list = g_strdup_printf("%s,%s", first, second);
+        g_autoptr(sd_bus_message) reply = NULL, other = NULL;
+        const char *a, *b, *c;
+
+        reply = client_call(root, MANAGER, "OpenCounters", "asa{sv}", 1, list, 1, "scope", "s",
+                            "cpu");
+        g_assert_cmpint(sd_bus_message_read(reply, "ao", 2, &a, &b), >, 0);
+        g_assert_true(client_reads(root, a, COUNTER, "Event", first));
+        g_assert_true(client_reads(root, b, COUNTER, "Event", second));
+        other = client_call(root, MANAGER, "OpenCounters", "asa{sv}", 1,
+                            "software/config=2,name=my-faults/", 1, "scope", "s", "cpu");
+        g_assert_cmpint(sd_bus_message_read(other, "ao", 1, &c), >, 0);
+        g_assert_true(client_reads(root, c, COUNTER, "Name", "my-faults"));
+        client_refused(root, PERFALLOC_ERROR_INVALID_EVENT, MANAGER, "OpenCounters", "asa{sv}", 1,
+                       "page-faults,", 1, "scope", "s", "cpu");
+}
+
 static void test_read_each(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *path = open_watched(root, 0, true);
@@ -409,6 +430,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/counter/what-it-counts-is-for-owner-and-root", test_secrecy);
         g_test_add_func("/counter/others-are-not-its-owner", test_not_owner);
         g_test_add_func("/counter/many-are-read-in-one-call", test_read_many);
+        g_test_add_func("/counter/a-string-may-be-a-list", test_lists);
         g_test_add_func("/counter/each-cpu-has-a-row", test_read_each);
         g_test_add_func("/counter/a-group-starts-and-stops-as-one", test_group);
         g_test_add_func("/counter/is-idle-until-its-process-runs", test_idle);

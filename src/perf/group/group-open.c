@@ -66,6 +66,7 @@ static void slot_describe(PerfOpen *o, const Group *g, size_t part, size_t event
         struct perf_event_attr *attr = &o->attr.known;
 
         perf_open_init(o, &g->events[event].attr);
+        o->attr = g->events[event].full;
         attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         if (event == 0 && g->n_events > 1)
                 attr->read_format |= PERF_FORMAT_GROUP;

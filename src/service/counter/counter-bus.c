@@ -76,8 +76,9 @@ PROPERTY_GETTER(get_role) {
 
 PROPERTY_GETTER(get_name) {
         const Counter *c = userdata;
+        const char *name = *c->set->name ? c->set->name : counter_event(c)->label ?: "";
 
-        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? c->set->name : "");
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? name : "");
 }
 
 PROPERTY_GETTER(get_state) {
