@@ -45,7 +45,7 @@ struct Column {
         char *(*words)(const Object *o); /* makes the text, instead of a property */
         bool cut;                        /* may be cut if the terminal is too narrow */
         bool detail;                     /* only as JSON */
-        bool rare; /* people see it only if it has a value in some row */
+        bool rare;                       /* people see it only if it has a value in some row */
 };
 
 struct TableSpec {
