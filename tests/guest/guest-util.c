@@ -249,20 +249,30 @@ void threads_keep_off(int cpu) {
         }
 }
 
-void cpus_can_be_taken(bool can) {
+static void sysctl_set(const char *path, const char *value) {
         g_autoptr(GError) error = NULL;
 
-        (void) g_file_set_contents_full("/proc/sys/kernel/sched_rt_runtime_us",
-                                        can ? "-1" : "950000", -1, G_FILE_SET_CONTENTS_NONE, 0644,
-                                        &error);
+        (void) g_file_set_contents_full(path, value, -1, G_FILE_SET_CONTENTS_NONE, 0644, &error);
         g_assert_no_error(error);
 }
 
-Actor *stranger_new(const Stranger *s) {
-        Actor *a = actor_new("root", be_stranger, s);
+void cpus_can_be_taken(bool can) {
+        sysctl_set("/proc/sys/kernel/sched_rt_runtime_us", can ? "-1" : "950000");
+}
+
+void strangers_may_count(bool may) {
+        sysctl_set("/proc/sys/kernel/perf_event_paranoid", may ? "-1" : "3");
+}
+
+Actor *stranger_of(const char *user, const Stranger *s) {
+        Actor *a = actor_new(user, be_stranger, s);
 
         g_assert_cmpint(actor_hear(a), ==, '.');
         return a;
+}
+
+Actor *stranger_new(const Stranger *s) {
+        return stranger_of("root", s);
 }
 
 void stranger_assert_alive(Actor *a, bool whole) {

@@ -25,6 +25,7 @@ static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U64, "admitted", Hold, admitted_usec),
         PACK_FIELD(PACK_U64, "latency", Hold, latency_usec),
         PACK_FIELD(PACK_U64, "ended", Hold, ended_usec),
+        PACK_FIELD(PACK_U64, "since", Hold, since),
 };
 
 static void pack_obstacles(Pack *p, const Hold *h) {
