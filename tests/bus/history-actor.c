@@ -5,10 +5,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define FDS_MAX 8u
@@ -55,14 +53,10 @@ static pid_t child_new(const Order *o) {
 }
 
 static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int *ret_cpu) {
-        char path[64];
-
         *ret_pid = -1;
         *ret_cpu = (int) o->cpu;
         if (o->target == ORDER_CGROUP) {
-                (void) snprintf(path, sizeof(path), "/sys/fs/cgroup/history-%d", (int) getpid());
-                (void) mkdir(path, 0755);
-                p->cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                p->cgroup = open(HISTORY_CGROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 *ret_pid = p->cgroup;
         } else if (o->target == ORDER_SLEEPER || o->target == ORDER_SPINNER) {
                 p->child = child_new(o);

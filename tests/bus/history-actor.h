@@ -11,6 +11,8 @@
 
 typedef struct Order Order;
 
+#define HISTORY_CGROUP "/sys/fs/cgroup/history" /* exists where cgroups are counted */
+
 /* What its events are for. */
 typedef enum OrderTarget {
         ORDER_CPU,

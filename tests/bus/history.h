@@ -14,6 +14,8 @@
 
 typedef struct HistoryHost HistoryHost;
 
+#define STRANGERS 4
+
 /* Where histories are made. */
 struct HistoryHost {
         Machine machine;
@@ -21,8 +23,9 @@ struct HistoryHost {
         const char *instructions, *cycles; /* as a counter names them; cycles NULL: there is none */
         OrderOpen open;
         bool targets[_ORDER_TARGET_MAX];
-        bool users_may; /* users who are not root open events of CPUs */
-        bool cpus_go;   /* CPU 1 can be offline */
+        const char *strangers[STRANGERS]; /* their users */
+        bool users_may;                   /* users who are not root open events of CPUs */
+        bool cpus_go;                     /* CPU 1 can be offline */
         bool (*fits)(unsigned cpu, unsigned n, bool cycles); /* measures, in a process of its own */
         void (*killed)(void); /* the service was, on purpose; may be NULL */
 };

@@ -32,6 +32,7 @@ static void test_histories(void) {
                 .instructions = event,
                 .open = breakpoint_of_order,
                 .targets = { [ORDER_CPU] = true, [ORDER_TASK] = true },
+                .strangers = { "bob", "dave", "bob", "dave" },
                 .fits = fits,
         };
 

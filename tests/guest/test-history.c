@@ -7,6 +7,7 @@
 #include "history.h"
 
 #include <linux/perf_event.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static int event_of_order(const Order *o, pid_t pid, bool cgroup, int cpu, int leader) {
@@ -44,12 +45,14 @@ static void test_histories(void) {
                              [ORDER_SLEEPER] = true,
                              [ORDER_SPINNER] = true,
                              [ORDER_CGROUP] = true },
+                .strangers = { "bob", "dave", "bob", "dave" },
                 .users_may = true,
                 .cpus_go = true,
                 .fits = fits,
                 .killed = say_killed,
         };
 
+        g_assert_no_errno(mkdir(HISTORY_CGROUP, 0755));
         strangers_may_count(true);
         histories_run(&host, 60);
         strangers_may_count(false);

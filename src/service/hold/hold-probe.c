@@ -59,37 +59,17 @@ bool hold_probe_lacks(const Hold *h) {
         return false;
 }
 
-static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
-        for (size_t part = 0; part < h->request.what.scope.n_parts; part++)
-                if (h->request.what.scope.parts[part].pmu == pmu->index)
-                        ledger_set_extra(&h->context->ledger, &h->ledger, part,
-                                         h->ledger.extra[part] + more);
-}
-
-/* How many general counters the worst CPU of the part lacks. */
-static unsigned part_missing(const Hold *h, const ScopePart *part) {
-        unsigned missing = 0;
-
-        for (size_t i = 0; i < h->probe->n_looks; i++) {
-                const Look *l = &h->probe->looks[i];
-
-                if (l->pmu->index == part->pmu && look_lacks(l))
-                        missing = MAX(missing, shape_without(l->wanted, l->free).general);
-        }
-        return missing;
-}
-
 bool hold_ask_for_more(Hold *h) {
-        const Scope *scope = &h->request.what.scope;
         size_t n_yielded = 0;
 
         if (h->ledger.counters == 0)
                 return false;
-        for (size_t i = 0; i < scope->n_parts; i++) {
-                unsigned missing = part_missing(h, &scope->parts[i]);
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
 
-                if (missing > 0)
-                        hold_add_extra(h, &h->context->pmus.pmus[scope->parts[i].pmu], missing);
+                if (look_lacks(l))
+                        ledger_add_missing(&h->context->ledger, &h->ledger, l->pmu->index, l->cpu,
+                                           shape_without(l->wanted, l->free).general);
         }
         if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
             0)
