@@ -40,15 +40,12 @@ void log_close(Take *t) {
                 t->closing = log_now();
 }
 
-void log_drop_cpu(TakeLog *log, unsigned cpu, bool gone) {
+void log_drop_cpu(TakeLog *log, unsigned cpu) {
         for (unsigned i = 0; i < atomic_load(&log->n); i++) {
                 Take *t = &log->takes[i];
 
-                if (t->cpu != cpu || t->when == TAKE_OF_TASK || t->of_service)
-                        continue;
-                log_close(t);
-                if (gone && t->closed == LOG_NEVER)
-                        t->closed = log_now();
+                if (t->cpu == cpu && t->when == TAKE_ALWAYS && !t->of_service)
+                        t->when = TAKE_NEVER;
         }
 }
 

@@ -91,8 +91,8 @@ uint64_t log_now(void);
 Take *log_open(TakeLog *log, const Take *what); /* before the events are opened */
 void log_close(Take *t);                        /* before they are closed */
 
-/* The CPU goes: what is open there counts nothing any more. */
-void log_drop_cpu(TakeLog *log, unsigned cpu, bool gone);
+/* The CPU goes, or has gone, while nobody measures: what is open there counts nothing any more. */
+void log_drop_cpu(TakeLog *log, unsigned cpu);
 
 /* Of a hold that was confirmed as of then. */
 Verdict log_judge_grant(const TakeLog *log, const Machine *m, const Demand *d, uint64_t granted);

@@ -572,15 +572,13 @@ static void cpu_step(void) {
                 if (holds[i].path)
                         return;
         figures.cpu_changes++;
-        if (!cpu_is_gone)
-                log_drop_cpu(takes, 1, false);
         (void) g_file_set_contents_full("/sys/devices/system/cpu/cpu1/online",
                                         cpu_is_gone ? "1" : "0", -1, G_FILE_SET_CONTENTS_NONE, 0644,
                                         &error);
         g_assert_no_error(error);
         cpu_is_gone = !cpu_is_gone;
         if (cpu_is_gone)
-                log_drop_cpu(takes, 1, true);
+                log_drop_cpu(takes, 1);
         for (unsigned i = 0; i < COUNTERS; i++)
                 if (opened[i].takes[1])
                         opened[i].takes[1]->when = TAKE_NOW_AND_THEN;

@@ -72,9 +72,7 @@ static int hold_enter_ledger(Hold *h, Refusal *why) {
         if (r == LEDGER_E_WOULD_WAIT)
                 return hold_refuse_busy(h, why);
         if (r == LEDGER_E_TOO_MANY)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'counters': %u is more than a PMU of the scope has",
-                              h->request.counters);
+                return hold_refuse_number(h, why);
         return MIN(r, 0);
 }
 
