@@ -2,7 +2,6 @@
 #include "history.h"
 
 #include <fcntl.h>
-#include <signal.h>
 
 #define STEPS    10
 #define CPUS     2u
@@ -387,24 +386,8 @@ static void hold_forget(Held *held) {
         held->claim.granted = 0;
 }
 
-static bool service_is(pid_t pid) {
-        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
-        g_autoptr(sd_bus_message) reply = NULL;
-        uint32_t is = 0;
-
-        return sd_bus_call_method(clients[0]->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                  "org.freedesktop.DBus", "GetConnectionUnixProcessID", &error,
-                                  &reply, "s", PERFALLOC_BUS_NAME) >= 0 &&
-               sd_bus_message_read_basic(reply, 'u', &is) > 0 && (pid_t) is != pid;
-}
-
 static void service_is_killed(void) {
-        pid_t pid = service_pid();
-
-        g_assert_cmpint(kill(pid, SIGKILL), ==, 0);
-        if (host->killed)
-                host->killed();
-        await(service_is(pid));
+        host->kill(clients[0]);
         figures.kills++;
         /* what a dead service had open is stored, and comes on again or not */
         for (unsigned i = 0; i < COUNTERS; i++)

@@ -27,7 +27,7 @@ struct HistoryHost {
         bool users_may;                   /* users who are not root open events of CPUs */
         bool cpus_go;                     /* CPU 1 can be offline */
         bool (*fits)(unsigned cpu, unsigned n, bool cycles); /* measures, in a process of its own */
-        void (*killed)(void); /* the service was, on purpose; may be NULL */
+        void (*kill)(Client *c);                             /* the service; until it runs again */
 };
 
 /* PERFALLOC_TEST_HISTORIES is how many; fails at the first that is not as it should be. */

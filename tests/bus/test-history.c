@@ -5,6 +5,8 @@
 
 #include "history.h"
 
+#include <signal.h>
+
 #define SLOTS 4u
 
 static int breakpoint_of_order(const Order *o, pid_t pid, bool cgroup, int cpu, int leader) {
@@ -24,6 +26,19 @@ static bool fits(unsigned cpu, unsigned n, bool cycles) {
         return all;
 }
 
+static bool is_back(pid_t was) {
+        pid_t pid = service_number("ready");
+
+        return pid > 0 && pid != was;
+}
+
+static void service_kill(Client *c) {
+        pid_t pid = service_number("pid");
+
+        g_assert_no_errno(kill(pid, SIGKILL));
+        await(is_back(pid));
+}
+
 static void test_histories(void) {
         g_autofree char *event = watched_event(0);
         const HistoryHost host = {
@@ -34,6 +49,7 @@ static void test_histories(void) {
                 .targets = { [ORDER_CPU] = true, [ORDER_TASK] = true },
                 .strangers = { "bob", "dave", "bob", "dave" },
                 .fits = fits,
+                .kill = service_kill,
         };
 
         if (n_cpus() != 2) {

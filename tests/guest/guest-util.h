@@ -106,6 +106,9 @@ void paths_free(char **paths, size_t n);
 /* "cycles" on all CPUs, as a monitor. */
 char *cycles_monitor(Client *c, uint32_t priority);
 
+/* SIGKILL; returns when it runs again. */
+void service_kill(Client *c);
+
 /* The only descriptor of a counter; the caller's to close. */
 int counter_fd(Client *c, const char *path);
 

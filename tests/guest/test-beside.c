@@ -191,6 +191,40 @@ static void test_unused_beside_stranger(void) {
         g_assert_true(is_confirmed(carol, 1));
 }
 
+/* ---- what was measured before ---- */
+
+/* Somebody comes after the first hold, and goes again; the service dies in between. */
+static void test_measured_anew(gconstpointer killed) {
+        g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
+        g_autoptr(Held) all = held_new(alice, 0);
+        Stranger s = { .kind = INSTRUCTIONS, .cpu = -1, .n = GENERAL, .pinned = true };
+        g_autoptr(Actor) stranger = NULL;
+
+        g_assert_true(hold_wait(alice, all->path));
+        stranger = stranger_new(&s);
+        if (killed)
+                service_kill(carol);
+        g_assert_false(is_confirmed_but_for(carol, 0, stranger->pid));
+        g_assert_false(is_confirmed_but_for(carol, 1, stranger->pid));
+        stranger_assert_alive(stranger, true);
+        actor_free(g_steal_pointer(&stranger));
+        g_assert_true(is_confirmed(carol, 0));
+}
+
+/* What was missing on CPU 0 for one hold is not missing on CPU 1 for another. */
+static void test_measured_elsewhere(void) {
+        g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
+        Stranger s = { .kind = INSTRUCTIONS, .cpu = 0, .n = 2 };
+        g_autoptr(Actor) stranger = stranger_new(&s);
+        g_autoptr(Held) all = held_new(alice, 0);
+        g_autofree char *other = NULL;
+        _cleanup_close_ int lease = -1;
+
+        g_assert_false(hold_wait(alice, all->path));
+        other = hold_take(carol, &lease, "a{sv}", 1, "cpus", "s", "1");
+        g_assert_true(hold_wait(carol, other));
+}
+
 /* ---- what is not a holder's ---- */
 
 static void test_older(void) {
@@ -262,6 +296,11 @@ int main(int argc, char **argv) {
         g_test_add_func("/beside/all-beside-a-number-is-the-rest", test_all_beside_a_number);
         g_test_add_func("/beside/unused-promises-must-fit-beside-strangers",
                         test_unused_beside_stranger);
+        g_test_add_data_func("/beside/no-grant-is-looked-up", NULL, test_measured_anew);
+        g_test_add_data_func("/beside/no-grant-is-looked-up-by-a-new-service",
+                             GINT_TO_POINTER(true), test_measured_anew);
+        g_test_add_func("/beside/what-is-missing-on-one-cpu-is-not-on-another",
+                        test_measured_elsewhere);
         g_test_add_func("/beside/what-is-older-than-the-hold-is-a-strangers", test_older);
         g_test_add_func("/beside/so-is-what-the-service-opened-before", test_older_known);
         g_test_add_func("/beside/an-unconfirmed-hold-makes-no-holder", test_unconfirmed);

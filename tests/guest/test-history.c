@@ -28,12 +28,6 @@ static bool fits(unsigned cpu, unsigned n, bool cycles) {
         return shape_fits((int) cpu, n, cycles);
 }
 
-static void say_killed(void) {
-        g_autofree char *path = g_build_filename(g_getenv("PERFALLOC_RIG_DIR"), "killed", NULL);
-
-        g_assert_true(g_file_set_contents(path, "", 0, NULL));
-}
-
 static void test_histories(void) {
         static const HistoryHost host = {
                 .machine = { .general = GENERAL, .cycles = true },
@@ -49,7 +43,7 @@ static void test_histories(void) {
                 .users_may = true,
                 .cpus_go = true,
                 .fits = fits,
-                .killed = say_killed,
+                .kill = service_kill,
         };
 
         g_assert_no_errno(mkdir(HISTORY_CGROUP, 0755));

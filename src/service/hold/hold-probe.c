@@ -44,10 +44,6 @@ bool hold_probe_confirms(const Hold *h) {
         return probe_confirms(h->probe);
 }
 
-bool hold_probe_is_unknown(const Hold *h) {
-        return h->probe->unknown;
-}
-
 static bool look_lacks(const Look *l) {
         return l->result != LOOK_OFFLINE && !shape_contains(l->free, l->wanted);
 }

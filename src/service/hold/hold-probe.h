@@ -23,10 +23,9 @@ int hold_probe_begin(Hold *h);
 bool hold_probe_look(Hold *h);
 
 /* Of a probe that is done: all was found free; or something was found taken, on a PMU that can be
- * measured; or the scope has a PMU that cannot. */
+ * measured. */
 bool hold_probe_confirms(const Hold *h);
 bool hold_probe_lacks(const Hold *h);
-bool hold_probe_is_unknown(const Hold *h);
 
 /* In a hold of a number of counters more monitors are told to go where the probe found too few
  * counters: false when there are none. */
