@@ -17,7 +17,7 @@ namespace Perfalloc {
 
 /* What Read, ReadCounters and the signal Sample give. */
 struct Reading {
-        qulonglong value, enabledNSec, runningNSec;
+        qulonglong value, enabledNSec, runningNSec, estimate;
         QString quality;
 };
 
@@ -93,7 +93,7 @@ const QDBusArgument &readFields(const QDBusArgument &argument, Fields &...fields
         return argument;
 }
 
-PERFALLOC_QTDBUS_FIELDS(Reading, value, enabled, running, quality)
+PERFALLOC_QTDBUS_FIELDS(Reading, value, enabled, running, estimate, quality)
 PERFALLOC_QTDBUS_FIELDS(Row, cpu, tid, value, enabled, running, quality)
 PERFALLOC_QTDBUS_FIELDS(Obstacle, pid, who)
 PERFALLOC_QTDBUS_FIELDS(Promise, pmu, counters, fixed)

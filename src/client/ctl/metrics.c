@@ -47,6 +47,10 @@ void metrics_value(uint64_t n, uint64_t per_second) {
                 printf(" %" PRIu64 "\n", n);
 }
 
+void metrics_real(double value) {
+        printf(" %.17g\n", value);
+}
+
 void metrics_end(MetricsFormat format) {
         if (format == METRICS_OPENMETRICS)
                 printf("# EOF\n");

@@ -34,4 +34,6 @@ const char *metric_suffix(MetricType type);
  * many are one; 0: n is a number. */
 void metrics_value(uint64_t n, uint64_t per_second);
 
+void metrics_real(double value);
+
 void metrics_end(MetricsFormat format);

@@ -45,6 +45,9 @@ static const Label value_labels[] = {
         { "name", "Name" },
         {},
 };
+static const Label amount_labels[] = {
+        { "counter", NULL }, { "event", "Event" }, { "name", "Name" }, { "unit", "Unit" }, {},
+};
 static const Label sampler_label[] = { { "sampler", NULL }, {} };
 static const Label pmu_labels[] = { { "pmu", "Name" }, { "kind", "Kind" }, {} };
 
@@ -89,6 +92,10 @@ static const Family families[] = {
           value_labels, "For how long it was to count." },
         { "perfalloc_events_running_seconds", METRIC_COUNTER, COUNTER, "RunningNSec", NSEC_PER_SEC,
           value_labels, "For how long it really counted." },
+        { "perfalloc_events_estimated", METRIC_GAUGE, COUNTER, "Estimate", 0, value_labels,
+          "What was counted, scaled for the time without a counter." },
+        { "perfalloc_events_amount", METRIC_GAUGE, COUNTER, "Amount", 0, amount_labels,
+          "The estimate in the event's unit, where it has one." },
 };
 
 static int print_labels(const Object *o, const Label *labels) {
@@ -115,8 +122,11 @@ static int print_sample(const Family *family, const Object *o) {
 
         printf("%s%s", family->name, metric_suffix(family->type));
         r = print_labels(o, family->labels);
-        metrics_value(family->property ? object_number(o, family->property) : 1,
-                      family->per_second);
+        if (family->property && object_value(o, family->property)->kind == VALUE_REAL)
+                metrics_real(object_real(o, family->property));
+        else
+                metrics_value(family->property ? object_number(o, family->property) : 1,
+                              family->per_second);
         return r;
 }
 
@@ -154,9 +164,19 @@ static int print_service(Ctl *c, MetricsFormat format, Refusal *why) {
 
 /* ---- values ---- */
 
+static int amount_add(Object *counter) {
+        double scale = object_real(counter, "Scale");
+        Value v = { .kind = VALUE_REAL,
+                    .real = (double) object_number(counter, "Estimate") * scale };
+
+        if (scale == 1 && !*object_text(counter, "Unit"))
+                return 0;
+        return object_add(counter, "Amount", v);
+}
+
 /* Reads a counter's values as if they were properties. Other users' counters cannot be read. */
 static int values_read(Ctl *c, Object *counter, Refusal *why) {
-        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec" };
+        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec", "Estimate" };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = ctl_call_method(c, counter->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why,
                                 "");
@@ -170,7 +190,7 @@ static int values_read(Ctl *c, Object *counter, Refusal *why) {
                 if (r == 0)
                         r = object_add(counter, names[i], v);
         }
-        return r;
+        return r == 0 ? amount_add(counter) : r;
 }
 
 int verb_metrics(Ctl *c, Refusal *why) {
