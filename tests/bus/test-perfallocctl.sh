@@ -111,7 +111,7 @@ status_fits_the_screen() {
         start as carol perfallocctl -q hold --pmu=breakpoint --wait=1h --reason='also a benchmark'
         waiting=$((holder + 1))
         wait_until property hold/$waiting Hold State || return
-        for width in 60 80 120 200; do
+        for width in 70 80 120 200; do
                 at_width $width 'perfallocctl' && fits $width && said 'held by 1 hold; 1 waits' &&
                         grep -qE "^ *$holder +granted .*alice .*the nightly" $dir/said &&
                         grep -qE "^ *$waiting +1 +$holder +carol .*also a" $dir/said || status=1
