@@ -56,11 +56,10 @@ counter_value() {
 # An unattended hold, a perfalloc that runs, a persistent counter of a process that works.
 things_begin() {
         while :; do :; done &
-        counter=$(perfallocctl open --persistent --pid=$! task-clock) || return
-        unattended=$(perfallocctl hold -q --pmu=software) || return
+        counter=$(perfallocctl open --persistent --pid=$! task-clock)
+        unattended=$(perfallocctl hold -q --pmu=software)
         perfalloc --quiet --pmu=software sleep infinity &
         perfalloc=$!
-        wait_until two_holds
 }
 
 two_holds() {
@@ -116,7 +115,8 @@ check 'and may count their own processes' user_may_count
 check 'the service is enabled, the timer is not' units_are_as_they_should_be
 check 'the journal knows the catalog' catalog_is_known
 check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/smoke"
-check 'two holds and a persistent counter' things_begin
+things_begin
+check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$debs/next.deb"
 check 'nor does a downgrade' goes_on "$debs/first.deb"
 check 'it is removed' dpkg -r perfalloc
