@@ -46,7 +46,7 @@ static void test_go_on_after_a_crash(Place *p, gconstpointer unused) {
 
 /* The clock is put forward by putting the beginning back. */
 static void level_age(Totals *t, Level level, uint64_t usec) {
-        t->page->levels[level].since_usec -= usec;
+        t->file->levels[level].since_usec -= usec;
 }
 
 static void assert_about(uint64_t found, uint64_t expected) {

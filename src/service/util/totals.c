@@ -45,9 +45,9 @@ static int totals_map(Totals *t, int fd) {
         page = mmap(NULL, sizeof(TotalsPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (page == MAP_FAILED)
                 return -errno;
-        t->page = page;
-        if (t->page->version != TOTALS_VERSION)
-                *t->page = (TotalsPage){ .version = TOTALS_VERSION };
+        t->file = page;
+        if (t->file->version != TOTALS_VERSION)
+                *t->file = (TotalsPage){ .version = TOTALS_VERSION };
         return 0;
 }
 
@@ -63,7 +63,7 @@ static int totals_open_file(Totals *t, const char *directory) {
 int totals_open(Totals *t, const char *directory) {
         int r = -ENOENT;
 
-        *t = (Totals){ .page = &t->own };
+        *t = TOTALS_NULL;
         if (directory)
                 r = totals_open_file(t, directory);
         totals_add(t, TOTAL_STARTS, 1);
@@ -71,13 +71,17 @@ int totals_open(Totals *t, const char *directory) {
 }
 
 void totals_close(Totals *t) {
-        if (t->page && t->page != &t->own)
-                (void) munmap(t->page, sizeof(TotalsPage));
-        t->page = NULL;
+        if (t->file)
+                (void) munmap(t->file, sizeof(TotalsPage));
+        t->file = NULL;
+}
+
+static TotalsPage *totals_page(Totals *t) {
+        return t->file ?: &t->own;
 }
 
 void totals_add(Totals *t, Total total, uint64_t n) {
-        t->page->values[total] += n;
+        totals_page(t)->values[total] += n;
 }
 
 static uint64_t level_usec(const TotalsLevel *l, uint64_t now) {
@@ -85,7 +89,7 @@ static uint64_t level_usec(const TotalsLevel *l, uint64_t now) {
 }
 
 void totals_level(Totals *t, Level level, int change) {
-        TotalsLevel *l = &t->page->levels[level];
+        TotalsLevel *l = &totals_page(t)->levels[level];
         uint64_t now = now_usec(CLOCK_BOOTTIME);
 
         t->n[level] += change;
@@ -96,15 +100,16 @@ void totals_level(Totals *t, Level level, int change) {
 void totals_settle(Totals *t) {
         for (int level = 0; level < _LEVEL_MAX; level++)
                 if (t->n[level] == 0)
-                        t->page->levels[level].n = 0;
+                        totals_page(t)->levels[level].n = 0;
 }
 
 uint64_t totals_value(const Totals *t, Total total) {
-        uint64_t value = t->page->values[total];
+        const TotalsPage *page = t->file ?: &t->own;
+        uint64_t value = page->values[total];
 
         for (int level = 0; level < _LEVEL_MAX; level++)
                 if (level_totals[level] == total)
-                        value += level_usec(&t->page->levels[level], now_usec(CLOCK_BOOTTIME));
+                        value += level_usec(&page->levels[level], now_usec(CLOCK_BOOTTIME));
         return value;
 }
 

@@ -54,10 +54,12 @@ struct TotalsPage {
 };
 
 struct Totals {
-        TotalsPage *page;      /* the file's, or own */
-        TotalsPage own;        /* where there is no file */
+        TotalsPage *file; /* NULL: there is none, and own has the totals */
+        TotalsPage own;
         int64_t n[_LEVEL_MAX]; /* of this run */
 };
+
+#define TOTALS_NULL ((Totals){})
 
 /* directory may be NULL. -errno: there is no usable file; totals start from 0 and end with this
  * process. The times of the last run's holds and yields go on until totals_settle(). */
