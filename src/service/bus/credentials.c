@@ -2,6 +2,7 @@
 #include "credentials.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <string.h>
 
 static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t) &&
@@ -14,6 +15,17 @@ static int read_uid(sd_bus_message *m, Credentials *c) {
 
 static int read_pid(sd_bus_message *m, Credentials *c) {
         return sd_bus_message_read(m, "v", "u", &c->pid);
+}
+
+/* dbus-daemon 1.15.8 and later */
+static int read_pidfd(sd_bus_message *m, Credentials *c) {
+        int fd, r = sd_bus_message_read(m, "v", "h", &fd);
+
+        if (r < 0)
+                return r;
+        close_fd(c->pidfd);
+        c->pidfd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        return c->pidfd < 0 ? -errno : 0;
 }
 
 static int read_gids(sd_bus_message *m, Credentials *c) {
@@ -44,6 +56,7 @@ static const struct {
 } fields[] = {
         { "UnixUserID", read_uid },
         { "ProcessID", read_pid },
+        { "ProcessFD", read_pidfd },
         { "UnixGroupIDs", read_gids },
 };
 
@@ -82,4 +95,5 @@ void credentials_done(Credentials *c) {
         free(c->gids);
         c->gids = NULL;
         c->n_gids = 0;
+        c->pidfd = close_fd(c->pidfd);
 }

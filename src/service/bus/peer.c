@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "peer.h"
 
+#include <fcntl.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/process/process.h"
 #include "service/bus/credentials.h"
 
 #define DBUS_NAME "org.freedesktop.DBus"
@@ -36,6 +38,7 @@ static Peer *peers_find(Peers *p, const char *name) {
 }
 
 static Peer *peer_free(Peer *peer) {
+        close_fd(peer->pidfd);
         free(peer->gids);
         free(peer->name);
         free(peer);
@@ -87,10 +90,22 @@ static void peer_rest(Peer *peer) {
                 peer_forget(TAILQ_FIRST(&p->idle));
 }
 
+/* Takes pidfd over; -1: by number. */
+static void peer_hold_process(Peer *peer, pid_t pid, int pidfd) {
+        if (pidfd < 0 && peer->pidfd >= 0 && peer->pid == pid)
+                return;
+        close_fd(peer->pidfd);
+        peer->pid = pid;
+        peer->pidfd = pidfd;
+        if (pidfd < 0)
+                (void) process_open(pid, &peer->pidfd, NULL);
+        peer->numbers_like_us = peer->pidfd >= 0 && process_numbers_like_us(peer->pidfd);
+}
+
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = userdata;
         Peers *p = peer->peers;
-        _cleanup_(credentials_done) Credentials credentials = {};
+        _cleanup_(credentials_done) Credentials credentials = CREDENTIALS_NULL;
         int r;
 
         peer->question = sd_bus_slot_unref(peer->question);
@@ -108,7 +123,7 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
                 return 1;
         }
         peer->uid = credentials.uid;
-        peer->pid = credentials.pid;
+        peer_hold_process(peer, credentials.pid, TAKE_FD(credentials.pidfd));
         free(peer->gids);
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
@@ -133,6 +148,7 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
         if (!peer)
                 return -ENOMEM;
         TAILQ_INIT(&peer->requests);
+        peer->pidfd = -1;
         peer->peers = p;
         peer->name = strdup(name);
         if (!peer->name || !tsearch(peer, &p->by_name, peer_compare)) {
@@ -208,10 +224,22 @@ int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
                 return r;
         if (!peer->known) {
                 peer->uid = uid;
-                peer->pid = pid;
+                peer_hold_process(peer, pid, -1);
                 peer->known = true;
         }
         *ret = peer_ref(peer);
+        return 0;
+}
+
+int peer_process(const Peer *peer, pid_t *ret_pid, int *ret_pidfd, Refusal *why) {
+        if (peer->pidfd < 0 || !process_exists(peer->pidfd))
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "the bus does not tell the caller's process, or it has ended; name a "
+                              "process by option 'procfd' or 'pidfd'");
+        *ret_pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
+        if (*ret_pidfd < 0)
+                return -errno;
+        *ret_pid = peer->pid;
         return 0;
 }
 

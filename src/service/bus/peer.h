@@ -6,7 +6,8 @@
  *
  * Credentials come from the bus (GetConnectionCredentials), once per connection and without
  * blocking, never from /proc: a unique name is never used twice, a pid is. Its messages wait until
- * then (scheduler.h), so every handler finds its Peer at once.
+ * then (scheduler.h), so every handler finds its Peer at once. The process is held from the
+ * connection's making where the bus passes its pidfd, else from its first call.
  *
  * The bus is asked to tell of the peer's leaving before it is asked who that is, so no leaving is
  * missed. Some peers that own nothing are remembered a little (PEERS_IDLE_MAX), for they may call
@@ -17,7 +18,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/util.h"
+#include "core/refusal.h"
 #include "service/bus/namewatch.h"
 
 typedef struct Peer Peer;
@@ -32,8 +33,10 @@ struct Peer {
         unsigned n_ref;
         char *name; /* unique name, ":1.23" */
         uid_t uid;
-        pid_t pid;   /* 0 where the bus cannot tell: another pid namespace */
-        gid_t *gids; /* primary and supplementary, as of when the connection was made */
+        pid_t pid; /* 0 where the bus cannot tell: another pid namespace */
+        int pidfd; /* of that process, so that its number is not another's meanwhile; -1: none */
+        bool numbers_like_us; /* it means the same processes by their numbers as the service */
+        gid_t *gids;          /* primary and supplementary, as of when the connection was made */
         size_t n_gids;
         bool known;                     /* the credentials above are the bus's answer */
         bool gone;                      /* it has left the bus */
@@ -71,6 +74,10 @@ Peer *peers_sender(Peers *p, sd_bus_message *m);
  * caller. The bus is asked whether it is still there: if not, or if the uid is another, it leaves,
  * from the loop. */
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret);
+
+/* The peer's own process, a pidfd for the caller. REFUSAL_NO_SUCH_PROCESS: it has ended, or the bus
+ * cannot tell which it is. -EMFILE. */
+int peer_process(const Peer *p, pid_t *ret_pid, int *ret_pidfd, Refusal *why);
 
 Peer *peer_ref(Peer *p);
 

@@ -13,6 +13,7 @@
  * For OpenCounters and AttachProcess: they say who asks, ask polkit, and answer.
  */
 
+#include "service/auth/trace-rule.h"
 #include "service/counter/counter-object.h"
 
 typedef struct AttachJob AttachJob;
@@ -27,13 +28,15 @@ struct AttachJob {
         AttachJobDone done;
         void *userdata;
 
-        pid_t pid; /* the target */
+        pid_t pid; /* the target; 0: the proof will tell */
         int pidfd;
+        int procfd; /* the proof, -1: there is none, or it was looked at */
+        TraceClaim claim;
         bool descendants;
 
         bool inspected;
         ProcessFacts facts;    /* once inspected */
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
+        char untraceable[256]; /* why the peer may not count it without count-other; empty: it may
                                 */
         bool allowed;          /* for the caller to set: count-other was granted */
 
@@ -42,13 +45,16 @@ struct AttachJob {
         size_t n_sets;
 };
 
-#define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1 })
+#define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1, .procfd = -1 })
 
-/* Holds the target: the process behind pidfd, or pid where pidfd is -1. What process_open() and
- * process_from_pidfd() refuse. */
-int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why);
+/* Holds the target: the process behind pidfd (-1: none), with the number pid (0: not given), or
+ * that of procfd, which proves that the peer may trace it (-1: nothing does); or, if nothing is
+ * given, the peer's own. They have to agree: REFUSAL_INVALID_PROCESS. What process_open(),
+ * process_from_pidfd() and trace_rule_check_number() refuse. */
+int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, int procfd, Refusal *why);
 
-/* Has the target looked at: 0, done will be called. */
+/* Has the proof and the target looked at: 0, done will be called; a proof that holds nobody is
+ * refused as by proof_open(). */
 int attach_job_inspect(AttachJob *a);
 
 /* Opens the target's threads for all the sets, disabled, and, once done, sets that are started

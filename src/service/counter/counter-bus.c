@@ -242,6 +242,18 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         return 0;
 }
 
+/* One connection was authorized to count; others of its user may be in a sandbox. */
+static int counter_check_opener(const Counter *c, sd_bus_message *m, Refusal *why) {
+        const Peer *peer = peers_sender(c->set->context->peers, m);
+
+        if (peer == c->set->peer || peer->uid != c->set->uid || peer->uid == 0)
+                return 0;
+        return refuse(why, REFUSAL_NOT_PERMITTED,
+                      "%s: its descriptors are for the connection that opened it, which was "
+                      "authorized for that; open a counter on this one",
+                      c->object.path);
+}
+
 static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         Counter *c = userdata;
@@ -252,7 +264,9 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r != 0)
                 return r;
-        r = counter_descriptors(c, fds, &n, &why);
+        r = counter_check_opener(c, m, &why);
+        if (r == 0)
+                r = counter_descriptors(c, fds, &n, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         r = sd_bus_message_new_method_return(m, &reply);

@@ -39,11 +39,10 @@ struct CounterSet {
         Peer *peer; /* who opened it; NULL once that has left, and for a configured one */
         LIST_HEAD(, CounterUser) users; /* the last one's leaving ends it, unless: */
         bool persistent;
-        bool handed_out;   /* clients have descriptors of it */
-        ReaderJob *guard;  /* looks at a target that was opened anew */
-        uint64_t attached; /* how often a process was */
-        bool configured;   /* from monitors.d: not to be closed by anybody */
-        bool unclaimed;    /* a configured one of an earlier run, whose file was not read yet */
+        bool handed_out;  /* clients have descriptors of it */
+        ReaderJob *guard; /* looks at a target that was opened anew */
+        bool configured;  /* from monitors.d: not to be closed by anybody */
+        bool unclaimed;   /* a configured one of an earlier run, whose file was not read yet */
         char *name;
         char *cpus;  /* as asked for, "" for a process */
         Scope scope; /* the slots that it may take counters of */
@@ -58,7 +57,6 @@ struct CounterSet {
 /* A connection that uses a set: its owner's, or a reader's. */
 struct CounterUser {
         Peer *peer;
-        bool other; /* a reader who may count processes that he may not trace */
         QuotaCharge charge;
         LIST_ENTRY(CounterUser) users;
 };
@@ -103,10 +101,6 @@ struct Counters {
         size_t n_by_hold;       /* sets that are kept beyond that, for their user holds counters */
         bool unkept_changed;    /* and is not written down */
         bool unkept_told;       /* that there are any */
-
-        /* A peer that read the set may not any more. */
-        void (*reader_dropped)(void *userdata, const Peer *peer, const CounterSet *set);
-        void *userdata;
 };
 
 static inline Counter *counter_of_object(Object *o) {

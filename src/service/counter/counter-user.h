@@ -7,12 +7,10 @@
 
 #include "service/counter/counter-object.h"
 
-/* other: a reader who is allowed count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
-int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why);
+/* REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
+int counter_set_add_user(CounterSet *set, Peer *peer, Refusal *why);
 bool counter_set_has_user(const CounterSet *set, const Peer *peer);
 
-/* Readers who are not allowed count-other: what is counted now they may not be allowed to. */
-void counter_set_drop_readers(CounterSet *set);
 void counter_set_drop_users(CounterSet *set);
 
 /* True when this was the last one and the set is to go. */

@@ -22,6 +22,7 @@ struct OpenRequest {
         CpuSet cpus;  /* scope cpu and cgroup */
         uint32_t pid; /* 0: the caller */
         int pidfd;    /* borrowed, -1: by pid */
+        int procfd;   /* borrowed, -1: no proof */
         int cgroup;   /* borrowed, else -1 */
         bool attach, descendants, group, pinned, monitor, start, persistent;
         uint32_t priority;
@@ -29,7 +30,7 @@ struct OpenRequest {
         const char *name; /* borrowed */
 };
 
-#define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .cgroup = -1 })
+#define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .procfd = -1, .cgroup = -1 })
 
 /* Everything that can be wrong with the arguments alone is refused here, before anything is done.
  * Borrowed parts live as long as the message. */

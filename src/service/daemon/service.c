@@ -102,12 +102,6 @@ static void hold_add_counters(void *userdata, Hold *h, bool foreign) {
                 (void) counters_standing(&m->counters, scope, hold_add_counter, h);
 }
 
-static void reader_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
-        Manager *m = userdata;
-
-        samplers_forget_reader(&m->samplers, peer, set);
-}
-
 static bool manager_is_idle(const void *userdata) {
         const Manager *m = userdata;
 
@@ -295,8 +289,6 @@ static void service_init(Service *s, Reader *reader) {
         issued_events_init(&m->events.issued);
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
         m->configured.counters = &m->counters;
-        m->counters.reader_dropped = reader_dropped;
-        m->counters.userdata = m;
 }
 
 static int manager_start(Manager *m) {

@@ -22,9 +22,10 @@ typedef struct EventCall {
         QuotaCharge descriptor;
 
         Thread target; /* of a request that has one */
+        TraceClaim claim;
         ReaderJob *job;
         bool inspected;        /* by the reader, before it was opened */
-        char untraceable[256]; /* why the peer may not count it without count-other; empty: he may
+        char untraceable[256]; /* why the peer may not count it without count-other; empty: it may
                                 */
         int fd;                /* the event, disabled */
 } EventCall;
@@ -102,29 +103,37 @@ static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCa
         return r;
 }
 
-/* The process behind a pidfd, or that thread of it that pid names. */
-static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
+/* The process behind a pidfd that goes by that option, or the thread of it that pid names. */
+static int event_call_hold_process(EventCall *c, int pidfd, const char *option, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t process;
         int r;
 
-        r = process_from_pidfd(q->pidfd, &process, why);
+        r = process_from_pidfd(pidfd, &process, why);
         if (r != 0)
                 return r;
         r = thread_hold(q->pid > 0 ? q->pid : process, &c->target, why);
         if (r != 0)
                 return r;
         /* its number was its own until now */
-        if (!process_exists(q->pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "option 'pidfd': the process has ended");
+        if (!process_exists(pidfd))
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "option '%s': the process has ended",
+                              option);
         if (c->target.pid != process)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "pid: %d is no thread of process %d, which option 'pidfd' names; "
+                              "pid: %d is no thread of process %d, which option '%s' names; "
                               "give 0 for "
                               "its first one",
-                              (int) q->pid, (int) process);
+                              (int) q->pid, (int) process, option);
         return 0;
+}
+
+static int event_call_hold_caller(EventCall *c, Refusal *why) {
+        Thread *t = &c->target;
+        int r = peer_process(c->call->peer, &t->pid, &t->pidfd, why);
+
+        t->tid = t->pid;
+        return r;
 }
 
 static int refuse_ended(const EventCall *c, Refusal *why) {
@@ -132,14 +141,20 @@ static int refuse_ended(const EventCall *c, Refusal *why) {
                       c->request.name, (int) c->target.tid);
 }
 
+/* Without a proof. */
 static int event_call_hold(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
+        int r;
 
-        if (!event_request_has_target(q))
-                return 0;
-        return q->pidfd >= 0
-                       ? event_call_hold_pidfd(c, why)
-                       : thread_hold(q->pid > 0 ? q->pid : c->call->peer->pid, &c->target, why);
+        if (q->pidfd >= 0)
+                r = event_call_hold_process(c, q->pidfd, "pidfd", why);
+        else if (q->pid > 0)
+                r = thread_hold(q->pid, &c->target, why);
+        else
+                r = event_call_hold_caller(c, why);
+        if (r == 0)
+                c->claim = trace_rule_claim(c->call->peer, c->target.pid);
+        return r;
 }
 
 /* ---- whether the caller may trace it ---- */
@@ -164,7 +179,7 @@ static void event_call_set_untraceable(EventCall *c, const char *words) {
 }
 
 /* The reader has looked before anything was opened. */
-static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                  const Refusal *why) {
         EventCall *c = userdata;
         const char *words;
@@ -177,7 +192,7 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 why = &ended;
         }
         if (r == 0) {
-                words = trace_rule_denies(c->call->peer, facts);
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
                 if (words)
                         event_call_set_untraceable(c, words);
                 else
@@ -192,12 +207,12 @@ static bool event_call_was_unseen(const EventCall *c, const ProcessFacts *facts)
         ProcessFacts seen = *facts;
 
         seen.same_user_ns = true;
-        return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
+        return !c->inspected && !trace_rule_denies(c->call->peer, c->claim, true, &seen);
 }
 
 /* The reader has looked at the target of an event that is open, disabled. Since the first look it
  * may have become somebody else's program. */
-static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         EventCall *c = userdata;
         const char *words = NULL;
@@ -209,7 +224,7 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 why = &changed;
         }
         if (r == 0)
-                words = trace_rule_denies(c->call->peer, facts);
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
         if (words)
                 c->fd = close_fd(c->fd);
         if (words && event_call_was_unseen(c, facts))
@@ -227,7 +242,8 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
 }
 
 static int event_call_inspect(EventCall *c, ReaderInspected done) {
-        int r = reader_inspect(c->call->context->reader, c->target.pidfd, done, c, &c->job);
+        int asker = c->claim == TRACE_PROVEN ? c->call->peer->pidfd : -1;
+        int r = reader_inspect(c->call->context->reader, c->target.pidfd, asker, done, c, &c->job);
 
         return r < 0 ? r : -EINPROGRESS;
 }
@@ -256,9 +272,57 @@ static int event_call_look(EventCall *c, Refusal *why) {
         r = process_glance(c->target.pidfd, c->target.pid, &facts, why);
         if (r != 0)
                 return r;
-        return trace_rule_denies(c->call->peer, &facts)
+        return trace_rule_denies(c->call->peer, c->claim, true, &facts)
                        ? event_call_inspect(c, event_call_inspected)
                        : 0;
+}
+
+/* ---- the proof ---- */
+
+static int event_call_take_proof(EventCall *c, bool proven, int pidfd, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = q->pidfd >= 0 ? event_call_hold_process(c, q->pidfd, "pidfd", why)
+                              : event_call_hold_process(c, pidfd, "procfd", why);
+
+        if (r != 0)
+                return r;
+        c->claim = trace_rule_claim_proof(c->call->peer, c->target.pid, proven);
+        return event_call_look(c, why);
+}
+
+static void event_call_proven(void *userdata, int r, int pidfd, const Refusal *why) {
+        EventCall *c = userdata;
+        Refusal mine;
+
+        c->job = NULL;
+        /* where it proves nothing, count-other may still be granted for a target that is known */
+        if (r == 0 || (r == REFUSAL_BAD_DESCRIPTOR && c->request.pidfd >= 0)) {
+                r = event_call_take_proof(c, r == 0, pidfd, &mine);
+                why = &mine;
+        }
+        if (r == 0)
+                request_resume(c->call);
+        else if (r != -EINPROGRESS)
+                request_fail(c->call, r, why);
+}
+
+/* 0 when the target may be asked for at once, -EINPROGRESS when the reader is at work. */
+static int event_call_begin(EventCall *c, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = 0;
+
+        if (!event_request_has_target(q))
+                return 0;
+        if (q->pid > 0)
+                r = trace_rule_check_number(c->call->peer, q->pid, why);
+        if (r == 0 && q->procfd >= 0) {
+                r = reader_prove(c->call->context->reader, q->procfd, q->pidfd, event_call_proven,
+                                 c, &c->job);
+                return r < 0 ? r : -EINPROGRESS;
+        }
+        if (r == 0)
+                r = event_call_hold(c, why);
+        return r == 0 ? event_call_look(c, why) : r;
 }
 
 /* ---- authorization ---- */
@@ -394,9 +458,7 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = event_call_new(events, peer, m, &c, &why);
                 if (r != 0)
                         return reply_failure(r, &why, error);
-                r = event_call_hold(c, &why);
-                if (r == 0)
-                        r = event_call_look(c, &why);
+                r = event_call_begin(c, &why);
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);

@@ -35,8 +35,6 @@ bool samplers_any(const Samplers *all, const Peer *peer);
 /* The peer has left: its samplers go. */
 void samplers_forget_peer(Samplers *all, const Peer *peer);
 
-/* The peer may read these counters no more: its samplers that do so go. */
-void samplers_forget_reader(Samplers *all, const Peer *peer, const struct CounterSet *set);
 bool samplers_are_idle(const Samplers *all);
 
 int samplers_init(Samplers *all, Context *context, Counters *counters);

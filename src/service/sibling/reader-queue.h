@@ -25,12 +25,13 @@ struct ReaderJob {
         FairItem turn;       /* of a seizure that is queued */
         union {
                 ReaderInspected inspected;
+                ReaderProven proven;
                 ReaderScanned scanned;
                 ReaderSeized seized;
         } done;
         void *userdata;
-        int pidfd;
-        int release[2]; /* a pipe: the reader polls the first end, closing the second lets go */
+        int fds[2];  /* that go with the request; the first -1 ends the list */
+        int release; /* closing it lets go of a tree: the reader polls the pipe's other end */
         ReaderShared *shared;
         size_t shared_size;
         ReaderRequest request;
@@ -58,9 +59,10 @@ struct ReaderQueue {
 void reader_queue_init(ReaderQueue *q);
 void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 
-/* -ENOMEM, -EMFILE, -EPIPE. The caller sets done before it moves the job to a list. */
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, void *userdata,
-                   ReaderJob **ret);
+/* Duplicates fds. rule: of a seizure, else NULL. -ENOMEM, -EMFILE, -EPIPE. The caller sets done
+ * before it moves the job to a list. */
+int reader_job_new(ReaderQueue *q, ReaderOp op, const int fds[2], const SeizeRule *rule,
+                   void *userdata, ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 
