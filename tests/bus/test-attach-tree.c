@@ -134,8 +134,9 @@ static int play_storm(int fd, const void *data) {
 /* On a machine that is busy with other things, too, a storm may not stand in time: then nothing was
  * done. */
 static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool descendants) {
-        uint64_t cookie = client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                      (uint32_t) pid, 1, "descendants", "b", descendants);
+        uint64_t cookie =
+                client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) pid, 2,
+                            "procfd", "h", client_proof(c, pid), "descendants", "b", descendants);
         g_autoptr(sd_bus_message) reply = client_receive(c, cookie);
 
         if (!sd_bus_message_is_method_error(reply, NULL))
@@ -221,7 +222,8 @@ static void test_a_target_that_dies_in_the_middle(void) {
                 g_autoptr(Actor) parent = parent_new("bob", &child);
                 uint64_t cookie =
                         client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
+                                    (uint32_t) parent->pid, 2, "procfd", "h",
+                                    client_proof(bob, parent->pid), "descendants", "b", i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
@@ -285,6 +287,7 @@ static void test_several_attach_the_same_tree(void) {
         Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
         pid_t child;
         g_autoptr(Actor) parent = parent_new("bob", &child);
+        int proof = client_proof(clients[1], parent->pid);
 
         for (int i = 0; i < 30; i++) {
                 char *counters[6];
@@ -294,7 +297,7 @@ static void test_several_attach_the_same_tree(void) {
                         counters[k] = counter_open(clients[k % 3], "page-faults:u", UNATTACHED);
                         cookies[k] = client_send(clients[k % 3], counters[k], COUNTER,
                                                  "AttachProcess", "ua{sv}", (uint32_t) parent->pid,
-                                                 1, "descendants", "b", true);
+                                                 2, "procfd", "h", proof, "descendants", "b", true);
                 }
                 for (size_t k = 0; k < 6; k++) {
                         g_autoptr(sd_bus_message) reply =

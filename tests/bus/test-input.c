@@ -18,9 +18,10 @@ typedef struct Desk {
 static void desk_up(Desk *d, const void *data) {
         d->root = client_new("root");
         d->alice = client_new("alice");
-        d->descriptors = service_descriptors();
         d->holds = client_count(d->root, "hold");
         d->counters = client_count(d->root, "counter");
+        client_greet(d->alice);
+        d->descriptors = service_descriptors();
 }
 
 static void desk_down(Desk *d, const void *data) {

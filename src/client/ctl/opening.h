@@ -5,18 +5,19 @@
  * OpenCounters, as the options of open and watch ask for it.
  */
 
+#include "client/ctl/process.h"
 #include "client/ctl/readings.h"
 
 typedef struct Opening Opening;
 
 struct Opening {
-        char **events; /* NULL-terminated */
-        uint32_t pid;  /* the target, 0: none */
-        int pidfd;     /* of it, where it is of this machine; else -1 */
+        char **events;      /* NULL-terminated */
+        uint32_t pid;       /* the target, 0: none */
+        CtlProcess process; /* the same, where it is of this machine */
         int cgroup;
 };
 
-#define OPENING_NULL ((Opening){ .pidfd = -1, .cgroup = -1 })
+#define OPENING_NULL ((Opening){ .process = CTL_PROCESS_NULL, .cgroup = -1 })
 
 /* Looks up what the options name. child: what COMMAND is; 0: there is none. CTL_E_USAGE: nothing,
  * or too much, is to be counted. */

@@ -64,8 +64,12 @@ static int procfd_check(int procfd, const char *host, uint64_t *ret_inode, Refus
         struct statx file;
         struct stat st;
 
-        if (flags < 0 || stat(host, &st) < 0)
+        if (flags < 0)
                 return -errno;
+        if (stat(host, &st) < 0)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "option 'procfd': the service cannot reach the host's /proc (%s: %s)",
+                              host, strerror(errno));
         if (flags & O_PATH)
                 return refuse_proof(why, "was opened with O_PATH, which everybody may");
         /* AT_STATX_DONT_SYNC: no question to a FUSE server or over a network */
@@ -91,16 +95,28 @@ static int procfd_is_of(int procfd, uint64_t inode, const char *host, pid_t pid,
         return r;
 }
 
-/* Kernels before 6.14 open the files of a thread without memory to everybody. */
-static bool first_thread_lives(pid_t pid) {
-        _cleanup_free_ char *status = NULL;
+static int refuse_ended(pid_t pid, Refusal *why) {
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) pid);
+}
 
-        return procfs_read(pid, "status", &status, NULL) == 0 && procfs_field(status, "VmSize");
+/* Older kernels open the files of a thread without memory to everybody. */
+static int first_thread_check(pid_t pid, Refusal *why) {
+        _cleanup_free_ char *status = NULL;
+        const char *threads;
+
+        if (procfs_read(pid, "status", &status, NULL) < 0)
+                return refuse_ended(pid, why);
+        if (procfs_field(status, "VmSize"))
+                return 0;
+        threads = procfs_field(status, "Threads");
+        if (!threads || strtoul(threads, NULL, 10) < 2)
+                return refuse_ended(pid, why);
+        return refuse_proof(why, "is of a process whose first thread has ended");
 }
 
 int proof_check(int procfd, const char *host, int pidfd, Refusal *why) {
         uint64_t inode;
-        bool same, lives;
+        bool same;
         pid_t pid;
         int r;
 
@@ -111,13 +127,9 @@ int proof_check(int procfd, const char *host, int pidfd, Refusal *why) {
                 r = procfd_is_of(procfd, inode, host, pid, &same);
         if (r != 0)
                 return r;
-        lives = first_thread_lives(pid);
+        r = same ? first_thread_check(pid, why) : refuse_proof(why, not_of_it);
         /* the number was its own until now */
-        if (!process_exists(pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) pid);
-        if (!same)
-                return refuse_proof(why, not_of_it);
-        return lives ? 0 : refuse_proof(why, "is of a process whose first thread has ended");
+        return process_exists(pidfd) ? r : refuse_ended(pid, why);
 }
 
 /* The number in ".../PID/NAME", 0: none. Mounts can give any path to a file, so it is a guess. */

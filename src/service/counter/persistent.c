@@ -100,6 +100,8 @@ int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 r = persistent_find(counters, id, &counter, &why);
         if (r == 0 && peer->uid != 0 && peer->uid != counter->set->uid)
                 r = persistent_authorize(counters, peer, m, counter, &why);
+        if (r == 0 && peer->gone)
+                r = -ESTALE;
         if (r == 0)
                 r = counter_set_add_user(counter->set, peer, &why);
         return r == 0 ? sd_bus_reply_method_return(m, "o", counter->object.path)
