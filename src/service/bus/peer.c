@@ -69,6 +69,7 @@ static void peer_leave(Peer *peer) {
         peer->n_ref++;
         peer_forget(peer);
         p->hooks.gone(p->userdata, peer);
+        peer->pidfd = close_fd(peer->pidfd); /* whoever still refers to it needs no process */
         peer_unref(peer);
 }
 
