@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "core/clock.h"
-#include "perf/process/procfs.h"
+#include "perf/process/label.h"
 #include "perf/process/seize-tree.h"
 #include "perf/process/threads.h"
 #include "perf/process/tree.h"
@@ -113,16 +113,6 @@ static int tgroup_look(Seize *s, Tgroup *g) {
 
 static int refuse_ended(Seize *s, const Tgroup *g) {
         return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) g->pid);
-}
-
-/* What the LSM that labels processes says of it; "" where none does. */
-static int label_read(pid_t pid, char **ret) {
-        int r = procfs_read(pid, "attr/current", ret, NULL);
-
-        if (r != -EINVAL && r != -ENOENT && r != -ESRCH)
-                return r;
-        *ret = strdup("");
-        return *ret ? 0 : -ENOMEM;
 }
 
 /* The right to the root of a tree is one to its descendants, unless the LSM tells them apart. */
