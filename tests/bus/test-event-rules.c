@@ -45,8 +45,6 @@ static void desk_up(Desk *d, const void *data) {
         d->foreign = idle_new("bob", NULL);
         d->undumpable = idle_new("dave", "undumpable");
         d->kernel_size = (uint32_t) client_get_number(d->root, MANAGER, "AttrSize", 'u');
-        client_greet(d->alice);
-        client_greet(d->dave);
         d->descriptors = service_descriptors();
 }
 

@@ -20,7 +20,6 @@ static void desk_up(Desk *d, const void *data) {
         d->alice = client_new("alice");
         d->holds = client_count(d->root, "hold");
         d->counters = client_count(d->root, "counter");
-        client_greet(d->alice);
         d->descriptors = service_descriptors();
 }
 
