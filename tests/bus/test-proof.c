@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -272,6 +273,13 @@ static void test_another_procfs(void) {
 
 /* ---- numbers that are used again ---- */
 
+static bool is_bobs(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d", (int) pid);
+        struct stat st;
+
+        return stat(path, &st) == 0 && st.st_uid == user_id("bob");
+}
+
 /* A process of bob's with that number; killed with the test. */
 static void bob_take_number(pid_t pid) {
         const struct clone_args how = {
@@ -290,6 +298,7 @@ static void bob_take_number(pid_t pid) {
                         pause();
         }
         g_assert_cmpint(got, ==, pid);
+        await(is_bobs(pid));
 }
 
 static void number_give_back(pid_t pid) {

@@ -99,10 +99,11 @@ static bool is_one_number(const char *numbers) {
         return length > 0 && *numbers != '0' && length == strspn(numbers, "0123456789");
 }
 
-bool process_numbers_like_us(int pidfd) {
+int process_numbers_like_us(int pidfd) {
         _cleanup_free_ char *text = NULL;
+        int r = fdinfo_read(pidfd, &text);
 
-        return fdinfo_read(pidfd, &text) == 0 && is_one_number(procfs_field(text, "NSpid"));
+        return r < 0 ? r : is_one_number(procfs_field(text, "NSpid"));
 }
 
 size_t process_count_threads(pid_t pid) {

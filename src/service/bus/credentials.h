@@ -17,7 +17,7 @@ typedef struct Credentials Credentials;
 struct Credentials {
         uid_t uid;
         pid_t pid;   /* 0: the bus cannot tell */
-        int pidfd;   /* of that process, since the connection was made; -1: an older bus */
+        int pidfd;   /* of that process since the connection was made; -1: an older bus */
         gid_t *gids; /* primary and supplementary; none where the bus does not tell */
         size_t n_gids;
 };

@@ -91,16 +91,21 @@ static void peer_rest(Peer *peer) {
                 peer_forget(TAILQ_FIRST(&p->idle));
 }
 
-/* Takes pidfd over; -1: by number. */
-static void peer_hold_process(Peer *peer, pid_t pid, int pidfd) {
+/* Takes pidfd over; -1: by number. 0, also where there is no such process; -EMFILE and the like. */
+static int peer_hold_process(Peer *peer, pid_t pid, int pidfd) {
+        int r = 0;
+
         if (pidfd < 0 && peer->pidfd >= 0 && peer->pid == pid)
-                return;
+                return 0;
         close_fd(peer->pidfd);
         peer->pid = pid;
         peer->pidfd = pidfd;
         if (pidfd < 0)
-                (void) process_open(pid, &peer->pidfd, NULL);
-        peer->numbers_like_us = peer->pidfd >= 0 && process_numbers_like_us(peer->pidfd);
+                r = MIN(process_open(pid, &peer->pidfd, NULL), 0);
+        if (peer->pidfd >= 0)
+                r = process_numbers_like_us(peer->pidfd);
+        peer->numbers_like_us = r > 0;
+        return MIN(r, 0);
 }
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -118,13 +123,16 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         r = sd_bus_message_is_method_error(m, NULL) ? -ENODATA : credentials_read(&credentials, m);
         if (r >= 0 && peer->known && peer->uid != credentials.uid)
                 r = -ENODATA; /* recalled from another bus' time */
+        /* what is recalled owns something, and stays */
+        if (r >= 0 && peer_hold_process(peer, credentials.pid, TAKE_FD(credentials.pidfd)) < 0 &&
+            !peer->known)
+                r = -ENOMEM;
         if (r < 0) {
                 p->hooks.known(p->userdata, peer, r == -ENOMEM ? r : -ENODATA);
                 peer_leave(peer);
                 return 1;
         }
         peer->uid = credentials.uid;
-        peer_hold_process(peer, credentials.pid, TAKE_FD(credentials.pidfd));
         free(peer->gids);
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
@@ -225,7 +233,7 @@ int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
                 return r;
         if (!peer->known) {
                 peer->uid = uid;
-                peer_hold_process(peer, pid, -1);
+                (void) peer_hold_process(peer, pid, -1);
                 peer->known = true;
         }
         *ret = peer_ref(peer);
