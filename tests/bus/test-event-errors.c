@@ -139,6 +139,7 @@ static void assert_change_is_seen(int (*play)(int fd, const void *data)) {
         g_assert_cmpint(actor_hear(target), ==, 'r');
         rig("polkit-signal STOP", NULL);
         cookie = raw_send(dave, raw, "a{sv}", 0);
+        await_inspection(dave); /* of its proof */
         await_inspection(dave);
         target_do(target, 'u');
         rig("polkit-signal CONT", NULL);
@@ -183,6 +184,7 @@ static void test_target_ends(void) {
 
         rig("polkit-signal STOP", NULL);
         cookie = raw_send(dave, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
+        await_inspection(dave); /* of its proof */
         await_inspection(dave);
         g_assert_cmpint(actor_join(target), ==, 0);
         rig("polkit-signal CONT", NULL);

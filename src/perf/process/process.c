@@ -56,17 +56,22 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
 }
 
+static int fdinfo_read(int fd, char **ret) {
+        char name[sizeof("fdinfo/-2147483648")];
+
+        (void) snprintf(name, sizeof(name), "fdinfo/%d", fd);
+        return procfs_read(getpid(), name, ret, NULL);
+}
+
 int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
         _cleanup_free_ char *text = NULL;
         const char *field;
-        char name[sizeof("self/fdinfo/2147483647")];
         int flags, pid, r;
 
         flags = fcntl(pidfd, F_GETFL);
         if (flags < 0)
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR, "the pidfd is not an open descriptor");
-        (void) snprintf(name, sizeof(name), "fdinfo/%d", pidfd);
-        r = procfs_read(getpid(), name, &text, NULL);
+        r = fdinfo_read(pidfd, &text);
         if (r < 0)
                 return r;
         field = procfs_field(text, "Pid");
@@ -86,6 +91,22 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
         return 0;
 }
 
+/* Whether an NSpid line has one number: a process has one in each PID namespace from that of the
+ * reader's /proc down to its own. */
+static bool is_one_number(const char *numbers) {
+        size_t length = numbers ? strcspn(numbers, "\n") : 0;
+
+        /* 0: outside of our namespace */
+        return length > 0 && *numbers != '0' && length == strspn(numbers, "0123456789");
+}
+
+int process_numbers_like_us(int pidfd) {
+        _cleanup_free_ char *text = NULL;
+        int r = fdinfo_read(pidfd, &text);
+
+        return r < 0 ? r : is_one_number(procfs_field(text, "NSpid"));
+}
+
 size_t process_count_threads(pid_t pid) {
         char path[sizeof("/proc/-2147483648/task")];
         struct stat st;
@@ -94,6 +115,8 @@ size_t process_count_threads(pid_t pid) {
         (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
         return stat(path, &st) < 0 || st.st_nlink < 2 ? 0 : (size_t) st.st_nlink - 2;
 }
+
+static struct stat our_pid_ns, our_user_ns;
 
 /* Whether it is in this process's namespace of that kind; false also: unknown. ours caches the
  * namespace, which this process never leaves. */
@@ -106,6 +129,14 @@ static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) pid, kind);
         return stat(path, &st) >= 0 && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
+}
+
+bool process_is_neighbour(int pidfd) {
+        pid_t pid;
+
+        return process_from_pidfd(pidfd, &pid, NULL) == 0 &&
+               namespace_is_ours(pid, "pid", &our_pid_ns) &&
+               namespace_is_ours(pid, "user", &our_user_ns) && process_exists(pidfd);
 }
 
 static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
@@ -180,7 +211,7 @@ static bool is_gone(int r) {
  * is gone. */
 static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_whole) {
         _cleanup_free_ char *status = NULL;
-        const char *name, *threads, *numbers;
+        const char *name, *threads;
         struct stat st;
         int r;
 
@@ -189,7 +220,6 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
                 return is_gone(r) ? 1 : r;
         name = procfs_field(status, "Name");
         threads = procfs_field(status, "Threads");
-        numbers = procfs_field(status, "NSpid");
         if (!name)
                 return -EPROTO;
         procfs_clean(f->comm, sizeof(f->comm), name, strcspn(name, "\n"));
@@ -198,8 +228,7 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
         *ret_whole = *ret_threads == 1 && procfs_field(status, "VmSize");
         if (!*ret_whole)
                 return 0;
-        /* a number in each PID namespace from that of this /proc down: one only in the same */
-        f->same_pid_ns = numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
+        f->same_pid_ns = is_one_number(procfs_field(status, "NSpid"));
         f->uniform = f->zombie = true;
         return thread_join(f, status, &st, true);
 }
@@ -222,7 +251,6 @@ static int facts_read_stat(ProcessFacts *f) {
 
 /* Reads the facts by number. Positive: a file is gone. */
 static int facts_read(ProcessFacts *f, size_t threads_max) {
-        static struct stat our_pid_ns, our_user_ns;
         size_t n_threads;
         bool whole;
         int r;

@@ -55,6 +55,13 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why);
  * or is outside the caller's PID namespace. */
 int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why);
 
+/* 1: numbers mean the same processes to it as to us, for it is in our PID namespace; 0: they do
+ * not, or it has ended. Needs no capability. -EMFILE and the like. */
+int process_numbers_like_us(int pidfd);
+
+/* Whether it is in our PID and user namespaces; false also: it has ended, or may not be read. */
+bool process_is_neighbour(int pidfd);
+
 /* Whether the process behind pidfd still has its number: it lives or is a zombie. */
 bool process_exists(int pidfd);
 

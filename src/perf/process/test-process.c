@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
@@ -55,6 +56,60 @@ static ProcessFacts read_child(void (*setup)(void *), void *userdata) {
 
 static const char *untraceable(const ProcessFacts *f) {
         return process_untraceable(f, USER_ID, (gid_t[]){ GROUP_ID }, 1);
+}
+
+enum { READ_THREADS = 60 };
+
+static void *sleep_in_thread(void *userdata) {
+        for (;;)
+                pause();
+        return NULL;
+}
+
+static void start_threads(void *userdata) {
+        pthread_t thread;
+
+        for (int i = 0; i < READ_THREADS; i++)
+                if (pthread_create(&thread, NULL, sleep_in_thread, NULL) != 0)
+                        _exit(1);
+}
+
+typedef struct Killer {
+        pid_t pid;
+        gulong after_usec;
+        atomic_bool go;
+} Killer;
+
+static void *kill_in_thread(void *userdata) {
+        Killer *k = userdata;
+
+        while (!k->go)
+                ;
+        g_usleep(k->after_usec);
+        child_end(k->pid);
+        return NULL;
+}
+
+/* Its number may be another process's by then. */
+static void test_who_ends_while_it_is_read_has_no_facts(void) {
+        for (unsigned i = 0; i < 60; i++) {
+                Killer k = { .pid = child_start(start_threads, NULL), .after_usec = i * 20 };
+                _cleanup_close_ int fd = -1;
+                pthread_t thread;
+                ProcessFacts f;
+                Refusal why;
+                int r;
+
+                g_assert_cmpint(process_open(k.pid, &fd, NULL), ==, 0);
+                g_assert_cmpint(pthread_create(&thread, NULL, kill_in_thread, &k), ==, 0);
+                k.go = true;
+                r = process_read(fd, &f, &why);
+                g_assert_cmpint(pthread_join(thread, NULL), ==, 0);
+                if (r == 0)
+                        g_assert_true(f.same_pid_ns && f.same_user_ns);
+                else
+                        g_assert_cmpint(r, ==, REFUSAL_NO_SUCH_PROCESS);
+        }
 }
 
 static void test_open_refuses_numbers_that_cannot_be(void) {
@@ -556,6 +611,7 @@ int main(int argc, char *argv[]) {
         TEST(what_is_no_pidfd_is_refused);
         TEST(a_pidfd_of_a_thread_is_refused);
         TEST(an_ended_process_has_no_facts);
+        TEST(who_ends_while_it_is_read_has_no_facts);
         TEST(a_zombie_is_one);
         TEST(an_ordinary_process_may_be_counted);
         TEST(a_name_cannot_pretend);

@@ -92,13 +92,14 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
 /* ---- AttachProcess ---- */
 
 typedef struct AttachOptions {
-        int descendants, pidfd;
+        int descendants, procfd, pidfd;
 } AttachOptions;
 
-enum { OPTION_DESCENDANTS, OPTION_PIDFD, _OPTION_MAX };
+enum { OPTION_DESCENDANTS, OPTION_PROCFD, OPTION_PIDFD, _OPTION_MAX };
 
 static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(AttachOptions, descendants) },
+        [OPTION_PROCFD] = { "procfd", "h", offsetof(AttachOptions, procfd) },
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
 };
 
@@ -109,7 +110,7 @@ static int pid_check(uint32_t pid, Refusal *why) {
 }
 
 static int attach_call_read(AttachCall *c, Refusal *why) {
-        AttachOptions o = { .descendants = c->set->group->descendants, .pidfd = -1 };
+        AttachOptions o = { .descendants = c->set->group->descendants, .procfd = -1, .pidfd = -1 };
         AttachJob *a = &c->attach;
         uint64_t seen;
         uint32_t pid;
@@ -125,17 +126,13 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
                 r = counter_takes_targets(c->counter, why);
         if (r == 0 && o.descendants)
                 r = counter_takes_descendants(c->counter, why);
-        if (r == 0)
+        /* a caller in another PID namespace does not know the number */
+        if (r == 0 && !(pid == 0 && seen & (1u << OPTION_PROCFD | 1u << OPTION_PIDFD)))
                 r = pid_check(pid, why);
         if (r != 0)
                 return r;
         a->descendants = o.descendants;
-        r = attach_job_hold(a, (pid_t) pid, seen & 1u << OPTION_PIDFD ? o.pidfd : -1, why);
-        if (r == 0 && a->pid != (pid_t) pid)
-                return refuse(why, REFUSAL_INVALID_PROCESS,
-                              "option 'pidfd': the descriptor holds process %d, not %u",
-                              (int) a->pid, pid);
-        return r;
+        return attach_job_hold(a, (pid_t) pid, o.pidfd, o.procfd, why);
 }
 
 /* pmc_attach(3) has one error for every conflict over the target's counters. */
@@ -197,7 +194,8 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refu
                                  .peer = peer,
                                  .done = attach_call_attached,
                                  .userdata = c,
-                                 .pidfd = -1 };
+                                 .pidfd = -1,
+                                 .procfd = -1 };
         r = request_begin(counters->context, peer, m, c, attach_call_end, &c->call, why);
         if (r == 0)
                 r = attach_call_read(c, why);

@@ -219,9 +219,11 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
                           .done = open_call_attached,
                           .userdata = o,
                           .pidfd = -1,
+                          .procfd = -1,
                           .descendants = q->descendants };
-        r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call->peer->pid, q->pidfd, why);
-        if (r != 0 || o->call->peer->root)
+        r = attach_job_hold(a, (pid_t) q->pid, q->pidfd, q->procfd, why);
+        /* the reader tells which process a proof holds */
+        if (r != 0 || (o->call->peer->root && q->procfd < 0))
                 return r;
         r = attach_job_inspect(a);
         return r < 0 ? r : -EINPROGRESS;

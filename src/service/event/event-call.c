@@ -23,6 +23,7 @@ typedef struct EventCall {
         QuotaCharge descriptor;
 
         Thread target; /* if the request has one */
+        TraceClaim claim;
         uid_t target_uid;
         ReaderJob *job;
         bool inspected;        /* by the reader, before the event was opened */
@@ -104,29 +105,37 @@ static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCa
         return r;
 }
 
-/* Holds the process behind the pidfd, or the thread of it that pid names. */
-static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
+/* Holds the process behind a pidfd that is from that option, or the thread of it that pid names. */
+static int event_call_hold_process(EventCall *c, int pidfd, const char *option, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t process;
         int r;
 
-        r = process_from_pidfd(q->pidfd, &process, why);
+        r = process_from_pidfd(pidfd, &process, why);
         if (r != 0)
                 return r;
         r = thread_hold(q->pid > 0 ? q->pid : process, &c->target, why);
         if (r != 0)
                 return r;
         /* it exists, so its pid was not reused until now */
-        if (!process_exists(q->pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "option 'pidfd': the process has ended");
+        if (!process_exists(pidfd))
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "option '%s': the process has ended",
+                              option);
         if (c->target.pid != process)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "pid: %d is no thread of process %d, which option 'pidfd' names; "
+                              "pid: %d is no thread of process %d, which option '%s' names; "
                               "give 0 for "
                               "its first one",
-                              (int) q->pid, (int) process);
+                              (int) q->pid, (int) process, option);
         return 0;
+}
+
+static int event_call_hold_caller(EventCall *c, Refusal *why) {
+        Thread *t = &c->target;
+        int r = peer_process(c->call->peer, &t->pid, &t->pidfd, why);
+
+        t->tid = t->pid;
+        return r;
 }
 
 static int refuse_ended(const EventCall *c, Refusal *why) {
@@ -134,14 +143,20 @@ static int refuse_ended(const EventCall *c, Refusal *why) {
                       c->request.name, (int) c->target.tid);
 }
 
+/* Without a proof. */
 static int event_call_hold(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
+        int r;
 
-        if (!event_request_has_target(q))
-                return 0;
-        return q->pidfd >= 0
-                       ? event_call_hold_pidfd(c, why)
-                       : thread_hold(q->pid > 0 ? q->pid : c->call->peer->pid, &c->target, why);
+        if (q->pidfd >= 0)
+                r = event_call_hold_process(c, q->pidfd, "pidfd", why);
+        else if (q->pid > 0)
+                r = thread_hold(q->pid, &c->target, why);
+        else
+                r = event_call_hold_caller(c, why);
+        if (r == 0)
+                c->claim = trace_rule_claim(c->call->peer, c->target.pid);
+        return r;
 }
 
 /* ---- whether the caller may trace it ---- */
@@ -166,7 +181,7 @@ static void event_call_set_untraceable(EventCall *c, const char *words) {
 }
 
 /* The reader has inspected the target before the event is opened. */
-static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                  const Refusal *why) {
         EventCall *c = userdata;
         const char *words;
@@ -180,7 +195,7 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
         }
         if (r == 0) {
                 c->target_uid = facts->uid[0];
-                words = trace_rule_denies(c->call->peer, facts);
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
                 if (words)
                         event_call_set_untraceable(c, words);
                 else
@@ -196,12 +211,12 @@ static bool event_call_glance_missed(const EventCall *c, const ProcessFacts *fac
         ProcessFacts seen = *facts;
 
         seen.same_user_ns = true;
-        return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
+        return !c->inspected && !trace_rule_denies(c->call->peer, c->claim, true, &seen);
 }
 
 /* The reader has inspected the target of the event, which is open and disabled. The target may have
  * executed another program since the first inspection. */
-static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         EventCall *c = userdata;
         const char *words = NULL;
@@ -213,7 +228,7 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
                 why = &changed;
         }
         if (r == 0)
-                words = trace_rule_denies(c->call->peer, facts);
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
         if (words)
                 c->fd = close_fd(c->fd);
         if (words && event_call_glance_missed(c, facts))
@@ -231,7 +246,8 @@ static void event_call_verified(void *userdata, int r, const ProcessFacts *facts
 }
 
 static int event_call_inspect(EventCall *c, ReaderInspected done) {
-        int r = reader_inspect(c->call->context->reader, c->target.pidfd, done, c, &c->job);
+        int asker = c->claim == TRACE_PROVEN ? c->call->peer->pidfd : -1;
+        int r = reader_inspect(c->call->context->reader, c->target.pidfd, asker, done, c, &c->job);
 
         return r < 0 ? r : -EINPROGRESS;
 }
@@ -260,9 +276,57 @@ static int event_call_inspect_first(EventCall *c, Refusal *why) {
         r = process_glance(c->target.pidfd, c->target.pid, &facts, why);
         if (r != 0)
                 return r;
-        return trace_rule_denies(c->call->peer, &facts)
+        return trace_rule_denies(c->call->peer, c->claim, true, &facts)
                        ? event_call_inspect(c, event_call_inspected)
                        : 0;
+}
+
+/* ---- the proof ---- */
+
+static int event_call_take_proof(EventCall *c, bool proven, int pidfd, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = q->pidfd >= 0 ? event_call_hold_process(c, q->pidfd, "pidfd", why)
+                              : event_call_hold_process(c, pidfd, "procfd", why);
+
+        if (r != 0)
+                return r;
+        c->claim = trace_rule_claim_proof(c->call->peer, c->target.pid, proven);
+        return event_call_inspect_first(c, why);
+}
+
+static void event_call_proven(void *userdata, int r, int pidfd, const Refusal *why) {
+        EventCall *c = userdata;
+        Refusal mine;
+
+        c->job = NULL;
+        /* where it proves nothing, count-other may still be granted for a target that is known */
+        if (r == 0 || (r == REFUSAL_BAD_DESCRIPTOR && c->request.pidfd >= 0)) {
+                r = event_call_take_proof(c, r == 0, pidfd, &mine);
+                why = &mine;
+        }
+        if (r == 0)
+                request_resume(c->call);
+        else if (r != -EINPROGRESS)
+                request_fail(c->call, r, why);
+}
+
+/* 0 when the target may be asked for at once, -EINPROGRESS when the reader is at work. */
+static int event_call_begin(EventCall *c, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = 0;
+
+        if (!event_request_has_target(q))
+                return 0;
+        if (q->pid > 0)
+                r = trace_rule_check_number(c->call->peer, q->pid, why);
+        if (r == 0 && q->procfd >= 0) {
+                r = reader_prove(c->call->context->reader, q->procfd, q->pidfd, event_call_proven,
+                                 c, &c->job);
+                return r < 0 ? r : -EINPROGRESS;
+        }
+        if (r == 0)
+                r = event_call_hold(c, why);
+        return r == 0 ? event_call_inspect_first(c, why) : r;
 }
 
 /* ---- authorization ---- */
@@ -452,9 +516,7 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = event_call_new(events, peer, m, &c, &why);
                 if (r != 0)
                         return reply_failure(r, &why, error);
-                r = event_call_hold(c, &why);
-                if (r == 0)
-                        r = event_call_inspect_first(c, &why);
+                r = event_call_begin(c, &why);
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);
