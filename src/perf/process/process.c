@@ -45,7 +45,7 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         case ENOENT:
                 /* a thread that is not its process's first one (ENOENT since Linux 6.15), or a
                  * process that is being reaped */
-                if (process_count_threads(pid) == 0)
+                if (process_count_threads(pid) == 0 || procfs_hides())
                         break;
                 return refuse(why, REFUSAL_INVALID_PROCESS,
                               "%d is a thread, not a process: give the number of its process",
@@ -53,7 +53,7 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         default:
                 return -errno;
         }
-        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+        return procfs_refuse_unseen(pid, why);
 }
 
 static int fdinfo_read(int fd, char **ret) {
@@ -294,23 +294,6 @@ int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal
 
 int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
         return process_read_up_to(pidfd, SIZE_MAX, ret, why);
-}
-
-int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why) {
-        ProcessFacts f = { .pid = pid, .same_user_ns = true };
-        size_t n_threads;
-        bool whole;
-        int r;
-
-        r = facts_read_status(&f, &n_threads, &whole);
-        if (!process_exists(pidfd))
-                return refuse_gone(pid, why);
-        if (r > 0 || r == -EACCES || r == -EPERM)
-                return procfs_explain_hidden(pid, why) ?: refuse_gone(pid, why);
-        if (r < 0)
-                return r;
-        *ret = f;
-        return 0;
 }
 
 static bool ids_are(const unsigned ids[3], unsigned id) {

@@ -40,12 +40,6 @@ int process_read(int pidfd, ProcessFacts *ret, Refusal *why);
 /* The same; -E2BIG: it has more than threads_max threads. */
 int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why);
 
-/* A quick estimate of the facts, without capabilities, of the process that pidfd holds and that has
- * this number. It assumes that the process is in the caller's user namespace, and that threads,
- * where there are several, differ. So a process that is traceable by it very likely is, but must
- * still be read; one that is not may be. Refusals are those of process_read(). */
-int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why);
-
 /* pidfd_open(2). REFUSAL_INVALID_PROCESS: pid is impossible or that of a thread;
  * REFUSAL_NO_SUCH_PROCESS. */
 int process_open(pid_t pid, int *ret_pidfd, Refusal *why);

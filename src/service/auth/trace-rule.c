@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "trace-rule.h"
 
+#include "perf/process/procfs.h"
+
 #include <fcntl.h>
 
 bool trace_rule_is_void(const char *path) {
@@ -42,6 +44,11 @@ const char *trace_rule_denies(const Peer *peer, TraceClaim claim, bool neighbour
                        "later";
         return process_untraceable(facts, peer->uid, peer->gids, peer->n_gids)
                        ?: claim_lacks(claim, neighbour);
+}
+
+bool trace_rule_hides(const Peer *peer, const ProcessFacts *facts) {
+        return !peer->root && procfs_hides() &&
+               process_untraceable(facts, peer->uid, peer->gids, peer->n_gids);
 }
 
 int trace_rule_check_number(const Peer *peer, pid_t pid, Refusal *why) {

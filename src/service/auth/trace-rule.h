@@ -32,6 +32,10 @@ TraceClaim trace_rule_claim_proof(const Peer *peer, pid_t pid, bool proven);
 const char *trace_rule_denies(const Peer *peer, TraceClaim claim, bool neighbour,
                               const ProcessFacts *facts);
 
+/* Whether a denial must not tell the peer that the process exists: the host's /proc hides it from
+ * them (proc(5), hidepid=). It is refused by procfs_refuse_unseen(). */
+bool trace_rule_hides(const Peer *peer, const ProcessFacts *facts);
+
 /* A pid of another PID namespace means another process: REFUSAL_INVALID_ARGS if the peer is in
  * one. */
 int trace_rule_check_number(const Peer *peer, pid_t pid, Refusal *why);

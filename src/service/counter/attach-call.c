@@ -2,6 +2,7 @@
 #include "attach-call.h"
 
 #include "perf/group/group-target.h"
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-target.h"
@@ -148,14 +149,13 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
         return r == REFUSAL_NOT_PERMITTED && *c->attach.untraceable && !c->attach.allowed;
 }
 
-static int attach_call_inspected(const AttachCall *c, Refusal *why) {
+static int attach_call_check_tracer(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attach.facts;
 
-        if (facts->tracer > 0 && !reader_frees(c->call->context->reader, facts->tracer))
-                return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
-                              (int) facts->pid, (int) facts->tracer);
-        request_resume(c->call);
-        return 0;
+        if (facts->tracer == 0 || reader_frees(c->call->context->reader, facts->tracer))
+                return 0;
+        return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
+                      (int) facts->pid, (int) facts->tracer);
 }
 
 /* The target was inspected or opened. */
@@ -164,14 +164,11 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
         Refusal mine = REFUSAL_NULL;
 
         r = attach_call_translate(r, why, &mine);
-        if (!c->opening && r == 0) {
-                r = attach_call_inspected(c, &mine);
-                if (r == 0)
-                        return;
-        } else if (attach_call_asks_more(c, r)) {
+        if ((!c->opening && r == 0) || attach_call_asks_more(c, r)) {
                 request_resume(c->call);
                 return;
-        } else if (r == 0)
+        }
+        if (r == 0)
                 r = MIN(sd_bus_reply_method_return(c->call->m, NULL), 0);
         if (r != 0)
                 request_fail(c->call, r, &mine);
@@ -219,6 +216,8 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
         asked.target = c->attach.facts.uid[0];
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER,
                        &asked, &denied);
+        if (r > 0 && c->attach.hidden)
+                return procfs_refuse_unseen(c->attach.pid, why);
         if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)
@@ -233,6 +232,8 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         int r;
 
         r = attach_call_authorize(c, why);
+        if (r == 0 && !c->opening)
+                r = attach_call_check_tracer(c, why);
         /* the counter may have been started or handed out meanwhile */
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);

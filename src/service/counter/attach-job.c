@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "perf/group/group-target.h"
+#include "perf/process/procfs.h"
 #include "perf/process/tree.h"
 #include "service/counter/counter-target.h"
 #include "service/hold/hold-scope.h"
@@ -82,8 +83,10 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
                 a->done(a->userdata, r, why);
                 return;
         }
+        a->hidden = trace_rule_hides(a->peer, facts);
         if (facts->zombie) {
-                a->done(a->userdata, refuse_ended(a, &ended), &ended);
+                r = a->hidden ? procfs_refuse_unseen(a->pid, &ended) : refuse_ended(a, &ended);
+                a->done(a->userdata, r, &ended);
                 return;
         }
         a->inspected = true;
@@ -271,7 +274,11 @@ static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *
                         "process %d makes threads faster than they can be counted; try again, or "
                         "open the counter before it starts them",
                         (int) a->pid);
-        if (r == REFUSAL_NOT_PERMITTED)
+        if (r == REFUSAL_NOT_PERMITTED && procfs_hides())
+                (void) snprintf(a->untraceable, sizeof(a->untraceable),
+                                "the caller may not trace a descendant of process %d",
+                                (int) a->pid);
+        else if (r == REFUSAL_NOT_PERMITTED)
                 (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
         *ret = *why;
         return r;

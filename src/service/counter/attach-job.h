@@ -37,6 +37,7 @@ struct AttachJob {
         bool inspected;
         ProcessFacts facts;    /* once inspected */
         char untraceable[256]; /* why the peer needs count-other, or empty */
+        bool hidden;           /* the peer must not learn that it exists */
         bool allowed;          /* for the caller to set: count-other was granted */
 
         ReaderJob *job;

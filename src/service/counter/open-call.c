@@ -7,6 +7,7 @@
 
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-start.h"
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-store.h"
@@ -239,6 +240,8 @@ static int open_call_authorize(OpenCall *o, Refusal *why) {
 
         open_request_ask(&o->request, a->inspected ? a->facts.uid[0] : o->call->peer->uid, &asked);
         r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, &asked, &denied);
+        if (r > 0 && a->hidden)
+                return procfs_refuse_unseen(a->pid, why);
         if (r <= 0)
                 return r;
         return refuse(why, r, "%s%s%.600s", untraceable, *untraceable ? "; " : "", denied.text);

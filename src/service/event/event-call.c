@@ -8,6 +8,7 @@
 #include "perf/event/explain.h"
 #include "perf/pmu/fd-reserve.h"
 #include "perf/pmu/perf-open.h"
+#include "perf/process/procfs.h"
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
@@ -28,6 +29,7 @@ typedef struct EventCall {
         uid_t target_uid;
         ReaderJob *job;
         bool inspected;        /* by the reader, before the event was opened */
+        bool hidden;           /* the peer must not learn that the target exists */
         char untraceable[256]; /* why the peer needs count-other, or empty */
         int fd;                /* the event, disabled */
 } EventCall;
@@ -171,11 +173,17 @@ static int event_call_check_target(const EventCall *c, Refusal *why) {
 static int event_call_finish(EventCall *c, Refusal *why);
 
 static int event_call_check_facts(const EventCall *c, const ProcessFacts *facts, Refusal *why) {
-        return facts->zombie ? refuse_ended(c, why) : event_call_check_target(c, why);
+        int r = facts->zombie ? refuse_ended(c, why) : event_call_check_target(c, why);
+
+        return r > 0 && trace_rule_hides(c->call->peer, facts)
+                       ? procfs_refuse_unseen(c->target.tid, why)
+                       : r;
 }
 
 /* The message goes back to its handler, which asks for count-other. */
-static void event_call_set_untraceable(EventCall *c, const char *words) {
+static void event_call_set_untraceable(EventCall *c, const ProcessFacts *facts, const char *words) {
+        c->hidden = trace_rule_hides(c->call->peer, facts);
+        c->target_uid = facts->uid[0];
         (void) snprintf(c->untraceable, sizeof(c->untraceable),
                         "the caller may not trace process %d: %s", (int) c->target.pid, words);
         request_resume(c->call);
@@ -195,10 +203,9 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 why = &ended;
         }
         if (r == 0) {
-                c->target_uid = facts->uid[0];
                 words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
                 if (words)
-                        event_call_set_untraceable(c, words);
+                        event_call_set_untraceable(c, facts, words);
                 else
                         request_resume(c->call);
         }
@@ -206,13 +213,18 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 request_fail(c->call, r, why);
 }
 
-/* Whether the trace rule denies the target only for its user namespace, which the glance did not
- * see. */
-static bool event_call_glance_missed(const EventCall *c, const ProcessFacts *facts) {
-        ProcessFacts seen = *facts;
-
-        seen.same_user_ns = true;
-        return !c->inspected && !trace_rule_denies(c->call->peer, c->claim, true, &seen);
+/* The event is open, disabled. words: why the caller may not trace the target, which the first
+ * inspection, if there was one, did not find. */
+static int event_call_give_up(EventCall *c, const ProcessFacts *facts, const char *words,
+                              Refusal *why) {
+        c->fd = close_fd(c->fd);
+        if (c->inspected)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "process %d changed while it was being opened: %s",
+                              (int) c->target.pid, words);
+        c->inspected = true;
+        event_call_set_untraceable(c, facts, words);
+        return 0;
 }
 
 /* The reader has inspected the target of the event, which is open and disabled. The target may have
@@ -220,27 +232,18 @@ static bool event_call_glance_missed(const EventCall *c, const ProcessFacts *fac
 static void event_call_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         EventCall *c = userdata;
-        const char *words = NULL;
-        Refusal changed;
+        const char *words;
+        Refusal mine;
 
         c->job = NULL;
         if (r == 0) {
-                r = event_call_check_facts(c, facts, &changed);
-                why = &changed;
+                r = event_call_check_facts(c, facts, &mine);
+                why = &mine;
         }
-        if (r == 0)
+        if (r == 0) {
                 words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
-        if (words)
-                c->fd = close_fd(c->fd);
-        if (words && event_call_glance_missed(c, facts))
-                event_call_set_untraceable(c, words);
-        else if (words)
-                r = refuse(&changed, REFUSAL_NOT_PERMITTED,
-                           "process %d changed while it was being opened: %s", (int) c->target.pid,
-                           words);
-        else if (r == 0) {
-                r = event_call_finish(c, &changed);
-                why = &changed;
+                r = words ? event_call_give_up(c, facts, words, &mine)
+                          : event_call_finish(c, &mine);
         }
         if (r != 0)
                 request_fail(c->call, r, why);
@@ -253,33 +256,23 @@ static int event_call_inspect(EventCall *c, ReaderInspected done) {
         return r < 0 ? r : -EINPROGRESS;
 }
 
-/* A glance is enough before the event is opened if the full inspection could only add count-other,
- * and the disabled event tells nobody anything. A sibling in a group may be enabled and read
- * through its leader. */
-static bool event_call_may_glance(const EventCall *c) {
+/* One inspection, after the event is opened, is enough if the caller is the target or has a proof,
+ * the inspection could only add count-other, and the disabled event tells nobody anything. A
+ * sibling in a group may be enabled and read through its leader. */
+static bool event_call_may_defer(const EventCall *c) {
         const EventRequest *q = &c->request;
 
-        return event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
+        return (c->claim == TRACE_ITSELF || c->claim == TRACE_PROVEN) &&
+               event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
                !q->needs.by[ATTR_NEED_CONTENT];
 }
 
-/* Inspects the target. 0: go on; -EINPROGRESS: the reader inspects it. If a glance has no
- * objection, the reader inspects the target only after the event is opened. Root may count every
- * process. */
-static int event_call_inspect_first(EventCall *c, Refusal *why) {
-        ProcessFacts facts;
-        int r;
-
-        if (c->call->peer->root || !event_request_has_target(&c->request))
+/* 0: go on; -EINPROGRESS: the reader inspects the target. Root may count every process. */
+static int event_call_inspect_first(EventCall *c) {
+        if (c->call->peer->root || !event_request_has_target(&c->request) ||
+            event_call_may_defer(c))
                 return 0;
-        if (!event_call_may_glance(c))
-                return event_call_inspect(c, event_call_inspected);
-        r = process_glance(c->target.pidfd, c->target.pid, &facts, why);
-        if (r != 0)
-                return r;
-        return trace_rule_denies(c->call->peer, c->claim, true, &facts)
-                       ? event_call_inspect(c, event_call_inspected)
-                       : 0;
+        return event_call_inspect(c, event_call_inspected);
 }
 
 /* ---- the proof ---- */
@@ -292,7 +285,7 @@ static int event_call_take_proof(EventCall *c, bool proven, int pidfd, Refusal *
         if (r != 0)
                 return r;
         c->claim = trace_rule_claim_proof(c->call->peer, c->target.pid, proven);
-        return event_call_inspect_first(c, why);
+        return event_call_inspect_first(c);
 }
 
 static void event_call_proven(void *userdata, int r, int pidfd, const Refusal *why) {
@@ -327,7 +320,7 @@ static int event_call_begin(EventCall *c, Refusal *why) {
         }
         if (r == 0)
                 r = event_call_hold(c, why);
-        return r == 0 ? event_call_inspect_first(c, why) : r;
+        return r == 0 ? event_call_inspect_first(c) : r;
 }
 
 /* ---- authorization ---- */
@@ -381,6 +374,8 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
                 return r;
         event_request_ask(&c->request, c->target_uid, &asked);
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, &asked, &denied);
+        if (r > 0 && c->hidden)
+                return procfs_refuse_unseen(c->target.tid, why);
         if (r <= 0)
                 return r;
         (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",
