@@ -94,8 +94,8 @@ refusals() {
                 "OpenCounters asa{sv} 1 task-clock:u 2 pid u $2 descendants b true" \
                 "OpenCounters asa{sv} 1 task-clock 1 pid u $2" \
                 "OpenEvent ayiita{sv} 64 ${attr[*]} $2 -1 0 0"; do
-                as "$1" busctl call $manager $call 2>&1
-                as "$1" busctl --allow-interactive-authorization=true call $manager $call 2>&1
+                as "$1" busctl call -- $manager $call 2>&1
+                as "$1" busctl --allow-interactive-authorization=true call -- $manager $call 2>&1
         done | sed "s/\b$2\b/PID/g"
         as "$1" busctl call org.perfalloc1 "$counter" org.perfalloc1.Counter AttachProcess 'ua{sv}' "$2" 0 2>&1 |
                 sed "s/\b$2\b/PID/g"
@@ -118,17 +118,18 @@ holds() {
         as alice perfalloc --pmu=breakpoint true
 }
 
-bob_has_a_counter() {
-        rules 05-bob.rules "polkit.addRule(function(action, subject) {
+# Not attached, and it outlives the connection.
+bob_opens_a_counter() {
+        rules 05-bob <<<"polkit.addRule(function(action, subject) {
                 if (subject.user == 'bob' && action.id == 'org.perfalloc1.persist') return polkit.Result.YES; });" &&
-                counter=$(as bob busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters \
-                        'asa{sv}' 1 task-clock:u 2 attach b false persistent b true) &&
-                counter=$(cut -d'"' -f2 <<<"$counter")
+                as bob busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
+                        task-clock:u 3 attach b false start b false persistent b true
 }
 
 wait_until test -s "$numbers"
 read -r zombie thread <"$numbers"
-check 'bob has a counter' bob_has_a_counter
+counter=$(bob_opens_a_counter | cut -d'"' -f2)
+check 'bob has a counter to attach processes to' test -n "$counter"
 check 'as it is, alice counts her process' opens alice
 check 'whoever has perf events open is listed for everybody, with the command' wait_until lists bob
 check 'processes can be hidden' hides hidepid=invisible

@@ -131,11 +131,13 @@ static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
         return stat(path, &st) >= 0 && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
 }
 
-bool process_is_neighbour(int pidfd) {
+int process_is_neighbour(int pidfd) {
         pid_t pid;
+        int r = process_from_pidfd(pidfd, &pid, NULL);
 
-        return process_from_pidfd(pidfd, &pid, NULL) == 0 &&
-               namespace_is_ours(pid, "pid", &our_pid_ns) &&
+        if (r != 0)
+                return MIN(r, 0);
+        return namespace_is_ours(pid, "pid", &our_pid_ns) &&
                namespace_is_ours(pid, "user", &our_user_ns) && process_exists(pidfd);
 }
 

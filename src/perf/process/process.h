@@ -53,8 +53,9 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why);
  * not, or it has ended. Needs no capability. -EMFILE and the like. */
 int process_numbers_like_us(int pidfd);
 
-/* Whether it is in our PID and user namespaces; false also: it has ended, or may not be read. */
-bool process_is_neighbour(int pidfd);
+/* 1: it is in our PID and user namespaces; 0: it is not, has ended, or may not be read. -ENOMEM and
+ * others. */
+int process_is_neighbour(int pidfd);
 
 /* Whether the process behind pidfd still has its number: it lives or is a zombie. */
 bool process_exists(int pidfd);

@@ -72,13 +72,17 @@ static ReaderReply reply_to(uint64_t id, ReaderOp op) {
 static bool do_inspect(int socket, const ReaderRequest *q, const int fds[2], size_t threads_max,
                        bool ends) {
         ReaderReply a = reply_to(q->id, READER_INSPECT);
+        int neighbour;
 
         a.answers = true;
         a.ends = ends;
         a.r = process_read_up_to(fds[0], threads_max, &a.facts, &a.why);
         if (a.r == -E2BIG)
                 return false;
-        a.neighbour = fds[1] >= 0 && process_is_neighbour(fds[1]);
+        neighbour = fds[1] >= 0 ? process_is_neighbour(fds[1]) : 0;
+        a.neighbour = neighbour > 0;
+        if (a.r == 0 && neighbour < 0)
+                a.r = neighbour;
         reply(socket, &a, -1);
         return true;
 }
