@@ -147,7 +147,7 @@ static int tgroup_check(Seize *s, Tgroup *g) {
                 return refuse(s->why, REFUSAL_NOT_PERMITTED,
                               "the caller may not trace process %d: %s", (int) g->pid, words);
         r = label_check(s, g);
-        /* the number was its own until now */
+        /* a process that has ended has no label, or that of another one with its number */
         return process_exists(g->pidfd) ? r : refuse_ended(s, g);
 }
 
@@ -160,8 +160,7 @@ static int tgroup_join(Seize *s, pid_t pid) {
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
-        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent) ||
-            !process_exists(fd)) {
+        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent)) {
                 close_fd(fd);
                 return 0;
         }

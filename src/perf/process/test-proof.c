@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -138,6 +139,29 @@ static void test_ended(void) {
         g_assert_cmpint(proof_of(fd, &pid), ==, REFUSAL_NO_SUCH_PROCESS);
 }
 
+static void *kill_in_thread(void *userdata) {
+        child_end(*(const pid_t *) userdata);
+        return NULL;
+}
+
+static void test_ends_while_it_is_checked(void) {
+        for (int i = 0; i < 300; i++) {
+                pid_t child = child_start(NULL, NULL);
+                _cleanup_close_ int fd = file_open(child, "maps", O_RDONLY), pidfd = -1;
+                pthread_t thread;
+                Refusal why;
+                int r;
+
+                g_assert_cmpint(process_open(child, &pidfd, NULL), ==, 0);
+                g_assert_cmpint(pthread_create(&thread, NULL, kill_in_thread, &child), ==, 0);
+                do
+                        r = proof_check(fd, HOST, pidfd, &why);
+                while (r == 0);
+                g_assert_cmpint(r, ==, REFUSAL_NO_SUCH_PROCESS);
+                g_assert_cmpint(pthread_join(thread, NULL), ==, 0);
+        }
+}
+
 static void test_reused_number(void) {
         Target first = target_new(), second;
         _cleanup_close_ int fd = file_open(first.pid, "maps", O_RDONLY);
@@ -261,6 +285,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/proof/another-procfs-is-none", test_another_procfs);
         g_test_add_func("/proof/the-path-is-not-believed", test_a_path_that_lies);
         g_test_add_func("/proof/ends-with-its-process", test_ended);
+        g_test_add_func("/proof/ends-with-its-process/while-it-is-checked",
+                        test_ends_while_it_is_checked);
         g_test_add_func("/proof/is-none-of-the-number's-next-process", test_reused_number);
         g_test_add_func("/proof/needs-memory-of-the-first-thread", test_first_thread_ended);
         return g_test_run();
