@@ -14,7 +14,7 @@ int ctl_process_open(uint32_t pid, CtlProcess *ret, Refusal *why) {
         if (pidfd < 0 && errno == ESRCH)
                 return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, pid);
         if (pidfd < 0)
-                return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", pid,
+                return refuse(why, CTL_E_USAGE, "pid %" PRIu32 " cannot be used (%s)", pid,
                               strerror(errno));
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
         *ret = (CtlProcess){ .pidfd = pidfd, .procfd = open(path, O_RDONLY | O_CLOEXEC) };

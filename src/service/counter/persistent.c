@@ -24,7 +24,7 @@ static int persistent_find(Counters *counters, const char *id, Counter **ret, Re
         /* only canonical numbers: not "007" or " 7" */
         if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT,
-                              "there is no persistent counter '%.64s'; ListPersistent has them all",
+                              "there is no persistent counter '%.64s' (ListPersistent lists them)",
                               id);
         *ret = c;
         return 0;
