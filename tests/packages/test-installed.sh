@@ -12,7 +12,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 # Everything that a package could leave, with the names of the user and the group taken out, which stay.
 files_list() {
-        find /etc /usr /var /run/perfalloc* -xdev \( -path /var/lib/dpkg -o -path /var/cache -o -path /var/log -o \
+        find /etc /usr /var /run/perfalloc* -xdev \( -path /var/lib/dpkg -o -path /var/cache -o -path /var/log -o -path /var/tmp -o \
                 -path /var/lib/systemd/catalog -o -path /etc/.pwd.lock \) -prune -o -type f -print 2>/dev/null |
                 grep -v -e '^/etc/\(passwd\|group\|shadow\|gshadow\)-\?$' | sort
 }
