@@ -29,19 +29,17 @@ screen=$!
 until xdotool getdisplaygeometry >/dev/null 2>&1; do sleep 0.05; done
 lxpolkit >/run/agent/lxpolkit 2>&1 &
 agent=$!
-# the agent is known once polkit would ask it
-for ((i = 0; i < 200; i++)); do
-        pkcheck --list-temp >/dev/null 2>&1 && xdotool search --pid $agent >/dev/null 2>&1 && break
-        sleep 0.05
-done
-perfalloc --exclusive --pmu=breakpoint --reason='a test' sh -c 'echo it runs' >/run/agent/said 2>&1 </dev/null &
-asker=$!
+# Nobody tells when polkit knows the agent: until then it says that there is none.
 window=
-for ((i = 0; i < 400; i++)); do
-        window=$(xdotool search --onlyvisible --name Authent 2>/dev/null | tail -n 1)
-        [[ -z $window ]] || break
-        kill -0 $asker 2>/dev/null || break
-        sleep 0.05
+for ((i = 0; i < 100; i++)); do
+        perfalloc --exclusive --pmu=breakpoint --reason='a test' sh -c 'echo it runs' >/run/agent/said 2>&1 </dev/null &
+        asker=$!
+        while kill -0 $asker 2>/dev/null && [[ -z $window ]]; do
+                window=$(xdotool search --onlyvisible --name Authent 2>/dev/null | tail -n 1)
+                sleep 0.05
+        done
+        grep -q 'has no agent' /run/agent/said || break
+        wait $asker
 done
 if [[ $window ]]; then
         import -window root /run/agent/agent.png 2>/run/agent/import
