@@ -480,6 +480,25 @@ processes_are_attached_and_detached() {
         return "$1"
 }
 
+# bob has count-own and nothing else: the processes are proven.
+users_count_their_own_processes() {
+        local counter mine hers
+
+        as bob sleep infinity &
+        mine=$!
+        as alice sleep infinity &
+        hers=$!
+        start as bob perfallocctl open --detached task-clock:u
+        counter=$(counter) && run 0 as bob perfallocctl attach "$counter" $mine &&
+                run 3 as bob perfallocctl attach "$counter" $hers && said count-other &&
+                run 0 as bob perfallocctl watch -p $mine -i 10ms -n 1 task-clock:u &&
+                run 3 as bob perfallocctl watch -p $hers -i 10ms -n 1 task-clock:u && said count-other
+        set -- $?
+        kill $pid $mine $hers
+        wait $pid $mine $hers 2>/dev/null
+        return "$1"
+}
+
 # ---- watch ----
 
 watch_prints_lines() {
@@ -838,6 +857,7 @@ check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
 check 'open counters can be made persistent, and closed' open_counters_can_be_made_persistent
 check 'processes are attached and detached' processes_are_attached_and_detached
+check 'users count their own processes, and not those of others' users_count_their_own_processes
 check 'watch prints lines into a pipe' watch_prints_lines
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars
