@@ -216,6 +216,17 @@ waiting_is_told() {
         return "$1"
 }
 
+# In the background of a terminal it overwrites nothing that others print.
+waiting_in_the_background_is_told_in_lines() {
+        local hold
+
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        on_terminal 'set -m; perfallocctl hold --pmu=breakpoint --wait=2s & wait'; said 'waiting until' && ! said $'\033['
+        set -- $?
+        as alice perfallocctl release "$hold"
+        return "$1"
+}
+
 require_needs_something_to_hold() {
         run 1 perfallocctl hold --require && said 'nothing to hold' && run 1 perfallocctl hold --counters=2 &&
                 run 1 perfallocctl hold --exclusive && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
@@ -821,6 +832,7 @@ check 'an idle machine at 80 columns' status_at_80_columns
 check 'status --watch prints it again when it changes' status_is_watched
 check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
 check 'what is waited for is told: who, why, since when, until when' waiting_is_told
+check 'in the background of a terminal that is told in lines' waiting_in_the_background_is_told_in_lines
 check 'with --require, --counters or --exclusive there has to be something to hold' require_needs_something_to_hold
 check 'hold prints a number, and holds until release' hold_stays_until_released
 check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet
