@@ -64,13 +64,12 @@ static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_colum
                                     ELEMENTSOF(sum_columns) };
 
 /* The estimate is what would have been counted if the event had had its counter all the time. */
-static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
+static void row_put(Table *t, const char *path, const char *event, const Row *row) {
         bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
-        const Object *o = objects_find(all, path);
 
         table_add_row(t);
         table_put_number(t, "COUNTER", path_number(path));
-        table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
+        table_put_text(t, "EVENT", event);
         table_put_number(t, "VALUE", row->value);
         if (scaled)
                 table_put_number(t, "ESTIMATE",
@@ -83,15 +82,30 @@ static void row_put(Table *t, const Objects *all, const char *path, const Row *r
         table_put_text(t, "QUALITY", row->quality);
 }
 
+static const char *event_of(const Objects *all, const char *path) {
+        const Object *o = objects_find(all, path);
+
+        return o ? object_text(o, "Event") : "";
+}
+
 /* ---- sums ---- */
 
-static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+int readings_call_new(Ctl *c, const Readings *rs, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
                              "ReadCounters");
 
         if (r >= 0)
                 r = readings_append_paths(rs, m);
+        if (r >= 0)
+                *ret = TAKE_PTR(m);
+        return r;
+}
+
+static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = readings_call_new(c, rs, &m);
+
         return r < 0 ? r : ctl_call(c, m, ret, why);
 }
 
@@ -125,7 +139,7 @@ static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret
         return r > 0 ? CTL_E_DENIED : r;
 }
 
-static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_message *m) {
+static int sums_fill(Table *t, const Readings *rs, const char *const *events, sd_bus_message *m) {
         Row row;
         int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
 
@@ -134,15 +148,35 @@ static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_me
                                         &row.running_nsec, &row.quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
-                row_put(t, all, rs->paths[i], &row);
+                row_put(t, rs->paths[i], events[i], &row);
         }
         return MIN(r, 0);
+}
+
+int readings_print_answer(Ctl *c, const Readings *rs, const char *const *events,
+                          sd_bus_message *answer, FILE *f) {
+        _cleanup_(table_freep) Table *t = NULL;
+        int r = table_new(c, &sum_spec, &t);
+
+        if (r == 0)
+                r = sums_fill(t, rs, events, answer);
+        return r == 0 ? table_print(t, f) : r;
+}
+
+/* The caller frees the array, and not what it has. */
+static int events_of(const Readings *rs, const Objects *all, const char ***ret) {
+        *ret = calloc(MAX(rs->n, 1u), sizeof(char *));
+        if (!*ret)
+                return -ENOMEM;
+        for (size_t i = 0; i < rs->n; i++)
+                (*ret)[i] = event_of(all, rs->paths[i]);
+        return 0;
 }
 
 int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        _cleanup_(table_freep) Table *t = NULL;
+        _cleanup_free_ const char **events = NULL;
         int r;
 
         r = read_all(c, rs, &reply, why);
@@ -151,15 +185,13 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         if (r == 0)
                 r = ctl_fetch_all(c, &all, why);
         if (r == 0)
-                r = table_new(c, &sum_spec, &t);
-        if (r == 0)
-                r = sums_fill(t, rs, &all, reply);
-        return r == 0 ? table_print(t, f) : r;
+                r = events_of(rs, &all, &events);
+        return r == 0 ? readings_print_answer(c, rs, events, reply, f) : r;
 }
 
 /* ---- each ---- */
 
-static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
+static int each_fill(Table *t, const char *path, const char *event, sd_bus_message *m) {
         int32_t cpu;
         uint32_t tid;
         Row row;
@@ -168,7 +200,7 @@ static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_mess
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
                                         &row.running_nsec, &row.quality)) > 0) {
-                row_put(t, all, path, &row);
+                row_put(t, path, event, &row);
                 if (cpu >= 0)
                         table_put_number(t, "CPU", (uint64_t) cpu);
                 if (tid > 0)
@@ -199,7 +231,7 @@ int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
 
                 r = read_each(c, rs->paths[i], &reply, why);
                 if (r == 0)
-                        r = each_fill(t, rs->paths[i], &all, reply);
+                        r = each_fill(t, rs->paths[i], event_of(&all, rs->paths[i]), reply);
         }
         return r == 0 ? table_print(t, f) : r;
 }

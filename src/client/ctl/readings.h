@@ -25,6 +25,11 @@ void readings_drop_last(Readings *r);
 /* Appends the paths as an array of objects. */
 int readings_append_paths(const Readings *r, sd_bus_message *m);
 
+/* A call of ReadCounters, and its answer as a table. events are the counters' names. */
+int readings_call_new(Ctl *c, const Readings *r, sd_bus_message **ret);
+int readings_print_answer(Ctl *c, const Readings *r, const char *const *events,
+                          sd_bus_message *answer, FILE *f);
+
 /* Reads and prints them. Other users' persistent counters are opened for reading, if that is
  * allowed. */
 int readings_print(Ctl *c, const Readings *r, FILE *f, Refusal *why);

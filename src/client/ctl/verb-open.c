@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "client/command.h"
+#include "client/ctl/counting.h"
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
@@ -33,10 +34,11 @@ static int output_open(const Ctl *c, FILE **ret, Refusal *why) {
         return *ret ? 0 : refuse(why, CTL_E_FAILED, "%s: %s", file, strerror(errno));
 }
 
-static int print_to(Ctl *c, const Readings *readings, FILE *f, Refusal *why) {
-        int r = readings_print(c, readings, f, why);
+/* Reads the counters for the last time, and prints them. */
+static int print_counts(Ctl *c, Counting *counting, Refusal *why) {
+        int r = counting_finish(counting, why);
 
-        if (fflush(f) != 0 && r == 0)
+        if (fflush(counting->f) != 0 && r == 0)
                 r = refuse(why, CTL_E_FAILED, "%s: %s", c->options->output ?: "output",
                            strerror(errno));
         return r;
@@ -49,13 +51,25 @@ static void say_counters(const Readings *readings, char **events) {
 
 /* ---- with COMMAND ---- */
 
+static int command_wait_for_end(const Ctl *c, const Command *command) {
+        int r = 0;
+
+        while (r >= 0 && !command->ended)
+                r = sd_event_run(c->event, UINT64_MAX);
+        return r;
+}
+
 /* Runs COMMAND and prints its counts, on standard error by default, because standard output is
  * COMMAND's. */
 static int run(Ctl *c, Command *command, const Readings *readings, FILE *output, Refusal *why) {
+        _cleanup_(counting_done) Counting counting = COUNTING_NULL;
         _cleanup_free_ char *span = NULL;
         uint64_t start = now_usec(CLOCK_MONOTONIC);
-        int r = command_run(command, c->event, c->signals);
+        int r = counting_start(&counting, c, readings, (const char *const *) c->words,
+                               output ?: stderr);
 
+        if (r == 0)
+                r = command_run(command, c->event, c->signals);
         if (r < 0)
                 return r;
         if (r > 0) {
@@ -63,13 +77,12 @@ static int run(Ctl *c, Command *command, const Readings *readings, FILE *output,
                 return refuse(why, CTL_E_FAILED, "cannot run %s: %s", c->options->command[0],
                               strerror(r));
         }
-        while (r >= 0 && !command->ended)
-                r = sd_event_run(c->event, UINT64_MAX);
+        r = command_wait_for_end(c, command);
         if (r < 0)
                 return r;
         span = words_span(now_usec(CLOCK_MONOTONIC) - start);
         c->status = command->status;
-        r = print_to(c, readings, output ?: stderr, why);
+        r = print_counts(c, &counting, why);
         if (span && !c->options->json)
                 say_note("%s took %s", c->options->command[0], span);
         c->signo = command->signo;
@@ -101,8 +114,8 @@ static int target_ended(sd_event_source *source, int fd, uint32_t revents, void 
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-/* Waits for a signal to end, or for the end of what is counted. */
-static int stay(Ctl *c, const Opening *opening) {
+/* Waits for a signal to end, or for the end of what is counted, or of the counters. */
+static int stay(Ctl *c, const Opening *opening, const Counting *counting) {
         _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         bool ended = false;
         int r = 0;
@@ -110,10 +123,21 @@ static int stay(Ctl *c, const Opening *opening) {
         if (opening->pidfd >= 0)
                 r = sd_event_add_io(c->event, &source, opening->pidfd, EPOLLIN, target_ended,
                                     &ended);
-        if (r >= 0)
-                r = ctl_run(c, &ended);
+        while (r >= 0 && !ended && !counting->lost && c->signo == 0)
+                r = sd_event_run(c->event, UINT64_MAX);
         c->signo = 0;
-        return r == CTL_E_INTERRUPTED ? 0 : r;
+        return MIN(r, 0);
+}
+
+static int stay_and_print(Ctl *c, const Opening *opening, const Readings *readings, FILE *output,
+                          Refusal *why) {
+        _cleanup_(counting_done) Counting counting = COUNTING_NULL;
+        int r = counting_start(&counting, c, readings, (const char *const *) c->words,
+                               output ?: stdout);
+
+        if (r == 0)
+                r = stay(c, opening, &counting);
+        return r == 0 ? print_counts(c, &counting, why) : r;
 }
 
 static int print_numbers(Ctl *c, const Readings *readings, Refusal *why) {
@@ -140,8 +164,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
         if (c->options->persistent)
                 return print_numbers(c, &readings, why);
         say_counters(&readings, c->words);
-        r = stay(c, &opening);
-        return r == 0 ? print_to(c, &readings, output ?: stdout, why) : r;
+        return stay_and_print(c, &opening, &readings, output, why);
 }
 
 int verb_open(Ctl *c, Refusal *why) {
