@@ -43,7 +43,6 @@ struct CounterSet {
         ReaderJob *guard;  /* inspects a target that was reopened */
         uint64_t attached; /* how many processes were attached so far */
         bool configured;   /* from monitors.d: clients cannot close it */
-        bool unclaimed;    /* configured, of an earlier run, its file was not read yet */
         char *name;
         char *cpus;  /* as asked for; "" for a process */
         Scope scope; /* the slots whose counters it may take */

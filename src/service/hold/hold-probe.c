@@ -104,6 +104,7 @@ bool hold_ask_for_more(Hold *h) {
                 if (missing > 0)
                         hold_add_extra(h, &h->context->pmus.pmus[scope->parts[i].pmu], missing);
         }
+        hold_set_deadline(h); /* for those that are asked only now */
         if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
             0)
                 return false;
