@@ -94,8 +94,7 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* ---- begin and end ---- */
 
-int counting_start(Counting *n, Ctl *c, const Readings *readings, const char *const *events,
-                   FILE *f) {
+int counting_start(Counting *n, Ctl *c, const Readings *readings, char **events, FILE *f) {
         int r;
 
         *n = (Counting){ .c = c, .readings = readings, .events = events, .f = f };
@@ -118,12 +117,10 @@ void counting_done(Counting *n) {
         *n = COUNTING_NULL;
 }
 
-int counting_finish(Counting *n, Refusal *why) {
+int counting_settle(const Counting *n) {
         int r = 0;
 
         while (r >= 0 && n->away && !n->lost)
                 r = sd_event_run(n->c->event, UINT64_MAX);
-        if (r < 0)
-                return r;
-        return n->lost ? CTL_E_FAILED : readings_print(n->c, n->readings, n->f, why);
+        return r < 0 ? r : n->lost ? CTL_E_FAILED : 0;
 }

@@ -18,7 +18,7 @@ typedef struct Counting Counting;
 struct Counting {
         Ctl *c;
         const Readings *readings;
-        const char *const *events;
+        char **events;
         FILE *f;
         sd_bus_slot *owner, *call;
         sd_event_source *timer;
@@ -32,9 +32,8 @@ struct Counting {
 
 /* Begins to read. readings, events and f must stay. If the counters end, this is reported, what was
  * read last is printed to f, and lost is set. */
-int counting_start(Counting *n, Ctl *c, const Readings *readings, const char *const *events,
-                   FILE *f);
+int counting_start(Counting *n, Ctl *c, const Readings *readings, char **events, FILE *f);
 void counting_done(Counting *n);
 
-/* Reads the counters for the last time, and prints them to f unless they are lost: CTL_E_FAILED. */
-int counting_finish(Counting *n, Refusal *why);
+/* Waits until it is known whether the counters are there: 0, or CTL_E_FAILED if they are lost. */
+int counting_settle(const Counting *n);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <stdio.h>
 #include <string.h>
 
 void readings_done(Readings *r) {
@@ -139,7 +140,7 @@ static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret
         return r > 0 ? CTL_E_DENIED : r;
 }
 
-static int sums_fill(Table *t, const Readings *rs, const char *const *events, sd_bus_message *m) {
+static int sums_fill(Table *t, const Readings *rs, char *const *events, sd_bus_message *m) {
         Row row;
         int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
 
@@ -153,8 +154,8 @@ static int sums_fill(Table *t, const Readings *rs, const char *const *events, sd
         return MIN(r, 0);
 }
 
-int readings_print_answer(Ctl *c, const Readings *rs, const char *const *events,
-                          sd_bus_message *answer, FILE *f) {
+int readings_print_answer(Ctl *c, const Readings *rs, char **events, sd_bus_message *answer,
+                          FILE *f) {
         _cleanup_(table_freep) Table *t = NULL;
         int r = table_new(c, &sum_spec, &t);
 
@@ -163,20 +164,44 @@ int readings_print_answer(Ctl *c, const Readings *rs, const char *const *events,
         return r == 0 ? table_print(t, f) : r;
 }
 
-/* The caller frees the array, and not what it has. */
-static int events_of(const Readings *rs, const Objects *all, const char ***ret) {
-        *ret = calloc(MAX(rs->n, 1u), sizeof(char *));
+/* The caller frees the array alone. */
+static int events_of(const Readings *rs, const Objects *all, char ***ret) {
+        *ret = calloc(rs->n + 1, sizeof(char *));
         if (!*ret)
                 return -ENOMEM;
         for (size_t i = 0; i < rs->n; i++)
-                (*ret)[i] = event_of(all, rs->paths[i]);
+                (*ret)[i] = (char *) event_of(all, rs->paths[i]);
         return 0;
+}
+
+int readings_read(Ctl *c, const Readings *rs, ReadingValue *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = read_all(c, rs, &reply, why);
+
+        if (r == 0)
+                r = MIN(sd_bus_message_enter_container(reply, 'a', "(ttts)"), 0);
+        for (size_t i = 0; i < rs->n && r == 0; i++) {
+                ReadingValue *v = &ret[i];
+                const char *quality;
+
+                r = sd_bus_message_read(reply, "(ttts)", &v->value, &v->enabled_nsec,
+                                        &v->running_nsec, &quality);
+                if (r <= 0)
+                        return r < 0 ? r : -EBADMSG;
+                v->estimate = v->value;
+                if (v->running_nsec > 0)
+                        v->estimate = (uint64_t) ((long double) v->value * v->enabled_nsec /
+                                                  v->running_nsec);
+                (void) snprintf(v->quality, sizeof(v->quality), "%s", quality);
+                r = 0;
+        }
+        return r;
 }
 
 int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        _cleanup_free_ const char **events = NULL;
+        _cleanup_free_ char **events = NULL;
         int r;
 
         r = read_all(c, rs, &reply, why);
