@@ -18,7 +18,7 @@ typedef struct Counting Counting;
 struct Counting {
         Ctl *c;
         const Readings *readings;
-        char **events;
+        Objects objects; /* with the counters */
         FILE *f;
         sd_bus_slot *owner, *call;
         sd_event_source *timer;
@@ -30,9 +30,9 @@ struct Counting {
 
 #define COUNTING_NULL ((Counting){})
 
-/* Begins to read. readings, events and f must stay. If the counters end, this is reported, what was
- * read last is printed to f, and lost is set. */
-int counting_start(Counting *n, Ctl *c, const Readings *readings, char **events, FILE *f);
+/* Begins to read. readings and f must stay. If the counters end, this is reported, what was read
+ * last is printed to f, and lost is set. */
+int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refusal *why);
 void counting_done(Counting *n);
 
 /* Waits until it is known whether the counters are there: 0, or CTL_E_FAILED if they are lost. */

@@ -166,7 +166,7 @@ static int command_time(Runs *runs, Command *command, Refusal *why) {
 /* What it has counted when the service stops is printed at once. */
 static int command_count(Runs *runs, Command *command, const Readings *readings, Refusal *why) {
         _cleanup_(counting_done) Counting counting = COUNTING_NULL;
-        int r = counting_start(&counting, runs->c, readings, runs->events, runs->output);
+        int r = counting_start(&counting, runs->c, readings, runs->output, why);
 
         if (r == 0)
                 r = command_time(runs, command, why);

@@ -69,7 +69,7 @@ static int stay(Ctl *c, const Opening *opening, const Counting *counting) {
 static int stay_and_print(Ctl *c, const Opening *opening, const Readings *readings, FILE *f,
                           Refusal *why) {
         _cleanup_(counting_done) Counting counting = COUNTING_NULL;
-        int r = counting_start(&counting, c, readings, opening->events, f);
+        int r = counting_start(&counting, c, readings, f, why);
 
         if (r == 0)
                 r = stay(c, opening, &counting);

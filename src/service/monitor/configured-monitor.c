@@ -45,17 +45,16 @@ DEFINE_CLEANUP(ConfiguredMonitor *, configured_free)
 
 static void configured_report(const ConfiguredMonitor *c) {
         for (size_t i = 0; i < c->sets.n; i++) {
-                const Group *g = c->sets.sets[i]->group;
+                Group *g = c->sets.sets[i]->group;
 
+                group_refresh(g);
                 for (size_t event = 0; event < g->n_events; event++) {
                         char text[MONITOR_REPORT_MAX];
                         Reading reading;
-                        Quality quality;
 
-                        group_read(g, event, &reading, &quality);
+                        group_sum(g, event, &reading);
                         log_plain(LOG_INFO, "%s",
-                                  monitor_report(c->name, &g->events[event], &reading, quality,
-                                                 text));
+                                  monitor_report(c->name, &g->events[event], &reading, text));
                 }
         }
 }
