@@ -14,6 +14,7 @@ typedef struct Value Value;
 typedef enum ValueKind {
         VALUE_NONE,
         VALUE_NUMBER, /* u, t */
+        VALUE_REAL,   /* d */
         VALUE_BOOL,
         VALUE_TEXT,    /* s, o */
         VALUE_TEXTS,   /* as, ao; a(us): the text, and "(pid N)" where N is not 0 */
@@ -23,6 +24,7 @@ typedef enum ValueKind {
 struct Value {
         ValueKind kind;
         uint64_t number;
+        double real;
         char *text;
         char **texts; /* NULL-terminated */
         size_t n_texts;
@@ -37,5 +39,6 @@ void value_done(Value *v);
 /* Reads a value of one of these types, without a variant around it. */
 int value_read_as(Value *ret, sd_bus_message *m, const char *type);
 
-/* Adds one to VALUE_NUMBERS. */
+/* Adds one to VALUE_NUMBERS; to VALUE_TEXTS, a copy. */
 int value_add_number(Value *v, uint64_t n);
+int value_add_text(Value *v, const char *text);

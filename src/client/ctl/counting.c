@@ -22,7 +22,7 @@ static int counting_arm(const Counting *n, uint64_t usec) {
 static int counting_print_last(const Counting *n) {
         int r = sd_bus_message_rewind(n->last, true);
 
-        return r < 0 ? r : readings_print_answer(n->c, n->readings, n->events, n->last, n->f);
+        return r < 0 ? r : readings_print_answer(n->c, n->readings, &n->objects, n->last, n->f);
 }
 
 static int counting_lose(Counting *n, const char *why) {
@@ -94,11 +94,13 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* ---- begin and end ---- */
 
-int counting_start(Counting *n, Ctl *c, const Readings *readings, const char *const *events,
-                   FILE *f) {
+int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refusal *why) {
         int r;
 
-        *n = (Counting){ .c = c, .readings = readings, .events = events, .f = f };
+        *n = (Counting){ .c = c, .readings = readings, .f = f };
+        r = ctl_fetch_all(c, &n->objects, why);
+        if (r != 0)
+                return r;
         r = sd_bus_add_match_async(c->bus, &n->owner,
                                    "type='signal',sender='org.freedesktop.DBus',"
                                    "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
@@ -115,15 +117,14 @@ void counting_done(Counting *n) {
         sd_bus_slot_unref(n->call);
         sd_event_source_disable_unref(n->timer);
         sd_bus_message_unref(n->last);
+        objects_done(&n->objects);
         *n = COUNTING_NULL;
 }
 
-int counting_finish(Counting *n, Refusal *why) {
+int counting_settle(const Counting *n) {
         int r = 0;
 
         while (r >= 0 && n->away && !n->lost)
                 r = sd_event_run(n->c->event, UINT64_MAX);
-        if (r < 0)
-                return r;
-        return n->lost ? CTL_E_FAILED : readings_print(n->c, n->readings, n->f, why);
+        return r < 0 ? r : n->lost ? CTL_E_FAILED : 0;
 }

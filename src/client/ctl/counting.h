@@ -18,7 +18,7 @@ typedef struct Counting Counting;
 struct Counting {
         Ctl *c;
         const Readings *readings;
-        const char *const *events;
+        Objects objects; /* with the counters */
         FILE *f;
         sd_bus_slot *owner, *call;
         sd_event_source *timer;
@@ -30,11 +30,10 @@ struct Counting {
 
 #define COUNTING_NULL ((Counting){})
 
-/* Begins to read. readings, events and f must stay. If the counters end, this is reported, what was
- * read last is printed to f, and lost is set. */
-int counting_start(Counting *n, Ctl *c, const Readings *readings, const char *const *events,
-                   FILE *f);
+/* Begins to read. readings and f must stay. If the counters end, this is reported, what was read
+ * last is printed to f, and lost is set. */
+int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refusal *why);
 void counting_done(Counting *n);
 
-/* Reads the counters for the last time, and prints them to f unless they are lost: CTL_E_FAILED. */
-int counting_finish(Counting *n, Refusal *why);
+/* Waits until it is known whether the counters are there: 0, or CTL_E_FAILED if they are lost. */
+int counting_settle(const Counting *n);

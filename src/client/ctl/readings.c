@@ -3,7 +3,10 @@
 
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "core/reading.h"
 
 void readings_done(Readings *r) {
         for (size_t i = 0; i < r->n; i++)
@@ -41,51 +44,63 @@ int readings_append_paths(const Readings *rs, sd_bus_message *m) {
 /* ---- rows ---- */
 
 typedef struct Row {
-        uint64_t value, enabled_nsec, running_nsec;
+        uint64_t value, enabled_nsec, running_nsec, estimate;
         const char *quality;
 } Row;
 
+#define COLUMNS_BEFORE                                                                             \
+        { "COUNTER", COLUMN_NUMBER }, {                                                            \
+                "EVENT", COLUMN_TEXT                                                               \
+        }
+#define COLUMNS_AFTER                                                                              \
+        { "VALUE", COLUMN_COUNT }, { "ESTIMATE", COLUMN_COUNT },                                   \
+                { "AMOUNT", COLUMN_REAL, .rare = true }, { "UNIT", COLUMN_TEXT, .rare = true },    \
+                { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC }, {                          \
+                "QUALITY", COLUMN_STATE                                                            \
+        }
+
 static const Column columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "CPU", COLUMN_NUMBER },
-        { "TID", COLUMN_NUMBER },     { "VALUE", COLUMN_COUNT },  { "ESTIMATE", COLUMN_COUNT },
-        { "ENABLED", COLUMN_NSEC },   { "RUNNING", COLUMN_NSEC }, { "QUALITY", COLUMN_STATE },
+        COLUMNS_BEFORE,
+        { "CPU", COLUMN_NUMBER },
+        { "TID", COLUMN_NUMBER },
+        COLUMNS_AFTER,
 };
+static const Column sum_columns[] = { COLUMNS_BEFORE, COLUMNS_AFTER };
 
 static const TableSpec spec = { "readings", "Nothing is counted.", columns, ELEMENTSOF(columns) };
-
-/* Without the columns for CPU and thread; the others keep their order. */
-static const Column sum_columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "VALUE", COLUMN_COUNT },
-        { "ESTIMATE", COLUMN_COUNT }, { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC },
-        { "QUALITY", COLUMN_STATE },
-};
-
 static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_columns,
                                     ELEMENTSOF(sum_columns) };
 
-/* The estimate is what would have been counted if the event had had its counter all the time. */
-static void row_put(Table *t, const char *path, const char *event, const Row *row) {
-        bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
+static bool row_is_counted(const Row *row) {
+        return strcmp(row->quality, "not-counted") != 0;
+}
+
+/* In the unit of the event, where it has one. */
+static void row_put_amount(Table *t, const Object *counter, const Row *row) {
+        double scale = object_real(counter, "Scale");
+        const char *unit = object_text(counter, "Unit");
+
+        if (scale == 1 && !*unit)
+                return;
+        table_put_text(t, "UNIT", unit);
+        if (row_is_counted(row))
+                table_put_real(t, "AMOUNT", (double) row->estimate * scale);
+}
+
+static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
+        const Object *o = objects_find(all, path);
 
         table_add_row(t);
         table_put_number(t, "COUNTER", path_number(path));
-        table_put_text(t, "EVENT", event);
+        table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
         table_put_number(t, "VALUE", row->value);
-        if (scaled)
-                table_put_number(t, "ESTIMATE",
-                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
-                                             row->running_nsec));
-        else if (strcmp(row->quality, "exact") == 0)
-                table_put_number(t, "ESTIMATE", row->value);
+        if (row_is_counted(row))
+                table_put_number(t, "ESTIMATE", row->estimate);
+        if (o)
+                row_put_amount(t, o, row);
         table_put_number(t, "ENABLED", row->enabled_nsec);
         table_put_number(t, "RUNNING", row->running_nsec);
         table_put_text(t, "QUALITY", row->quality);
-}
-
-static const char *event_of(const Objects *all, const char *path) {
-        const Object *o = objects_find(all, path);
-
-        return o ? object_text(o, "Event") : "";
 }
 
 /* ---- sums ---- */
@@ -139,44 +154,53 @@ static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret
         return r > 0 ? CTL_E_DENIED : r;
 }
 
-static int sums_fill(Table *t, const Readings *rs, const char *const *events, sd_bus_message *m) {
+static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_message *m) {
         Row row;
-        int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
+        int r = sd_bus_message_enter_container(m, 'a', "(tttts)");
 
         for (size_t i = 0; i < rs->n && r >= 0; i++) {
-                r = sd_bus_message_read(m, "(ttts)", &row.value, &row.enabled_nsec,
-                                        &row.running_nsec, &row.quality);
+                r = sd_bus_message_read(m, "(tttts)", &row.value, &row.enabled_nsec,
+                                        &row.running_nsec, &row.estimate, &row.quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
-                row_put(t, rs->paths[i], events[i], &row);
+                row_put(t, all, rs->paths[i], &row);
         }
         return MIN(r, 0);
 }
 
-int readings_print_answer(Ctl *c, const Readings *rs, const char *const *events,
-                          sd_bus_message *answer, FILE *f) {
+int readings_read(Ctl *c, const Readings *rs, ReadingValue *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = read_all(c, rs, &reply, why);
+
+        if (r == 0)
+                r = MIN(sd_bus_message_enter_container(reply, 'a', "(tttts)"), 0);
+        for (size_t i = 0; i < rs->n && r == 0; i++) {
+                ReadingValue *v = &ret[i];
+                const char *quality;
+
+                r = sd_bus_message_read(reply, "(tttts)", &v->value, &v->enabled_nsec,
+                                        &v->running_nsec, &v->estimate, &quality);
+                if (r <= 0)
+                        return r < 0 ? r : -EBADMSG;
+                (void) snprintf(v->quality, sizeof(v->quality), "%s", quality);
+                r = 0;
+        }
+        return r;
+}
+
+int readings_print_answer(Ctl *c, const Readings *rs, const Objects *all, sd_bus_message *answer,
+                          FILE *f) {
         _cleanup_(table_freep) Table *t = NULL;
         int r = table_new(c, &sum_spec, &t);
 
         if (r == 0)
-                r = sums_fill(t, rs, events, answer);
+                r = sums_fill(t, rs, all, answer);
         return r == 0 ? table_print(t, f) : r;
-}
-
-/* The caller frees the array, and not what it has. */
-static int events_of(const Readings *rs, const Objects *all, const char ***ret) {
-        *ret = calloc(MAX(rs->n, 1u), sizeof(char *));
-        if (!*ret)
-                return -ENOMEM;
-        for (size_t i = 0; i < rs->n; i++)
-                (*ret)[i] = event_of(all, rs->paths[i]);
-        return 0;
 }
 
 int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        _cleanup_free_ const char **events = NULL;
         int r;
 
         r = read_all(c, rs, &reply, why);
@@ -184,14 +208,18 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
                 r = read_again_as_reader(c, rs, &reply, why);
         if (r == 0)
                 r = ctl_fetch_all(c, &all, why);
-        if (r == 0)
-                r = events_of(rs, &all, &events);
-        return r == 0 ? readings_print_answer(c, rs, events, reply, f) : r;
+        return r == 0 ? readings_print_answer(c, rs, &all, reply, f) : r;
 }
 
 /* ---- each ---- */
 
-static int each_fill(Table *t, const char *path, const char *event, sd_bus_message *m) {
+static uint64_t row_estimate(const Row *row) {
+        const Count count = { row->value, row->enabled_nsec, row->running_nsec };
+
+        return count_estimate(&count);
+}
+
+static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
         int32_t cpu;
         uint32_t tid;
         Row row;
@@ -200,7 +228,8 @@ static int each_fill(Table *t, const char *path, const char *event, sd_bus_messa
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
                                         &row.running_nsec, &row.quality)) > 0) {
-                row_put(t, path, event, &row);
+                row.estimate = row_estimate(&row);
+                row_put(t, all, path, &row);
                 if (cpu >= 0)
                         table_put_number(t, "CPU", (uint64_t) cpu);
                 if (tid > 0)
@@ -231,7 +260,7 @@ int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
 
                 r = read_each(c, rs->paths[i], &reply, why);
                 if (r == 0)
-                        r = each_fill(t, rs->paths[i], event_of(&all, rs->paths[i]), reply);
+                        r = each_fill(t, rs->paths[i], &all, reply);
         }
         return r == 0 ? table_print(t, f) : r;
 }

@@ -25,10 +25,19 @@ void readings_drop_last(Readings *r);
 /* Appends the paths as an array of objects. */
 int readings_append_paths(const Readings *r, sd_bus_message *m);
 
-/* A call of ReadCounters, and its answer as a table. events are the counters' names. */
+/* What one of them has counted. */
+typedef struct ReadingValue {
+        uint64_t value, enabled_nsec, running_nsec, estimate;
+        char quality[16];
+} ReadingValue;
+
+/* Reads them. ret has room for all. */
+int readings_read(Ctl *c, const Readings *r, ReadingValue *ret, Refusal *why);
+
+/* A call of ReadCounters, and its answer as a table. all has the counters. */
 int readings_call_new(Ctl *c, const Readings *r, sd_bus_message **ret);
-int readings_print_answer(Ctl *c, const Readings *r, const char *const *events,
-                          sd_bus_message *answer, FILE *f);
+int readings_print_answer(Ctl *c, const Readings *r, const Objects *all, sd_bus_message *answer,
+                          FILE *f);
 
 /* Reads and prints them. Other users' persistent counters are opened for reading, if that is
  * allowed. */

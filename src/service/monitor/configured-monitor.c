@@ -2,7 +2,6 @@
 #include "configured-monitor.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "core/utf8.h"
 #include "perf/group/group-read.h"
 #include "service/monitor/configured-sets.h"
+#include "service/monitor/monitor-report.h"
 #include "service/util/config-file.h"
 #include "service/util/log.h"
 
@@ -45,18 +45,16 @@ DEFINE_CLEANUP(ConfiguredMonitor *, configured_free)
 
 static void configured_report(const ConfiguredMonitor *c) {
         for (size_t i = 0; i < c->sets.n; i++) {
-                const Group *g = c->sets.sets[i]->group;
+                Group *g = c->sets.sets[i]->group;
 
+                group_refresh(g);
                 for (size_t event = 0; event < g->n_events; event++) {
+                        char text[MONITOR_REPORT_MAX];
                         Reading reading;
-                        Quality quality;
 
-                        group_read(g, event, &reading, &quality);
-                        log_plain(LOG_INFO,
-                                  "Monitor %s: %s %" PRIu64 " (%s, enabled %" PRIu64
-                                  " ns, running %" PRIu64 " ns)",
-                                  c->name, g->events[event].name, reading.value,
-                                  quality_name(quality), reading.enabled, reading.running);
+                        group_sum(g, event, &reading);
+                        log_plain(LOG_INFO, "%s",
+                                  monitor_report(c->name, &g->events[event], &reading, text));
                 }
         }
 }
@@ -159,16 +157,16 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
         if (r < 0)
                 return r;
         if (r > 0) {
-                log_plain(LOG_WARNING, "%s: refused%s", file->path,
-                          old ? "; what it said before stays" : "");
+                log_plain(LOG_WARNING, "%s: not used because of an error%s", file->path,
+                          old ? "; the monitor stays as it was" : "");
                 return 0;
         }
         r = configured_new(all, name, file, &spec, &c, &why);
         if (r < 0)
                 return r;
         if (r > 0) {
-                log_plain(LOG_WARNING, "%s: cannot be opened%s: %s", file->path,
-                          old ? "; what it said before stays" : "", why.text);
+                log_plain(LOG_WARNING, "%s: the monitor cannot be opened%s: %s", file->path,
+                          old ? ", and stays as it was" : "", why.text);
                 return 0;
         }
         if (old)
