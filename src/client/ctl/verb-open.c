@@ -57,9 +57,9 @@ static int stay(Ctl *c, const Opening *opening, const Counting *counting) {
         bool ended = false;
         int r = 0;
 
-        if (opening->pidfd >= 0)
-                r = sd_event_add_io(c->event, &source, opening->pidfd, EPOLLIN, target_ended,
-                                    &ended);
+        if (opening->process.pidfd >= 0)
+                r = sd_event_add_io(c->event, &source, opening->process.pidfd, EPOLLIN,
+                                    target_ended, &ended);
         while (r >= 0 && !ended && !counting->lost && c->signo == 0)
                 r = sd_event_run(c->event, UINT64_MAX);
         c->signo = 0;
