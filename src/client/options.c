@@ -29,6 +29,11 @@ static const OptionRow rows[] = {
           "go on even if somebody does not give way" },
         { 0, "reason", "TEXT", OPTION_TEXT, offsetof(Options, reason),
           "what for, for those who have to consent" },
+        { 0, "broker", "WHEN", OPTION_TEXT, offsetof(Options, broker_word),
+          "open COMMAND's perf events for it: yes, no, or auto (the default), where the kernel "
+          "refuses" },
+        { 0, "allow", "ACTION,...", OPTION_TEXT, offsetof(Options, allow),
+          "what COMMAND may do through the broker (default: sample-own)" },
         { 0, "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "say nothing but errors" },
 };
 
@@ -43,6 +48,10 @@ int options_parse(Options *ret, int argc, char **argv, Refusal *why) {
         if (r != 0)
                 return r;
         o.command = words.rest;
+        if (o.broker_word)
+                r = launch_mode_parse(o.broker_word, &o.broker, why);
+        if (r != 0)
+                return r;
         *ret = o;
         o = OPTIONS_NULL;
         return 0;

@@ -56,13 +56,18 @@ static const OptionRow rows[] = {
         { 0, "name", "TEXT", OPTION_TEXT, AT(name), "what the counters are called", "open watch" },
         { 'o', "output", "FILE", OPTION_TEXT, AT(output), "write the readings to FILE", "open" },
 
+        { 0, "allow", "ACTION,...", OPTION_TEXT, AT(hold.allow),
+          "what COMMAND may do (default: sample-own)", "run" },
+
         { 0, "each", NULL, OPTION_SET, AT(each), "one row for each CPU or thread", "read" },
         { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
           "from one reading to the next (default: 1s)", "watch" },
         { 'n', "count", "N", OPTION_NUMBER, AT(count), "stop after N readings", "watch" },
 };
 
-static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };
+static const OptionTable table = {
+        .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true, .ending = "run"
+};
 
 _Static_assert(ELEMENTSOF(rows) <= OPTION_ROWS_MAX, "given has a bit for each");
 

@@ -70,7 +70,7 @@ static int open_and_run(Ctl *c, Refusal *why) {
         _cleanup_(command_done) Command command = COMMAND_NULL;
         int r;
 
-        r = command_prepare(&command, c->options->command, c->signals);
+        r = command_prepare(&command, c->options->command, NULL, c->signals);
         if (r == 0)
                 r = opening_prepare(c, c->words, command.pid, &opening, why);
         if (r == 0)

@@ -10,6 +10,7 @@ static const unsigned slots_max[_READER_OP_MAX] = {
         [READER_INSPECT] = READER_INSPECTS_MAX,
         [READER_SCAN] = READER_SCANS_MAX,
         [READER_SEIZE] = READER_SEIZES_MAX,
+        [READER_BROKER] = READER_BROKERS_MAX,
 };
 
 void reader_job_move(ReaderJob *job, ReaderJobList *list) {
@@ -34,7 +35,6 @@ ReaderJob *reader_job_free(ReaderJob *job) {
         free(job);
         return NULL;
 }
-DEFINE_CLEANUP(ReaderJob *, reader_job_free)
 
 static int job_set_rule(ReaderJob *job, const SeizeRule *rule, size_t n_gids) {
         job->request.any = rule->any;
@@ -81,6 +81,8 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
                 copy.done.inspected(copy.userdata, r, NULL, why);
         else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
+        else if (copy.request.op == READER_BROKER)
+                copy.done.ended(copy.userdata, r);
         else
                 copy.done.seized(copy.userdata, r, NULL, why);
 }

@@ -22,6 +22,7 @@ union ReaderDone {
         ReaderInspected inspected;
         ReaderScanned scanned;
         ReaderSeized seized;
+        ReaderEnded ended;
 };
 
 struct ReaderJob {
@@ -33,7 +34,8 @@ struct ReaderJob {
         ReaderDone done;
         void *userdata;
         int pidfd;
-        int release[2]; /* a pipe: the reader polls the first end, closing the second lets go */
+        int release[2]; /* a pipe: the reader polls the first end, closing the second lets go; of a
+                         * broker the first end only */
         ReaderShared *shared;
         size_t shared_size;
         ReaderRequest request;
@@ -65,6 +67,7 @@ void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderDone done,
                    void *userdata, ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
+DEFINE_CLEANUP(ReaderJob *, reader_job_free)
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 
 /* Queues it; -ENOMEM. */

@@ -90,6 +90,18 @@ int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t boun
         return job_submit(reader, job, ret);
 }
 
+int reader_broker(Reader *reader, int socket, int lease, ReaderEnded done, void *userdata,
+                  ReaderJob **ret) {
+        _cleanup_(reader_job_freep) ReaderJob *job = NULL;
+        int r = reader_job_new(&reader->queue, READER_BROKER, socket, NULL,
+                               (ReaderDone){ .ended = done }, userdata, &job);
+
+        if (r < 0)
+                return r;
+        job->release[0] = fcntl(lease, F_DUPFD_CLOEXEC, 3);
+        return job->release[0] < 0 ? -errno : job_submit(reader, TAKE_PTR(job), ret);
+}
+
 bool reader_frees(const Reader *reader, pid_t tracer) {
         pid_t parent = tree_parent(tracer);
 

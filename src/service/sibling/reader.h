@@ -33,7 +33,7 @@ int reader_attach_event(Reader *reader, sd_event *event, void (*died)(void *user
 Reader *reader_free(Reader *reader);
 DEFINE_CLEANUP(Reader *, reader_free)
 
-/* For the next three: done is called exactly once, from the loop, unless the job is cancelled
+/* For the next four: done is called exactly once, from the loop, unless the job is cancelled
  * before; the job ends with it. ret may be NULL. On -ENOMEM, -EMFILE and -EPIPE (the reader is
  * gone) there is no job. */
 
@@ -52,6 +52,11 @@ int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **
  * rule->gids the first 1,024 count. */
 int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
                  ReaderSeized done, void *userdata, ReaderJob **ret);
+
+/* Starts the worker of a broker (broker/worker.h), with copies of both descriptors. done is called
+ * when it has ended, and so after the job is cancelled not any more. */
+int reader_broker(Reader *reader, int socket, int lease, ReaderEnded done, void *userdata,
+                  ReaderJob **ret);
 
 /* Lets the tree run on and ends the job. 0: it was stopped until now. REFUSAL_BUSY: it was not, and
  * may have grown; close everything that was opened on it. May be called from done. */
