@@ -166,14 +166,14 @@ static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
-/* The name of COMMAND in printable letters, without its arguments, which are private. */
+/* The base name of COMMAND in printable letters, without its arguments, which are private. */
 static int append_reason(sd_bus_message *m, const Options *o) {
         char reason[128] = "perfalloc";
 
         if (o->reason)
                 return sd_bus_message_append(m, "s", o->reason);
         if (o->command)
-                (void) snprintf(reason, sizeof(reason), "%s", o->command[0]);
+                (void) snprintf(reason, sizeof(reason), "%s", basename(o->command[0]));
         for (char *p = reason; *p; p++)
                 if ((unsigned char) *p < 0x20 || (unsigned char) *p >= 0x7f)
                         *p = '?';

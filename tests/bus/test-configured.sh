@@ -207,7 +207,13 @@ confirmed_turns_false_until_probed() {
                 wait_until confirmed_is "$hold" true && call "$hold" Hold Release
 }
 
+name_is_refused() {
+        log_says 'monitors.d: a file is not used, for its name is not UTF-8' &&
+                busctl call org.perfalloc1 /org/perfalloc1 org.freedesktop.DBus.ObjectManager GetManagedObjects >/dev/null
+}
+
 mkdir -p $directory/directory.conf
+printf '[Monitor]\nEvents=cpu-clock\n' >$directory/$'latin1-\xfc'.conf
 printf '[Monitor]\nEvents=cpu-clock page-faults\n' >$directory/clocks.conf
 printf '[Monitor]\nEvents=task-clock\nGroup=yes\nPriority=7\nYield=never\n' >$directory/never.conf
 printf '[Monitor]\nEvents=cpu-clock\nColour=red\nno setting\nYield=sometimes\n' >$directory/wrong.conf
@@ -224,6 +230,7 @@ check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes is 
 check 'a directory is no configuration' log_says "$directory/directory.conf: not used: Is a directory"
 check 'nor what cannot be read' log_says "$directory/unreadable.conf: not used: Permission denied"
 check 'nor what is too long' log_says "$directory/long.conf: not used: File too large"
+check 'nor a file whose name the bus would not take' name_is_refused
 check 'nobody closes a configured monitor' root_cannot_close
 check 'they yield to a hold and go on from where they stood' yields_and_goes_on
 check 'reload opens what is new and leaves alone what has not changed' unchanged_file_goes_on

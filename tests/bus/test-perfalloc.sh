@@ -48,6 +48,23 @@ signal_of_command() {
         run 139 as alice perfalloc sh -c 'kill -SEGV $$' && run 143 as alice perfalloc sh -c 'kill $$'
 }
 
+# On a terminal, in the foreground: the shell's view of a COMMAND that stops itself.
+stopped_command_is_seen() {
+        timeout 60 python3 - <<'END'
+import os, pty, signal, sys
+
+pid, _ = pty.fork()
+if pid == 0:
+    os.execvp('perfalloc', ['perfalloc', '--pmu=software', 'sh', '-c', 'kill -STOP $$; exit 7'])
+_, status = os.waitpid(pid, os.WUNTRACED)
+if not os.WIFSTOPPED(status):
+    sys.exit(f'not stopped: {status:#x}')
+os.kill(pid, signal.SIGCONT)
+_, status = os.waitpid(pid, 0)
+sys.exit(0 if os.waitstatus_to_exitcode(status) == 7 else f'{status:#x}')
+END
+}
+
 says_what_it_holds() {
         run 0 as alice perfalloc --pmu=breakpoint --cpus=0 echo run &&
                 said 'perfalloc: holding all counters of breakpoint on CPU 0 (confirmed in ' && said run
@@ -348,6 +365,7 @@ refused_value_is_named() {
 
 check 'exits as COMMAND does' status_of_command
 check 'dies of the signal that COMMAND died of' signal_of_command
+check 'stops with a COMMAND that stops itself, and goes on with it' stopped_command_is_seen
 check 'says what it holds' says_what_it_holds
 check 'says so where there is nothing to reserve' nothing_to_reserve
 check 'says nothing with --quiet' quiet_says_nothing

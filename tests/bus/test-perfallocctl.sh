@@ -230,6 +230,11 @@ encode_says_what_the_kernel_gets() {
 
 # ---- counting ----
 
+output_is_opened_first() {
+        run 1 as alice perfallocctl open -o /nowhere/readings task-clock:u -- touch $dir/was-run && said /nowhere &&
+                [[ ! -e $dir/was-run ]]
+}
+
 command_is_counted() {
         run 0 as alice perfallocctl open --json -o $dir/readings task-clock:u page-faults:u -- true && [[ ! -s $dir/said ]] &&
                 cp $dir/readings $dir/said && json "[r['quality'] for r in j['readings']] == ['exact', 'exact']" &&
@@ -563,6 +568,7 @@ check 'headings are left out with --no-legend' headings_can_be_left_out
 check 'probe measures what can be measured' probe_measures
 check 'users names whoever has perf events' users_are_named
 check 'encode says what the kernel gets' encode_says_what_the_kernel_gets
+check 'a command does not run where the result cannot be written' output_is_opened_first
 check 'a command is counted, and its readings go where they should' command_is_counted
 check 'what the command starts is counted' descendants_of_the_command_are_counted
 check 'the command has its exit status and its output' command_has_its_status_and_output

@@ -17,16 +17,28 @@
 
 /* ---- the result ---- */
 
-static int print_to(Ctl *c, const Readings *readings, FILE *fallback, Refusal *why) {
-        const char *file = c->options->output;
-        FILE *f = file ? fopen(file, "we") : fallback;
-        int r;
+static void file_close(FILE **f) {
+        if (*f)
+                (void) fclose(*f);
+}
 
-        if (!f)
-                return refuse(why, CTL_E_FAILED, "%s: %s", file, strerror(errno));
-        r = readings_print(c, readings, f, why);
-        if ((file ? fclose(f) : fflush(f)) != 0 && r == 0)
-                r = refuse(why, CTL_E_FAILED, "%s: %s", file ?: "output", strerror(errno));
+/* Before anything is counted: an hour's result must have somewhere to go. *ret stays NULL without
+ * --output. */
+static int output_open(const Ctl *c, FILE **ret, Refusal *why) {
+        const char *file = c->options->output;
+
+        if (!file)
+                return 0;
+        *ret = fopen(file, "we");
+        return *ret ? 0 : refuse(why, CTL_E_FAILED, "%s: %s", file, strerror(errno));
+}
+
+static int print_to(Ctl *c, const Readings *readings, FILE *f, Refusal *why) {
+        int r = readings_print(c, readings, f, why);
+
+        if (fflush(f) != 0 && r == 0)
+                r = refuse(why, CTL_E_FAILED, "%s: %s", c->options->output ?: "output",
+                           strerror(errno));
         return r;
 }
 
@@ -37,8 +49,9 @@ static void say_counters(const Readings *readings, char **events) {
 
 /* ---- with COMMAND ---- */
 
-/* Runs COMMAND and prints its counts, on standard error, because standard output is COMMAND's. */
-static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why) {
+/* Runs COMMAND and prints its counts, on standard error by default, because standard output is
+ * COMMAND's. */
+static int run(Ctl *c, Command *command, const Readings *readings, FILE *output, Refusal *why) {
         _cleanup_free_ char *span = NULL;
         uint64_t start = now_usec(CLOCK_MONOTONIC);
         int r = command_run(command, c->event, c->signals);
@@ -56,7 +69,7 @@ static int run(Ctl *c, Command *command, const Readings *readings, Refusal *why)
                 return r;
         span = words_span(now_usec(CLOCK_MONOTONIC) - start);
         c->status = command->status;
-        r = print_to(c, readings, stderr, why);
+        r = print_to(c, readings, output ?: stderr, why);
         if (span && !c->options->json)
                 say_note("%s took %s", c->options->command[0], span);
         c->signo = command->signo;
@@ -68,14 +81,17 @@ static int open_and_run(Ctl *c, Refusal *why) {
         _cleanup_(readings_done) Readings readings = READINGS_NULL;
         _cleanup_(opening_done) Opening opening = OPENING_NULL;
         _cleanup_(command_done) Command command = COMMAND_NULL;
+        _cleanup_(file_close) FILE *output = NULL;
         int r;
 
-        r = command_prepare(&command, c->options->command, NULL, c->signals);
+        r = output_open(c, &output, why);
+        if (r == 0)
+                r = command_prepare(&command, c->options->command, NULL, c->signals);
         if (r == 0)
                 r = opening_prepare(c, c->words, command.pid, &opening, why);
         if (r == 0)
                 r = opening_open(c, &opening, &readings, why);
-        return r == 0 ? run(c, &command, &readings, why) : r;
+        return r == 0 ? run(c, &command, &readings, output, why) : r;
 }
 
 /* ---- without ---- */
@@ -111,9 +127,12 @@ static int print_numbers(Ctl *c, const Readings *readings, Refusal *why) {
 static int open_and_stay(Ctl *c, Refusal *why) {
         _cleanup_(readings_done) Readings readings = READINGS_NULL;
         _cleanup_(opening_done) Opening opening = OPENING_NULL;
+        _cleanup_(file_close) FILE *output = NULL;
         int r;
 
-        r = opening_prepare(c, c->words, 0, &opening, why);
+        r = output_open(c, &output, why);
+        if (r == 0)
+                r = opening_prepare(c, c->words, 0, &opening, why);
         if (r == 0)
                 r = opening_open(c, &opening, &readings, why);
         if (r != 0)
@@ -122,7 +141,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
                 return print_numbers(c, &readings, why);
         say_counters(&readings, c->words);
         r = stay(c, &opening);
-        return r == 0 ? print_to(c, &readings, stdout, why) : r;
+        return r == 0 ? print_to(c, &readings, output ?: stdout, why) : r;
 }
 
 int verb_open(Ctl *c, Refusal *why) {

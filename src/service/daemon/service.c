@@ -88,6 +88,8 @@ static int service_connect(Context *context) {
                 r = sd_bus_attach_event(context->bus, context->event, 0);
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(context->bus, true);
+        if (r >= 0) /* libsystemd closes the connection when an AddMatch times out */
+                r = sd_bus_set_method_call_timeout(context->bus, UINT64_MAX);
         return r < 0 ? r : bus_lost_init(context->bus);
 }
 
@@ -159,6 +161,8 @@ static int reload(sd_event_source *source, const struct signalfd_siginfo *si, vo
         Manager *m = &s->manager;
         int r;
 
+        if (idle_exit_is_leaving(s->idle_exit))
+                return 0; /* the successor reads it */
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
         service_load_config(s);
         r = configured_load(&m->configured, s->monitors_directory);

@@ -8,6 +8,7 @@
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
+#include "service/bus/delivery.h"
 #include "service/event/event-request.h"
 #include "service/pmu/capacity.h"
 #include "service/util/reply.h"
@@ -366,6 +367,8 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);
+        if (r == 0)
+                r = delivery_admit(events->context, peer, m, 1, &why);
         if (r == 0)
                 r = event_call_open(c, &why);
         if (r == 0)

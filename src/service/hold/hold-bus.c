@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-bus.h"
 
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
@@ -12,10 +13,7 @@
 /* org.perfalloc1.Hold */
 
 PROPERTY_GETTER(get_reason) {
-        const Hold *h = userdata;
-        bool seen = redaction_allows(h->context, h->object.uid);
-
-        return sd_bus_message_append(reply, "s", seen ? h->request.reason : "");
+        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.reason);
 }
 
 PROPERTY_GETTER(get_mode) {
@@ -48,11 +46,17 @@ static int append_obstacle(void *userdata, pid_t pid, const char *who) {
         return sd_bus_message_append(userdata, "(us)", (uint32_t) pid, who);
 }
 
+static int append_hidden_obstacle(void *userdata, pid_t pid, const char *who) {
+        return append_obstacle(userdata, 0, pid > 0 ? HOLD_OBSTACLE_HIDDEN : who);
+}
+
 PROPERTY_GETTER(get_obstacles) {
+        const Hold *h = userdata;
+        bool hidden = !redaction_allows(h->context, 0) && procfs_hides();
         int r = sd_bus_message_open_container(reply, 'a', "(us)");
 
         if (r >= 0)
-                r = hold_obstacles(userdata, append_obstacle, reply);
+                r = hold_obstacles(h, hidden ? append_hidden_obstacle : append_obstacle, reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 

@@ -21,6 +21,8 @@ typedef struct HoldsHooks HoldsHooks;
 #define HOLD_READABLE_USEC (10 * USEC_PER_SEC) /* how long an ended hold can be read */
 #define HOLD_READABLE_MAX  64u                 /* of one user */
 #define HOLD_OBSTACLES_MAX 64u                 /* of one hold */
+/* What users are told in place of a process that /proc hides from them. */
+#define HOLD_OBSTACLE_HIDDEN "a process that /proc hides (hidepid=)"
 
 /* Written to the store: never renumber. */
 typedef enum HoldState {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "perf/process/procfs.h"
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
@@ -68,6 +69,7 @@ void hold_signal_yielding(Holds *holds) {
 }
 
 typedef struct Names {
+        bool hidden; /* no processes */
         char text[512];
         unsigned n;
 } Names;
@@ -90,8 +92,13 @@ static const char *names_end(Names *names) {
 }
 
 static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
+        const Names *names = userdata;
         char name[160];
 
+        if (names->hidden && pid > 0) {
+                names_add(userdata, HOLD_OBSTACLE_HIDDEN);
+                return 0;
+        }
         (void) snprintf(name, sizeof(name), "%.120s (pid %d)", who, (int) pid);
         names_add(userdata, pid > 0 ? name : who);
         return 0;
@@ -108,8 +115,13 @@ static const Pmu *hold_unmeasurable(const Hold *h) {
         return NULL;
 }
 
+/* For the hold's own user. */
+static Names names_for_user(const Hold *h) {
+        return (Names){ .hidden = h->object.uid != 0 && procfs_hides() };
+}
+
 static int hold_refuse_ended(const Hold *h, Refusal *why) {
-        Names names = {};
+        Names names = names_for_user(h);
         const Pmu *pmu;
 
         switch (h->result) {
@@ -153,7 +165,7 @@ void hold_signal_waiter(const Hold *h, sd_bus_message *m) {
 }
 
 int hold_refuse_busy(const Hold *h, Refusal *why) {
-        Names names = {};
+        Names names = names_for_user(h);
 
         (void) hold_obstacles(h, names_add_obstacle, &names);
         return refuse(

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "core/clock.h"
+#include "service/bus/delivery.h"
 #include "service/counter/counter-user.h"
 #include "service/sampler/sampler.h"
 #include "service/util/options.h"
@@ -108,6 +109,8 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         int r;
 
         r = options_take(all, peer, m, &o, &why);
+        if (r == 0)
+                r = delivery_admit(all->context, peer, m, 1, &why);
         if (r == 0)
                 r = sampler_new(all, peer, &o, &a, &stream, &why);
         if (r != 0)
