@@ -22,6 +22,7 @@ static void fixture_set_up(Fixture *f, const void *data) {
         f->alice = client_new("alice");
         f->native = program_new("alice", PROGRAM_NATIVE);
         f->other = program_new("bob", PROGRAM_NATIVE);
+        (void) client_get_number(f->alice, MANAGER, "AttrSize", 'u'); /* which starts it */
         f->descriptors = service_descriptors();
 }
 
