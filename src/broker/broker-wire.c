@@ -64,7 +64,8 @@ int broker_request_send(int socket, const BrokerRequest *q, size_t n_attr, int t
 }
 
 static bool request_is_whole(const BrokerRequest *q, ssize_t n, const int *fds) {
-        bool has_target = q->target == BROKER_TASK || q->target == BROKER_CGROUP;
+        bool has_target =
+                q->target == BROKER_TASK || q->target == BROKER_OTHER || q->target == BROKER_CGROUP;
 
         return n >= (ssize_t) BROKER_REQUEST_SIZE(0) && q->target < _BROKER_TARGET_MAX &&
                (size_t) has_target + !!q->in_group == (size_t) (fds[0] >= 0) + (fds[1] >= 0);

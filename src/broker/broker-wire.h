@@ -7,7 +7,7 @@
  * answers.
  */
 
-#include "broker/task.h"
+#include "broker/other.h"
 
 typedef struct BrokerRequest BrokerRequest;
 typedef struct BrokerReply BrokerReply;
@@ -17,7 +17,7 @@ typedef enum BrokerTarget {
         BROKER_TASK,   /* a thread of the task's own process; descriptor: a pidfd of that */
         BROKER_CPU,    /* everybody on a CPU */
         BROKER_CGROUP, /* descriptor: its directory */
-        BROKER_OTHER,  /* a thread of another process */
+        BROKER_OTHER,  /* a thread of another process; descriptor: a pidfd of that */
         BROKER_NOBODY, /* there is no such task */
         _BROKER_TARGET_MAX,
 } BrokerTarget;
@@ -26,7 +26,8 @@ typedef enum BrokerTarget {
 struct BrokerRequest {
         TaskFacts task;
         uint32_t target;
-        int32_t tid; /* of BROKER_TASK and BROKER_OTHER */
+        OtherFacts other; /* of BROKER_OTHER */
+        int32_t tid;      /* of BROKER_TASK and BROKER_OTHER */
         int32_t cpu;
         uint32_t in_group; /* bool: the last descriptor is the group's */
         uint64_t flags;    /* as in the call */
@@ -49,6 +50,7 @@ struct BrokerReply {
         uint32_t size;     /* with E2BIG: the size that the kernel expects */
         uint32_t start;    /* bool: enable it */
         uint32_t redirect; /* bool: its output goes to the group's leader */
+        uint32_t recheck;  /* bool: not if BROKER_OTHER has changed */
 };
 
 /* The first message goes to the worker: the descriptors of the listener and of its page. */

@@ -15,9 +15,10 @@
 
 typedef struct ListenerPage ListenerPage;
 
-/* Shared memory; all zero: no call waits for an answer. */
+/* Shared memory, all zero at first. */
 struct ListenerPage {
-        struct seccomp_notif call;
+        struct seccomp_notif call; /* that waits for an answer; its id is 0: none */
+        uint32_t sandboxed;        /* bool: a task has entered a Landlock domain */
 };
 
 /* Whether the descriptor is a listener. Asks nothing of what is behind it. */
@@ -27,7 +28,7 @@ bool listener_is(int fd);
 int listener_page_new(int *ret_fd);
 int listener_page_map(int fd, ListenerPage **ret);
 
-/* Waits for the next call, and writes it to the page, which has to be empty. 0; -ENOENT: its task
+/* Waits for the next call, and writes it to the page, which must have none. 0; -ENOENT: its task
  * has died; -EINTR. */
 int listener_receive(int fd, ListenerPage *page);
 

@@ -61,9 +61,24 @@ static void call_read_arguments(Call *c, const struct seccomp_notif *n) {
         c->target = c->group = -1;
 }
 
-static int call_read_target(Call *c) {
+/* A thread, of the task's own process or of another one. */
+static int call_read_thread(const Worker *w, Call *c, pid_t tid) {
         BrokerRequest *q = &c->request;
-        pid_t process;
+        int r;
+
+        q->tid = tid;
+        if (tid == q->task.tid || task_process(tid) == q->task.process) {
+                q->target = BROKER_TASK;
+                return task_hold(&q->task, &c->target);
+        }
+        r = other_read(tid, &q->task, &q->other, &c->target);
+        q->target = r == -ESRCH ? BROKER_NOBODY : BROKER_OTHER;
+        q->other.sandboxed = w->page->sandboxed;
+        return r == -ESRCH ? 0 : r;
+}
+
+static int call_read_target(const Worker *w, Call *c) {
+        BrokerRequest *q = &c->request;
 
         if (q->flags & PERF_FLAG_PID_CGROUP) {
                 q->target = BROKER_CGROUP;
@@ -73,12 +88,7 @@ static int call_read_target(Call *c) {
                 q->target = BROKER_CPU;
                 return 0;
         }
-        q->tid = c->pid == 0 ? q->task.tid : c->pid;
-        process = c->pid == 0 ? q->task.process : task_process(c->pid);
-        q->target = process == q->task.process ? BROKER_TASK
-                    : process > 0              ? BROKER_OTHER
-                                               : BROKER_NOBODY;
-        return q->target == BROKER_TASK ? task_hold(&q->task, &c->target) : 0;
+        return call_read_thread(w, c, c->pid == 0 ? q->task.tid : c->pid);
 }
 
 static int call_read_group(Call *c) {
@@ -89,7 +99,7 @@ static int call_read_group(Call *c) {
 }
 
 /* 0 or a negative errno, for the task. */
-static int call_read(Call *c, pid_t tid) {
+static int call_read(const Worker *w, Call *c, pid_t tid) {
         ssize_t n;
         int r = task_read(tid, &c->request.task);
 
@@ -99,7 +109,7 @@ static int call_read(Call *c, pid_t tid) {
         if (n < 0)
                 return (int) n;
         c->n_attr = (size_t) n;
-        r = call_read_target(c);
+        r = call_read_target(w, c);
         return r < 0 ? r : call_read_group(c);
 }
 
@@ -110,6 +120,8 @@ static void call_give(const Worker *w, const Call *c, const BrokerReply *a, int 
 
         if (event < 0)
                 error = EMFILE; /* it found no room in the table of this process */
+        else if (a->recheck && !other_is_same(c->target, &c->request.other))
+                error = ESRCH; /* it has executed a program that may be nobody's to count */
         else if (a->redirect && ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, c->group) < 0)
                 error = errno;
         else if (a->start && ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0)
@@ -153,13 +165,15 @@ static void call_serve(const Worker *w, const struct seccomp_notif *n) {
         static Call c;
         int r;
 
+        if (n->data.arch == ARCH_OURS && n->data.nr == SYS_landlock_restrict_self)
+                w->page->sandboxed = true;
         /* The filter is the client's, and may forward anything. */
-        if (n->data.nr != SYS_perf_event_open || n->data.arch != ARCH_OURS || n->pid == 0) {
+        if (n->data.arch != ARCH_OURS || n->data.nr != SYS_perf_event_open || n->pid == 0) {
                 listener_let_pass(w->listener, n->id);
                 return;
         }
         call_read_arguments(&c, n);
-        r = call_read(&c, (pid_t) n->pid);
+        r = call_read(w, &c, (pid_t) n->pid);
         if (r == 0)
                 call_ask(w, &c);
         else
@@ -171,9 +185,9 @@ static void call_serve(const Worker *w, const struct seccomp_notif *n) {
 /* ---- the process ---- */
 
 /* Its id goes first: what is half cleared was answered. */
-static void page_clear(ListenerPage *page) {
-        *(volatile __u64 *) &page->call.id = 0;
-        memset(page, 0, sizeof(*page));
+static void call_clear(struct seccomp_notif *call) {
+        *(volatile __u64 *) &call->id = 0;
+        memset(call, 0, sizeof(*call));
 }
 
 static _Noreturn void worker_serve(const Worker *w) {
@@ -183,7 +197,7 @@ static _Noreturn void worker_serve(const Worker *w) {
         for (;;) {
                 int r;
 
-                page_clear(w->page);
+                call_clear(&w->page->call);
                 r = listener_receive(w->listener, w->page);
                 if (r == 0)
                         call_serve(w, &w->page->call);

@@ -18,14 +18,16 @@ static void context_freep(scmp_filter_ctx *context) {
 }
 
 static int filter_export(int fd) {
+        static const int forwarded[] = { SCMP_SYS(perf_event_open),
+                                         SCMP_SYS(landlock_restrict_self) };
         _cleanup_(context_freep) scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
         int r;
 
         if (!context)
                 return -ENOMEM;
         r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW);
-        if (r == 0)
-                r = seccomp_rule_add(context, SCMP_ACT_NOTIFY, SCMP_SYS(perf_event_open), 0);
+        for (size_t i = 0; i < ELEMENTSOF(forwarded) && r == 0; i++)
+                r = seccomp_rule_add(context, SCMP_ACT_NOTIFY, forwarded[i], 0);
         return r < 0 ? r : seccomp_export_bpf(context, fd);
 }
 

@@ -3,8 +3,9 @@
 
 /*
  * The seccomp filter of a program under the broker: perf_event_open(2) waits for the answer of
- * whoever has the listener, and everything else is as it was. System calls of another architecture
- * (a 32-bit program's) go to the kernel.
+ * whoever has the listener, who is also told of landlock_restrict_self(2): a program that has gone
+ * into a sandbox must not reach others by way of the broker. Everything else is as it was. System
+ * calls of another architecture (a 32-bit program's) go to the kernel.
  */
 
 #include <linux/filter.h>

@@ -18,6 +18,7 @@ typedef struct Asking {
         size_t n_attr;
         EventRequest request;
         Thread target;
+        bool untraceable; /* the task may not trace the target */
 } Asking;
 
 static int answer(BrokerReply *ret, BrokerAnswer what, int error) {
@@ -45,6 +46,13 @@ static bool task_is_users(const TaskFacts *t, const Broker *b) {
                t->no_new_privs && t->same_namespaces;
 }
 
+/* Whether the task may trace another process: see other.h. With no_new_privs the target gains
+ * nothing by what it executes later, so fs.suid_dumpable does not matter. */
+static bool task_may_trace(const OtherFacts *o, const Broker *b) {
+        return o->descends && !o->sandboxed && o->start >= b->start && o->no_new_privs &&
+               !process_untraceable(&o->process, b->uid, b->gids, b->n_gids);
+}
+
 /* ---- what it asks for ---- */
 
 /* False: the kernel has an error for it whatever the rest is. */
@@ -57,7 +65,7 @@ static bool place_is_possible(const Asking *a) {
         if (q->flags & ~known || q->cpu < -1 ||
             (q->cpu >= 0 && !cpuset_has(present, (unsigned) q->cpu)))
                 return false;
-        return q->cpu >= 0 || q->target == BROKER_TASK || q->target == BROKER_NOBODY;
+        return q->cpu >= 0 || (q->target != BROKER_CPU && q->target != BROKER_CGROUP);
 }
 
 static void request_place(Asking *a, int target, int group) {
@@ -75,6 +83,11 @@ static void request_place(Asking *a, int target, int group) {
         if (q->target == BROKER_TASK) {
                 r->pid = q->tid;
                 a->target = (Thread){ q->tid, q->task.process, target, -1 };
+        }
+        if (q->target == BROKER_OTHER) {
+                r->pid = q->tid;
+                a->target = (Thread){ q->tid, q->other.process.pid, target, -1 };
+                a->untraceable = !task_may_trace(&q->other, a->broker);
         }
         if (q->target == BROKER_NOBODY) {
                 r->pid = NO_SUCH_TASK;
@@ -105,7 +118,7 @@ static int answer_attr(const Asking *a, int r, BrokerReply *ret) {
 
 /* Those who may count more than a user's own programs in user space may count these too. */
 static bool is_authorized(const Asking *a) {
-        unsigned actions = event_request_actions(&a->request, false);
+        unsigned actions = event_request_actions(&a->request, a->untraceable);
 
         if (a->broker->actions)
                 actions &= ~(unsigned) ACTION_SAMPLE_OWN;
@@ -162,6 +175,7 @@ static int answer_event(const Asking *a, const EventOpening *o, BrokerReply *ret
         (void) answer(ret, BROKER_GIVE, 0);
         ret->start = a->request.start;
         ret->redirect = event_request_redirects(&a->request);
+        ret->recheck = a->q->target == BROKER_OTHER && !a->untraceable;
         return TAKE_FD(event);
 }
 
@@ -170,7 +184,8 @@ static int answer_request(Asking *a, BrokerReply *ret) {
         EventOpening o = { .events = brokers->events,
                            .uid = a->broker->uid,
                            .request = &a->request,
-                           .target = &a->target };
+                           .target = &a->target,
+                           .untraceable = a->untraceable };
         Refusal why;
         int r;
 
@@ -191,7 +206,7 @@ int broker_answer(const Broker *b, const BrokerRequest *q, size_t n_attr, int ta
                   BrokerReply *ret) {
         Asking a = { .broker = b, .q = q, .n_attr = n_attr };
 
-        if (!task_is_users(&q->task, b) || q->target == BROKER_OTHER)
+        if (!task_is_users(&q->task, b))
                 return answer(ret, BROKER_PASS, 0);
         request_place(&a, target, group);
         return answer_request(&a, ret);

@@ -24,6 +24,7 @@ struct Broker {
         gid_t *gids;
         size_t n_gids;
         unsigned actions; /* that were authorized */
+        uint64_t start;   /* when it was made, as in OtherFacts */
         QuotaCharge charge;
         StoreItem item;
 

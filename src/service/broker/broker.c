@@ -143,6 +143,7 @@ static Broker *broker_allocate(Brokers *brokers) {
 static const PackField broker_fields[] = {
         PACK_FIELD(PACK_U32, "uid", Broker, uid),
         PACK_FIELD(PACK_U32, "actions", Broker, actions),
+        PACK_FIELD(PACK_U64, "start", Broker, start),
 };
 
 static void broker_keep(Broker *b) {
@@ -219,6 +220,7 @@ int broker_new(Brokers *brokers, const Peer *peer, int listener, unsigned action
         b->id = serial_next(&brokers->context->serial, SERIAL_BROKER);
         b->uid = peer->uid;
         b->actions = actions;
+        b->start = other_now();
         return broker_begin(TAKE_PTR(b));
 }
 
