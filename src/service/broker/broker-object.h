@@ -19,7 +19,7 @@ typedef struct Brokers Brokers;
 
 struct Broker {
         Brokers *brokers;
-        uint64_t id;
+        uint64_t id; /* in the store alone */
         uid_t uid;
         gid_t *gids;
         size_t n_gids;
@@ -45,4 +45,5 @@ struct Brokers {
         Events *events;
         LIST_HEAD(, Broker) all;
         size_t n;
+        uint64_t last_id;
 };

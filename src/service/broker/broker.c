@@ -217,7 +217,7 @@ int broker_new(Brokers *brokers, const Peer *peer, int listener, unsigned action
         b->listener = fcntl(listener, F_DUPFD_CLOEXEC, 3);
         if (b->listener < 0)
                 return -errno;
-        b->id = serial_next(&brokers->context->serial, SERIAL_BROKER);
+        b->id = ++brokers->last_id;
         b->uid = peer->uid;
         b->actions = actions;
         b->start = other_now();
@@ -252,6 +252,7 @@ static int broker_restore(void *userdata, StoreRecord *record) {
         if (r < 0)
                 return r;
         b->id = record->id;
+        brokers->last_id = MAX(brokers->last_id, b->id);
         b->listener = TAKE_FD(record->fds[0]);
         b->page = TAKE_FD(record->fds[1]);
         return broker_begin(TAKE_PTR(b));

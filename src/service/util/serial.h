@@ -17,7 +17,6 @@ typedef enum SerialKind {
         SERIAL_COUNTER = 1,
         SERIAL_SAMPLER = 2,
         SERIAL_MONITOR = 3,
-        SERIAL_BROKER = 4, /* in the store alone */
         _SERIAL_KIND_MAX,
 } SerialKind;
 
