@@ -83,7 +83,7 @@ static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return settle_error(c, sd_bus_message_get_error(m));
         r = sd_bus_message_read(m, "bt", &confirmed, &c->latency_usec);
         c->confirmed = confirmed;
-        if (r >= 0 && !c->options->quiet)
+        if (r >= 0 && (!c->options->quiet || options_require(c->options)))
                 r = view_hold(c);
         else
                 settle(c, MIN(r, 0));
@@ -109,7 +109,7 @@ static int ask_interactively(HoldClient *c) {
         char text[128];
         int r;
 
-        (void) snprintf(text, sizeof(text), "waiting for somebody to authenticate for %s",
+        (void) snprintf(text, sizeof(text), "waiting for authentication (%s)",
                         c->options->exclusive ? "org.perfalloc1.hold-exclusive"
                                               : "org.perfalloc1.hold");
         progress_say(&c->progress, text);
@@ -234,7 +234,7 @@ static int hold_send(HoldClient *c) {
                 r = append_options(m, c->options);
         if (r == -EINVAL) {
                 (void) refuse(&c->why, HOLD_CLIENT_E_FAILED,
-                              "--reason, --cpus or --pmu has something that is not UTF-8");
+                              "--reason, --cpus or --pmu is not valid UTF-8");
                 settle(c, HOLD_CLIENT_E_FAILED);
                 return 0;
         }
@@ -246,7 +246,7 @@ int hold_client_take(HoldClient *c) {
 
         r = signals_watch(c->signals, c->event, SIGNALS_END, interrupted, c);
         if (r >= 0)
-                r = progress_start(&c->progress, c->bus);
+                r = progress_start(&c->progress, c->bus, true);
         if (r >= 0)
                 r = hold_send(c);
         while (r >= 0 && !c->settled)
@@ -266,7 +266,7 @@ static int on_end_told(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_method_error(m, PERFALLOC_ERROR_ENDED))
                 c->ended(c->userdata, sd_bus_message_get_error(m)->message);
         else
-                c->ended(c->userdata, "perfallocd has gone, and the hold with it");
+                c->ended(c->userdata, "perfallocd has stopped");
         return 0;
 }
 
@@ -285,7 +285,7 @@ static int on_lease(sd_event_source *source, int fd, uint32_t revents, void *use
         if (r >= 0)
                 r = sd_bus_call_async(c->bus, &c->call, m, on_end_told, c, RELEASE_USEC);
         if (r < 0)
-                c->ended(c->userdata, "perfallocd or the bus has gone, and the hold with it");
+                c->ended(c->userdata, "perfallocd or the bus has stopped");
         return 0;
 }
 

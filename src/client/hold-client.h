@@ -36,7 +36,7 @@ struct HoldClient {
         int lease;
         bool confirmed;
         uint64_t latency_usec; /* from authorization to grant */
-        Object hold;           /* when it was granted; empty if quiet or unreadable */
+        Object hold;           /* when it was granted; empty if it was not read */
         int signo;
 
         Agent agent;

@@ -30,7 +30,7 @@ static Ending fail(const char *what, int r) {
 static void command_goes_on(void *userdata, const char *why) {
         const Options *o = userdata;
 
-        say_error("warning: the counters are held no longer: %s; %s goes on", why, o->command[0]);
+        say_error("warning: the counters are no longer held: %s; %s continues", why, o->command[0]);
 }
 
 static Ending run_prepared(HoldClient *c, const Options *o, Command *command) {
@@ -81,7 +81,7 @@ static int stay_no_longer(void *userdata, const struct signalfd_siginfo *info) {
 static void stay_in_vain(void *userdata, const char *why) {
         Stay *s = userdata;
 
-        say_error("the counters are held no longer: %s", why);
+        say_error("the counters are no longer held: %s", why);
         *s = (Stay){ .over = true, .ending = failure };
 }
 
@@ -104,6 +104,11 @@ static Ending use(HoldClient *c, const Options *o, int report) {
         Ending ending;
         int r;
 
+        if (hold_is_empty(&c->hold) && options_require(o)) {
+                say_error(HOLD_WORDS_EMPTY);
+                hold_client_release(c);
+                return failure;
+        }
         if (!o->quiet)
                 words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
         if (words)

@@ -82,9 +82,12 @@ static void scope_is_told_in_words(void) {
         assert_words(hold_words_scope(&o), "1 counter of cpu on CPU 7");
         h = hold(atom_and_core, "0,2", "granted");
         assert_words(hold_words_scope(&o), "all counters of cpu_atom, cpu_core on CPUs 0,2");
-        assert_words(hold_words_holder(&o),
-                     "pid 4711 of uid 4294967294 (all counters of cpu_atom, cpu_core on CPUs 0,2, "
-                     "shared, granted)");
+        assert_words(hold_words_holder(&o, "make"),
+                     "uid 4294967294, make (pid 4711): all counters of cpu_atom, cpu_core on CPUs "
+                     "0,2, shared, granted");
+        assert_words(hold_words_holder(&o, ""),
+                     "uid 4294967294, pid 4711: all counters of cpu_atom, cpu_core on CPUs 0,2, "
+                     "shared, granted");
 }
 
 static void grant_says_what_is_held_and_how_sure_that_is(void) {
@@ -96,12 +99,12 @@ static void grant_says_what_is_held_and_how_sure_that_is(void) {
                      "holding all counters of cpu on CPUs 0-1 (confirmed in 143 µs)");
         h.mode = text("Mode", "exclusive");
         assert_words(hold_words_grant(&o, true, 12345),
-                     "holding all counters of cpu on CPUs 0-1, exclusively (confirmed in 12.3 ms)");
+                     "holding all counters of cpu on CPUs 0-1 exclusively (confirmed in 12.3 ms)");
         h.obstacles = texts("Obstacles", one);
-        assert_words(
-                hold_words_grant(&o, false, 2109999),
-                "warning: holding all counters of cpu on CPUs 0-1, exclusively, but they are not "
-                "confirmed to be free (after 2.10 s); in the way: hog (pid 7)");
+        assert_words(hold_words_grant(&o, false, 2109999),
+                     "warning: holding all counters of cpu on CPUs 0-1 exclusively (after 2.10 s), "
+                     "but not "
+                     "confirmed to be free; in use by: hog (pid 7)");
 }
 
 static void obstacles_are_named_up_to_four(void) {
@@ -120,7 +123,7 @@ static void grant_of_nothing_says_so(void) {
         Object o = seen(&h, 1);
         char *words = hold_words_grant(&o, true, 1);
 
-        g_assert_nonnull(strstr(words, "nothing to reserve"));
+        g_assert_nonnull(strstr(words, "nothing to hold"));
         free(words);
 }
 

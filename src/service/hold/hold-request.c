@@ -26,7 +26,8 @@ static const OptionSpec option_specs[] = {
 static int mode_read(const HoldOptions *o, HoldRequest *q, Refusal *why) {
         if (o->mode && strcmp(o->mode, "shared") != 0 && strcmp(o->mode, "exclusive") != 0)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'mode': '%.64s' is none of shared, exclusive", o->mode);
+                              "option 'mode': invalid value '%.64s' (one of shared, exclusive)",
+                              o->mode);
         q->exclusive = o->mode && strcmp(o->mode, "exclusive") == 0;
         return 0;
 }

@@ -38,11 +38,11 @@ int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size
                 const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
 
                 if (h)
-                        return refuse(
-                                why, REFUSAL_BUSY,
-                                "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
-                                "until it ends",
-                                events[i].name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+                        return refuse(why, REFUSAL_BUSY,
+                                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until "
+                                      "that hold ends",
+                                      events[i].name, (int) h->pid, (unsigned) h->object.uid,
+                                      pmu->name);
         }
         return 0;
 }
@@ -77,9 +77,9 @@ int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_
                         if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
                             !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
                                 return refuse(why, REFUSAL_NOT_PERMITTED,
-                                              "%s takes counters away from everybody else, and so "
-                                              "needs a hold on PMU %s; take one first (Hold, "
-                                              "perfalloc)",
+                                              "%s takes counters away from all other users and "
+                                              "therefore needs a hold on PMU %s; take one first "
+                                              "(Hold, perfalloc --pmu)",
                                               field, pmu->name);
                 }
         return 0;

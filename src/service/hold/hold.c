@@ -153,6 +153,7 @@ static void hold_grant(Hold *h, bool confirmed) {
         if (TAILQ_FIRST(&holds->granted) == h && !TAILQ_NEXT(h, list))
                 hold_signal_yielding(holds);
         hold_log_granted(h);
+        context_touch(h->context);
 }
 
 void hold_end(Hold *h, HoldResult result) {
