@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 
 #include "client/bus.h"
+#include "client/hold-words.h"
 
 #define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a hanging service may delay its client */
 #define LOST_MAX     5 /* calls of Hold, because the call itself may crash the service */
@@ -307,6 +308,34 @@ static bool release(HoldClient *c) {
         if (r >= 0)
                 (void) sd_bus_call(c->bus, m, RELEASE_USEC, &error, NULL);
         return !sd_bus_error_has_name(&error, SD_BUS_ERROR_NO_REPLY);
+}
+
+static char **texts_free(char **texts) {
+        for (char **t = texts; t && *t; t++)
+                free(*t);
+        free(texts);
+        return NULL;
+}
+DEFINE_CLEANUP(char **, texts_free)
+
+static char **pmu_texts(const HoldClient *c, const char *path, const char *property) {
+        char **texts = NULL;
+
+        (void) sd_bus_get_property_strv(c->bus, PERFALLOC_BUS_NAME, path, PERFALLOC_PMU_INTERFACE,
+                                        property, NULL, &texts);
+        return texts;
+}
+
+char *hold_client_kernel(const HoldClient *c, const char *pmu) {
+        _cleanup_(texts_freep) char **kernel = NULL, **fixed = NULL;
+        _cleanup_free_ char *path = NULL;
+
+        if (sd_bus_path_encode(PERFALLOC_OBJECT_PATH "/pmu", pmu, &path) < 0)
+                return NULL;
+        kernel = pmu_texts(c, path, "Kernel");
+        if (kernel && *kernel)
+                fixed = pmu_texts(c, path, "Fixed");
+        return hold_words_kernel(pmu, kernel, fixed);
 }
 
 void hold_client_release(HoldClient *c) {

@@ -68,6 +68,9 @@ void hold_client_close(HoldClient *c);
  * HOLD_CLIENT_E_INTERRUPTED. */
 int hold_client_take(HoldClient *c);
 
+/* What the kernel keeps of a PMU of the hold, in words; NULL: nothing, or it cannot be asked. */
+char *hold_client_kernel(const HoldClient *c, const char *pmu);
+
 /* ended will be called once, when the granted hold ends by itself. */
 int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata);
 

@@ -173,6 +173,23 @@ static void time_format(uint64_t usec, char text[static TIME_MAX]) {
                                 usec % USEC_PER_SEC / 10000);
 }
 
+char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed) {
+        bool own = false;
+        char *text;
+
+        if (!kernel || !*kernel)
+                return NULL;
+        for (; fixed && *fixed; fixed++)
+                own |= strcmp(*fixed, "cycles") == 0;
+        return asprintf(
+                       &text,
+                       "the kernel's NMI watchdog (%s) keeps %s of %s on each CPU; NmiWatchdog=yes "
+                       "in perfallocd.conf(5) lends it to holds",
+                       *kernel, own ? "the counter of cycles" : "one general counter", pmu) < 0
+                       ? NULL
+                       : text;
+}
+
 char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
         _cleanup_free_ char *scope = NULL, *obstacles = hold_words_obstacles(o);
         const char *exclusive = object_is(o, "Mode", "exclusive") ? " exclusively" : "";

@@ -38,6 +38,10 @@ const char *hold_words_time(uint64_t usec, char ret[static HOLD_TIME_MAX]);
 /* The obstacles; "" for none. */
 char *hold_words_obstacles(const Object *o);
 
+/* What the kernel keeps of a PMU, by the properties Kernel and Fixed of that. NULL also: nothing.
+ */
+char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed);
+
 /* The message about a granted hold: what it has, and whether the counters were measured to be free.
  * An object without a State is one that could not be read. */
 char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec);

@@ -99,8 +99,20 @@ static Ending stay(HoldClient *c) {
 
 /* ---- both ---- */
 
+static void say_granted(const HoldClient *c) {
+        _cleanup_free_ char *words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
+
+        if (words)
+                say_note("%s", words);
+        for (char **pmu = object_value(&c->hold, "Pmus")->texts; pmu && *pmu; pmu++) {
+                _cleanup_free_ char *kept = hold_client_kernel(c, *pmu);
+
+                if (kept)
+                        say_note("%s", kept);
+        }
+}
+
 static Ending use(HoldClient *c, const Options *o, int report) {
-        _cleanup_free_ char *words = NULL;
         Ending ending;
         int r;
 
@@ -110,9 +122,7 @@ static Ending use(HoldClient *c, const Options *o, int report) {
                 return failure;
         }
         if (!o->quiet)
-                words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
-        if (words)
-                say_note("%s", words);
+                say_granted(c);
         if (report >= 0) {
                 r = daemon_detach(report);
                 if (r < 0)

@@ -118,6 +118,20 @@ static void obstacles_are_named_up_to_four(void) {
         assert_words(hold_words_obstacles(&o), "a; b; c; d; and 2 more");
 }
 
+static void what_the_kernel_keeps_is_named(void) {
+        char *none[] = { NULL }, *watchdog[] = { (char *) "kernel.nmi_watchdog", NULL };
+        char *intel[] = { (char *) "instructions", (char *) "cycles", NULL };
+
+        g_assert_null(hold_words_kernel("cpu", none, intel));
+        g_assert_null(hold_words_kernel("cpu", NULL, NULL));
+        assert_words(hold_words_kernel("cpu", watchdog, intel),
+                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps the counter of cycles "
+                     "of cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+        assert_words(hold_words_kernel("cpu", watchdog, none),
+                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps one general counter of "
+                     "cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+}
+
 static void grant_of_nothing_says_so(void) {
         Hold h = hold(no_pmus, "0-1", "granted");
         Object o = seen(&h, 1);
@@ -143,6 +157,8 @@ int main(int argc, char **argv) {
                         grant_says_what_is_held_and_how_sure_that_is);
         g_test_add_func("/hold-words/obstacles-are-named-up-to-four",
                         obstacles_are_named_up_to_four);
+        g_test_add_func("/hold-words/what-the-kernel-keeps-is-named",
+                        what_the_kernel_keeps_is_named);
         g_test_add_func("/grant/of-nothing-says-so", grant_of_nothing_says_so);
         g_test_add_func("/grant/that-could-not-be-read-still-has-words",
                         grant_that_could_not_be_read_still_has_words);

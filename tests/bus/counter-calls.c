@@ -53,7 +53,8 @@ Measured counter_read(Client *c, const char *path) {
         const char *quality;
         Measured m;
 
-        bus_check(sd_bus_message_read(reply, "ttts", &m.value, &m.enabled, &m.running, &quality),
+        bus_check(sd_bus_message_read(reply, "tttts", &m.value, &m.enabled, &m.running, &m.estimate,
+                                      &quality),
                   "Read");
         m.quality = g_strdup(quality);
         return m;

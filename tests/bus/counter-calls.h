@@ -10,7 +10,7 @@
 #define COUNTER PERFALLOC_COUNTER_INTERFACE
 
 typedef struct Measured {
-        uint64_t value, enabled, running;
+        uint64_t value, enabled, running, estimate;
         char *quality;
 } Measured;
 

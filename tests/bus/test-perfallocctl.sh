@@ -568,6 +568,61 @@ END
         return "$1"
 }
 
+# ---- units ----
+
+# Another directory of events for msr, whose event has a scale and a unit, in this rig's mount namespace.
+unit_is_there() {
+        local events=/sys/bus/event_source/devices/msr/events
+
+        [[ -d $events ]] && mount -t tmpfs none $events && echo event=0x00 >$events/tsc &&
+                echo 0.5 >$events/tsc.scale && echo Joules >$events/tsc.unit
+}
+
+units_are_shown() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --cpus=0 msr/tsc/) || return
+        service-restart
+        run 0 perfallocctl counters --json && json "j['counters'][0]['scale'] == 0.5 and j['counters'][0]['unit'] == 'Joules'" &&
+                run 0 perfallocctl read --json "$counter" &&
+                json "j['readings'][0]['amount'] == j['readings'][0]['estimate'] / 2 and j['readings'][0]['unit'] == 'Joules'" &&
+                run 0 perfallocctl read "$counter" && said AMOUNT && said Joules &&
+                run 0 perfallocctl metrics && grep -q '^perfalloc_counter_amount{.*unit="Joules"} [0-9.e+]*$' $dir/said &&
+                run 0 perfallocctl watch --json "$counter" -i 20ms -n 1 &&
+                json "j['readings'][0]['unit'] == 'Joules' and j['readings'][0]['scale'] == 0.5" &&
+                run 0 perfallocctl watch "$counter" -i 20ms -n 1 && said ' Joules ' &&
+                on_terminal "perfallocctl watch $counter -i 20ms -n 1" && said 'Joules/s'
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+no_unit_no_column() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --all-cpus task-clock) || return
+        run 0 perfallocctl read "$counter" && ! said AMOUNT && ! said UNIT
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+# ---- locales ----
+
+# A locale with a decimal comma, made here: none may be installed.
+comma_locale() {
+        printf '%s\n' LC_NUMERIC 'decimal_point "<U002C>"' 'thousands_sep "<U002E>"' 'grouping 3;3' 'END LC_NUMERIC' >$dir/comma
+        localedef --quiet --force --no-archive --inputfile=$dir/comma $dir/comma_XX
+        export LOCPATH=$dir LC_NUMERIC=comma_XX
+        [[ $(printf %.1f 1,5) == 1,5 ]]
+}
+
+machines_read_no_decimal_comma() (
+        comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are_openmetrics &&
+                on_terminal 'perfallocctl metrics' && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
+                on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
+)
+
 # ---- places ----
 
 # ssh as it is used here: a bridge from its standard streams to the bus over there.
@@ -774,6 +829,15 @@ check 'watch --plot draws what was shown' watch_draws_a_picture
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are OpenMetrics' metrics_are_openmetrics
+check 'a counter without a unit has no column for one' no_unit_no_column
+promise='the unit and the scale of an event are in tables, JSON, metrics and rates, also after a restart'
+if unit_is_there; then
+        check "$promise" units_are_shown
+        umount /sys/bus/event_source/devices/msr/events
+else
+        skip "$promise" 'this machine has no PMU msr'
+fi
+check 'what machines read is the same under a locale with a decimal comma' machines_read_no_decimal_comma
 check '-H asks another host' other_host_is_asked
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
 check 'a host that cannot be reached is named' lost_host_is_named

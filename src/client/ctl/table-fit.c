@@ -86,3 +86,23 @@ void table_fit(struct libscols_table *scols, const TableSpec *spec, size_t width
                 needed -= widths[i].least + 1;
         }
 }
+
+static bool column_is_empty(struct libscols_table *scols, size_t column) {
+        for (size_t row = 0; row < scols_table_get_nlines(scols); row++) {
+                struct libscols_line *line = scols_table_get_line(scols, row);
+
+                if (strcmp(scols_cell_get_data(scols_line_get_cell(line, column)), "-") != 0)
+                        return false;
+        }
+        return true;
+}
+
+void table_hide_rare(struct libscols_table *scols, const TableSpec *spec) {
+        for (size_t i = 0; i < spec->n_columns; i++) {
+                struct libscols_column *column = scols_table_get_column(scols, i);
+
+                if (spec->columns[i].rare && column_is_empty(scols, i))
+                        (void) scols_column_set_flags(column, scols_column_get_flags(column) |
+                                                                      SCOLS_FL_HIDDEN);
+        }
+}

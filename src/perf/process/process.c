@@ -16,6 +16,7 @@
 #define PID_LIMIT   4194304 /* the kernel's PID_MAX_LIMIT */
 #define PF_KTHREAD  0x00200000u
 #define THREAD_FLAG O_EXCL /* PIDFD_THREAD, which a pidfd keeps among its flags (Linux 6.9) */
+#define READ_TRIES  8u
 
 static int refuse_gone(pid_t pid, Refusal *why) {
         return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) pid);
@@ -242,13 +243,18 @@ static int facts_read(ProcessFacts *f, size_t threads_max) {
 
 int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why) {
         ProcessFacts f;
+        pid_t pid;
         int r;
 
-        memset(&f, 0, sizeof(f)); /* the padding too: facts are sent as they are */
-        r = process_from_pidfd(pidfd, &f.pid, why);
+        r = process_from_pidfd(pidfd, &pid, why);
         if (r != 0)
                 return r;
-        r = facts_read(&f, threads_max);
+        /* files are also gone for a moment when a thread that is not the leader execs */
+        for (unsigned tries = 0; tries == 0 || (r > 0 && tries < READ_TRIES); tries++) {
+                memset(&f, 0, sizeof(f)); /* the padding too: facts are sent as they are */
+                f.pid = pid;
+                r = facts_read(&f, threads_max);
+        }
         /* These are its facts only if its number was not reused meanwhile. */
         if (!process_exists(pidfd))
                 return refuse_gone(f.pid, why);

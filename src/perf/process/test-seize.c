@@ -86,6 +86,7 @@ static void seizer_run(const Case *c) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void) alarm(20);
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
         r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
         if (r != c->expected)
@@ -190,9 +191,29 @@ static void look_still(const Tree *tree, pid_t root) {
         g_assert_cmpuint(shared->work, ==, work);
 }
 
+static void *thread_sleep(void *userdata) {
+        for (;;)
+                pause();
+        return NULL;
+}
+
 static void *thread_brief(void *userdata) {
         g_usleep(100);
         return NULL;
+}
+
+static void *thread_exec(void *userdata) {
+        (void) execl("/bin/true", "true", NULL);
+        _exit(1);
+}
+
+/* The leader and another thread are killed by the exec, and have to be reaped for it to go on. */
+static void exec_in_thread(void) {
+        pthread_t thread;
+
+        (void) pthread_create(&thread, NULL, thread_sleep, NULL);
+        (void) pthread_create(&thread, NULL, thread_exec, NULL);
+        thread_sleep(NULL);
 }
 
 static void storm_child(int generations) {
@@ -216,13 +237,15 @@ static void storm_child(int generations) {
         /* a process that ends before its children would remove them from the tree */
         while (waitpid(-1, NULL, 0) > 0)
                 ;
+        if (shared->work % 4 == 0)
+                exec_in_thread();
         if (shared->work % 2)
                 (void) execl("/bin/true", "true", NULL);
         _exit(0);
 }
 
 /* Four processes that create children as fast as they can, each with two more generations, with
- * threads, vforks and execs. */
+ * threads, vforks and execs, some by another thread than the leader. */
 static void storm(void *userdata) {
         for (int i = 0; i < 4; i++) {
                 if (!child_fork())
@@ -252,12 +275,6 @@ static void test_a_storm_of_forks_stands_still(void) {
         }
         g_test_message("the longest of 50 took %" PRIu64 " us, the looks included", worst);
         child_end(pid);
-}
-
-static void *thread_sleep(void *userdata) {
-        for (;;)
-                pause();
-        return NULL;
 }
 
 static void fork_and_thread(void *userdata) {
@@ -337,6 +354,69 @@ static void test_who_is_traced_already_is_refused(void) {
         seize((Case){ .pid = pid, .expected = REFUSAL_BUSY });
         g_assert_cmpint(tracer_of(pid), ==, getpid());
         child_end(pid);
+}
+
+/* Nothing but such execs, one after the other. */
+static void exec_in_threads(void *userdata) {
+        if (!child_fork())
+                return;
+        for (;;) {
+                if (fork() == 0)
+                        exec_in_thread();
+                (void) waitpid(-1, NULL, 0);
+                shared->work++;
+        }
+}
+
+static void test_a_thread_that_execs_does_not_hang_it(void) {
+        pid_t pid = child_start(exec_in_threads, NULL);
+
+        for (int i = 0; i < 200; i++) {
+                uint64_t work = shared->work;
+
+                seize((Case){ .pid = pid, .look = look_complete });
+                WAIT_FOR(shared->work > work);
+        }
+        child_end(pid);
+}
+
+static void *thread_exec_when_told(void *userdata) {
+        char byte;
+
+        if (read(*(int *) userdata, &byte, 1) == 1)
+                thread_exec(NULL);
+        return NULL;
+}
+
+static void two_threads(void *userdata) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, thread_sleep, NULL) != 0 ||
+            pthread_create(&thread, NULL, thread_exec_when_told, userdata) != 0)
+                _exit(1);
+}
+
+/* It waits for a thread that this test traces, and does not reap. */
+static void test_an_exec_that_does_not_end_is_given_up_in_time(void) {
+        _cleanup_(threads_done) Threads threads = THREADS_NULL;
+        uint64_t begun;
+        int fds[2];
+        pid_t pid;
+
+        g_assert_cmpint(pipe(fds), ==, 0);
+        pid = child_start(two_threads, &fds[0]);
+        g_assert_cmpint(threads_list(pid, &threads, NULL), ==, 0);
+        g_assert_cmpuint(threads.n_tids, ==, 3);
+        g_assert_cmpint(ptrace(PTRACE_SEIZE, threads.tids[1], 0, 0), ==, 0);
+        g_assert_cmpint(write(fds[1], "", 1), ==, 1);
+        WAIT_FOR(state_of(threads.tids[1]) == 'Z');
+        begun = now_usec(CLOCK_MONOTONIC);
+        seize((Case){ .pid = pid, .bound_usec = 300000, .expected = REFUSAL_BUSY });
+        g_assert_cmpuint(now_usec(CLOCK_MONOTONIC) - begun, >=, 300000);
+        g_assert_cmpint(waitpid(threads.tids[1], NULL, __WALL), ==, threads.tids[1]);
+        g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid); /* /bin/true has run */
+        close(fds[0]);
+        close(fds[1]);
 }
 
 static void test_over_time_all_is_undone(void) {
@@ -563,6 +643,8 @@ int main(int argc, char *argv[]) {
         TEST(a_storm_of_forks_stands_still);
         TEST(a_parent_inside_vfork_stands);
         TEST(who_is_traced_already_is_refused);
+        TEST(a_thread_that_execs_does_not_hang_it);
+        TEST(an_exec_that_does_not_end_is_given_up_in_time);
         TEST(over_time_all_is_undone);
         TEST(those_above_us_are_refused);
         TEST(a_zombie_is_refused);

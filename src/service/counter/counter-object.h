@@ -40,6 +40,8 @@ struct CounterSet {
         LIST_HEAD(, CounterUser) users; /* without users the set ends, unless it is persistent */
         bool persistent;
         bool handed_out;   /* clients have descriptors of it */
+        bool told_idle;    /* somebody was told that it is idle */
+        uint64_t instant;  /* when it was read last */
         ReaderJob *guard;  /* inspects a target that was reopened */
         uint64_t attached; /* how many processes were attached so far */
         bool configured;   /* from monitors.d: clients cannot close it */
@@ -51,8 +53,10 @@ struct CounterSet {
         StoreItem item;
         uint64_t kept;    /* group->version of the stored descriptors */
         uint64_t limited; /* its share in counters->n_limited */
-        bool by_hold;     /* counted in counters->n_by_hold */
-        size_t unkept;    /* its share in the host state's n_unkept */
+        bool use_known;
+        CounterUse use; /* of a foreground set, once somebody has asked */
+        bool by_hold;   /* counted in counters->n_by_hold */
+        size_t unkept;  /* its share in the host state's n_unkept */
 };
 
 /* A connection that uses a set: one of its owner, or one of a reading user. */
@@ -97,6 +101,7 @@ struct Counters {
         Counter *recent[COUNTERS_RECENT]; /* created or found last, by id */
         struct CounterSetList sets;
         struct CounterList changed; /* with changes to be signalled */
+        uint64_t instant;           /* the number of the last one, see counters_now() */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
         uint64_t n_limited;     /* stored descriptors that KeptDescriptors= limits */
@@ -116,7 +121,7 @@ static inline Counter *counter_of_object(Object *o) {
 Counter *counter_find(Counters *counters, uint64_t id); /* NULL: there is none */
 Counter *counter_find_path(Counters *counters, const char *path);
 
-const char *counter_state(const Counter *c);
+const char *counter_state(Counter *c);
 
 /* l must stay valid until it is called or removed. */
 void counter_listen(Counter *c, CounterListener *l);

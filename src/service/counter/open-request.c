@@ -236,30 +236,45 @@ static int event_check(const Context *context, const Event *event, OpenRequest *
         return cpus_fit(context, event, q, why);
 }
 
+static int refuse_many(Refusal *why) {
+        return refuse(why, REFUSAL_LIMITS_EXCEEDED, "at most %u events per call", OPEN_EVENTS_MAX);
+}
+
+/* Calls often name the same event many times. */
+static int event_read(Context *context, const char *string, OpenRequest *q, Refusal *why) {
+        const Event *last = q->n_events > 0 ? &q->events[q->n_events - 1] : NULL;
+        Event *e = &q->events[q->n_events];
+        int r = last && strcmp(string, last->name) == 0
+                        ? event_copy(e, last)
+                        : event_parse(&context->pmus, string, e, why);
+
+        if (r != 0)
+                return r;
+        q->n_events++;
+        return event_check(context, e, q, why);
+}
+
+/* A string may be a list of several. */
 static int events_read(Context *context, char **strings, OpenRequest *q, Refusal *why) {
         size_t n = 0;
+        int r = 0;
 
-        while (strings[n])
-                n++;
+        for (char **list = strings; *list; list++)
+                n += event_list_count(*list);
         if (n == 0)
                 return refuse(why, REFUSAL_INVALID_ARGS, "no event given");
+        if (n > OPEN_EVENTS_MAX)
+                return refuse_many(why);
         q->events = calloc(n, sizeof(Event));
         if (!q->events)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                /* calls often name the same event many times */
-                bool again = i > 0 && strcmp(strings[i], strings[i - 1]) == 0;
-                int r = again ? event_copy(&q->events[i], &q->events[i - 1])
-                              : event_parse(&context->pmus, strings[i], &q->events[i], why);
+        for (char **list = strings; *list && r == 0; list++) {
+                char *rest = *list;
 
-                if (r != 0)
-                        return r;
-                q->n_events = i + 1;
-                r = event_check(context, &q->events[i], q, why);
-                if (r != 0)
-                        return r;
+                for (char *event; r == 0 && (event = event_list_next(&rest));)
+                        r = event_read(context, event, q, why);
         }
-        return 0;
+        return r;
 }
 
 int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, OpenRequest *ret,
@@ -274,8 +289,7 @@ int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, Ope
         if (r >= 0)
                 r = strings_read(m, OPEN_EVENTS_MAX, &strings);
         if (r == -E2BIG)
-                return refuse(why, REFUSAL_LIMITS_EXCEEDED, "at most %u events per call",
-                              OPEN_EVENTS_MAX);
+                return refuse_many(why);
         if (r < 0)
                 return r;
         r = options_read(m, option_specs, _OPTION_MAX, &o, &seen, why);

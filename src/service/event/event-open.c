@@ -84,10 +84,13 @@ int event_check_hold(const EventOpening *o, Refusal *why) {
 /* An inherited event is never pinned: the kernel starves its children unseen. */
 static bool event_is_to_be_pinned(const EventOpening *o) {
         const EventRequest *q = o->request;
+        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
+        const CpuSet *cpus;
 
         return q->event.pmu->kind == PMU_CORE && !event_request_joins(q) &&
                !(attr_number(&q->attr, ATTR_FLAGS) & attr_flag(1)) &&
-               holds_cover(o->events->holds, o->uid, q->event.pmu, q->cpu);
+               event_cpus(o, &one, &cpus) == 0 &&
+               holds_cover(o->events->holds, o->uid, q->event.pmu, cpus);
 }
 
 static void event_adapt(const EventOpening *o, Attr *attr) {

@@ -38,9 +38,11 @@ static int counters_check(const PmuTable *pmus, const HoldOptions *o, const Scop
                 const Pmu *pmu = &pmus->pmus[scope->parts[i].pmu];
 
                 if (pmu->measured && pmu->counters > 0 && o->counters > pmu->counters)
-                        return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "option 'counters': %u is more than the %u of PMU %s",
-                                      o->counters, pmu->counters, pmu->name);
+                        return refuse(
+                                why, REFUSAL_INVALID_ARGS,
+                                "option 'counters': %u is more than the %u general counters of "
+                                "each CPU of PMU %s",
+                                o->counters, pmu->counters, pmu->name);
         }
         return 0;
 }

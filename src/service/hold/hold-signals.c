@@ -172,6 +172,34 @@ int hold_refuse_busy(const Hold *h, Refusal *why) {
                       names_end(&names));
 }
 
+/* What each CPU of the PMU has for holds. */
+static uint64_t hold_capacity(const Hold *h, const Pmu *pmu) {
+        return h->context->ledger.slots.pmus[pmu->index].capacity;
+}
+
+int hold_refuse_number(const Hold *h, Refusal *why) {
+        const Scope *scope = &h->request.what.scope;
+        const Pmu *pmu = NULL;
+        uint64_t n;
+
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                const Pmu *p = &h->context->pmus.pmus[scope->parts[i].pmu];
+
+                n = hold_capacity(h, p);
+                if (!pmu || (n != SLOT_UNKNOWN && n < hold_capacity(h, pmu)))
+                        pmu = p;
+        }
+        n = hold_capacity(h, pmu);
+        return refuse(why, REFUSAL_INVALID_ARGS,
+                      "option 'counters': %u is more than the %u general counters of each CPU of "
+                      "PMU %s%s",
+                      h->request.counters, (unsigned) n, pmu->name,
+                      n < pmu->counters ? " that the kernel's NMI watchdog (kernel.nmi_watchdog) "
+                                          "leaves; NmiWatchdog=yes in perfallocd.conf(5) lends its "
+                                          "counter to holds"
+                                        : "");
+}
+
 /* By uid; µs of quiet. */
 static RateLimit entries = { .per_sec = USEC_PER_SEC };
 static unsigned n_left_out; /* since the last entry */

@@ -189,7 +189,8 @@ static void test_more_counters_than_there_are_is_refused_where_known(Stage *s,
         core->counters = 8;
         core->measured = true;
         assert_taken(s, "counters u 8");
-        assert_call_refused(s, "why not", "counters u 9", "9 is more than the 8 of PMU cpu_core");
+        assert_call_refused(s, "why not", "counters u 9",
+                            "9 is more than the 8 general counters of each CPU of PMU cpu_core");
         assert_taken(s, "counters u 9|cpus s 16-17"); /* others' counters */
         core->counters = 0;                           /* without a limit */
         assert_taken(s, "counters u 9");

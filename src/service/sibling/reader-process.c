@@ -171,6 +171,10 @@ static void child_ended(ReaderProcess *p, Child *c, int status) {
         a.answers = c->op == READER_SCAN && (whole || late);
         a.complete = whole;
         a.r = a.answers ? 0 : late ? -ETIMEDOUT : error ? -error : -EIO;
+        if (c->op == READER_SEIZE && late) {
+                a.answers = true; /* unless it had answered already */
+                a.r = refuse(&a.why, REFUSAL_BUSY, "the process could not be stopped in time");
+        }
         c->pid = 0;
         reply(p->socket, &a, c->result);
         c->result = close_fd(c->result);
