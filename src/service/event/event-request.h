@@ -26,10 +26,10 @@ struct EventRequest {
         pid_t pid; /* 0: the caller; -1: everybody on cpu */
         int cpu;   /* -1: all */
         unsigned long flags;
-        int pidfd, group, cgroup; /* borrowed from the message, else -1 */
+        int procfd, pidfd, group, cgroup; /* borrowed from the message, else -1 */
 };
 
-#define EVENT_REQUEST_NULL ((EventRequest){ .pidfd = -1, .group = -1, .cgroup = -1 })
+#define EVENT_REQUEST_NULL ((EventRequest){ .procfd = -1, .pidfd = -1, .group = -1, .cgroup = -1 })
 
 /* Reads the attr, with pid and cpu already set, for all who open raw events: refuses what
  * attr_read() and attr_rules_check() refuse, and PMUs that this machine has not. q must not move.
