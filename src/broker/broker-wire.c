@@ -32,14 +32,14 @@ static ssize_t wire_receive(int socket, void *data, size_t size, int *ret_fds, s
         return n;
 }
 
-int broker_wire_begin(int socket, int listener, int page) {
-        int fds[] = { listener, page };
+int broker_wire_begin(int socket, int listener, int page, int prover) {
+        int fds[] = { listener, page, prover };
 
-        return fd_message_send(socket, "", 1, fds, ELEMENTSOF(fds), MSG_DONTWAIT);
+        return fd_message_send(socket, "", 1, fds, ELEMENTSOF(fds) - (prover < 0), MSG_DONTWAIT);
 }
 
-int broker_wire_await(int socket, int *ret_listener, int *ret_page) {
-        int fds[2];
+int broker_wire_await(int socket, int *ret_listener, int *ret_page, int *ret_prover) {
+        int fds[3];
         char byte;
         ssize_t n = wire_receive(socket, &byte, sizeof(byte), fds, ELEMENTSOF(fds), 0);
 
@@ -49,6 +49,7 @@ int broker_wire_await(int socket, int *ret_listener, int *ret_page) {
         }
         *ret_listener = fds[0];
         *ret_page = fds[1];
+        *ret_prover = fds[2];
         return 0;
 }
 

@@ -53,9 +53,10 @@ struct BrokerReply {
         uint32_t recheck;  /* bool: not if BROKER_OTHER has changed */
 };
 
-/* The first message goes to the worker: the descriptors of the listener and of its page. */
-int broker_wire_begin(int socket, int listener, int page);
-int broker_wire_await(int socket, int *ret_listener, int *ret_page);
+/* The first message goes to the worker: the descriptors of the listener, of its page, and of who
+ * proves (prover.h), -1: nobody does. */
+int broker_wire_begin(int socket, int listener, int page, int prover);
+int broker_wire_await(int socket, int *ret_listener, int *ret_page, int *ret_prover);
 
 /* 0: the other end is closed. -EBADMSG: not a message of ours. -EAGAIN (service): there is none.
  * Descriptors that did not come are -1. */

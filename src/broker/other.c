@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "broker/prover.h"
+#include "perf/process/label.h"
 #include "perf/process/procfs.h"
 #include "perf/process/tree.h"
 
@@ -29,6 +31,13 @@ static bool is_pid(const void *userdata, pid_t pid) {
         return pid == *(const pid_t *) userdata;
 }
 
+static bool labels_are_same(pid_t a, pid_t b) {
+        _cleanup_free_ char *first = NULL, *second = NULL;
+
+        return label_read(a, &first) == 0 && label_read(b, &second) == 0 &&
+               strcmp(first, second) == 0;
+}
+
 /* By number: the caller looks afterwards whether that was its own. */
 static int other_read_rest(pid_t pid, const TaskFacts *task, OtherFacts *ret) {
         TaskFacts first;
@@ -39,11 +48,12 @@ static int other_read_rest(pid_t pid, const TaskFacts *task, OtherFacts *ret) {
         if (r < 0)
                 return r;
         ret->no_new_privs = first.no_new_privs;
+        ret->same_label = labels_are_same(task->tid, pid);
         ret->descends = tree_descends(pid, is_pid, &task->process);
         return 0;
 }
 
-int other_read(pid_t tid, const TaskFacts *task, OtherFacts *ret, int *ret_pidfd) {
+int other_read(pid_t tid, const TaskFacts *task, int prover, OtherFacts *ret, int *ret_pidfd) {
         _cleanup_close_ int pidfd = -1;
         OtherFacts o;
         Refusal why;
@@ -57,6 +67,8 @@ int other_read(pid_t tid, const TaskFacts *task, OtherFacts *ret, int *ret_pidfd
                 r = other_read_rest(o.process.pid, task, &o);
         if (r != 0)
                 return r < 0 ? r : r == REFUSAL_NOT_PERMITTED ? -EACCES : -ESRCH;
+        if (!o.descends && prover >= 0)
+                o.proven = prover_proves(prover, pidfd, o.process.pid);
         /* the thread may have ended since, and its number be another's */
         if (task_process(tid) != o.process.pid || !process_exists(pidfd))
                 return -ESRCH;

@@ -8,7 +8,8 @@
  * Whether the kernel would let the task trace it cannot be seen from outside: a Landlock domain is
  * nobody's to read. What the task's process has started itself, after the filter was installed, has
  * the task's domain or a narrower one, as long as the task does not enter another one later; so a
- * filter should forward landlock_restrict_self(2) too.
+ * filter should forward landlock_restrict_self(2) too. Of any other process the client may show
+ * that it may trace it (prover.h).
  *
  * Needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
  */
@@ -23,12 +24,15 @@ struct OtherFacts {
         ProcessFacts process;
         uint64_t start;    /* of the process: clock ticks since boot, as in /proc/PID/stat */
         bool descends;     /* from the task's process */
+        bool proven;       /* the client that has started the task may trace it */
+        bool same_label;   /* of the LSM, as the task's */
         bool no_new_privs; /* of its first thread */
         bool sandboxed;    /* the task may be in a narrower Landlock domain than the target */
 };
 
-/* The process that the thread tid is of. ret_pidfd holds it. -ESRCH: there is none. */
-int other_read(pid_t tid, const TaskFacts *task, OtherFacts *ret, int *ret_pidfd);
+/* The process that the thread tid is of. ret_pidfd holds it. prover: of prover.h, or -1; it is
+ * asked about what does not descend. -ESRCH: there is none. */
+int other_read(pid_t tid, const TaskFacts *task, int prover, OtherFacts *ret, int *ret_pidfd);
 
 /* Whether it is still what other_read() has found. */
 bool other_is_same(int pidfd, const OtherFacts *o);

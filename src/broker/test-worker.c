@@ -122,7 +122,7 @@ static void worker_start(Fixture *f) {
         close(lease[0]);
         f->socket = pair[0];
         f->lease = lease[1];
-        g_assert_cmpint(broker_wire_begin(f->socket, f->listener, f->page), ==, 0);
+        g_assert_cmpint(broker_wire_begin(f->socket, f->listener, f->page, -1), ==, 0);
 }
 
 static int worker_wait(Fixture *f) {

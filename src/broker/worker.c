@@ -31,7 +31,7 @@
 #define LEASE_FD  4
 
 typedef struct Worker {
-        int socket, listener;
+        int socket, listener, prover;
         ListenerPage *page;
 } Worker;
 
@@ -71,7 +71,7 @@ static int call_read_thread(const Worker *w, Call *c, pid_t tid) {
                 q->target = BROKER_TASK;
                 return task_hold(&q->task, &c->target);
         }
-        r = other_read(tid, &q->task, &q->other, &c->target);
+        r = other_read(tid, &q->task, w->prover, &q->other, &c->target);
         q->target = r == -ESRCH ? BROKER_NOBODY : BROKER_OTHER;
         q->other.sandboxed = w->page->sandboxed;
         return r == -ESRCH ? 0 : r;
@@ -226,7 +226,7 @@ static int descriptors_keep(int socket, int lease) {
 }
 
 void worker_run(int socket, int lease) {
-        Worker w = { .socket = SOCKET_FD, .listener = -1 };
+        Worker w = { .socket = SOCKET_FD, .listener = -1, .prover = -1 };
         int page = -1, r;
 
         (void) prctl(PR_SET_NAME, "perfalloc-broker"); /* as perfallocd(8) calls it */
@@ -234,7 +234,7 @@ void worker_run(int socket, int lease) {
         if (r == 0)
                 r = lease_watch(LEASE_FD);
         if (r == 0)
-                r = broker_wire_await(w.socket, &w.listener, &page);
+                r = broker_wire_await(w.socket, &w.listener, &page, &w.prover);
         if (r == 0)
                 r = listener_page_map(page, &w.page);
         if (r < 0)

@@ -27,6 +27,7 @@ int launch_mode_parse(const char *text, LaunchMode *ret, Refusal *why) {
 }
 
 void launch_done(Launch *l) {
+        prover_client_done(&l->prover);
         sd_bus_error_free(&l->denied);
 }
 
@@ -56,7 +57,7 @@ static int action_append(void *userdata, const char *action) {
 
 typedef struct Asking {
         Launch *launch;
-        int listener;
+        int listener, prover;
         Agent agent;
         bool interactive, settled;
         unsigned n_lost;
@@ -78,9 +79,11 @@ static int interrupted(void *userdata, const struct signalfd_siginfo *info) {
         return 0;
 }
 
-static int append_options(sd_bus_message *m, const char *allow) {
+static int append_options(sd_bus_message *m, const char *allow, int prover) {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "prover", "h", prover);
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'e', "sv");
         if (r >= 0)
@@ -110,7 +113,7 @@ static int ask(Asking *a) {
         if (r >= 0)
                 r = sd_bus_message_append_basic(m, 'h', &a->listener);
         if (r >= 0)
-                r = append_options(m, a->launch->allow);
+                r = append_options(m, a->launch->allow, a->prover);
         if (r == -EINVAL) {
                 settle(a,
                        refuse(a->why, LAUNCH_E_DENIED, "--allow has something that is not UTF-8"));
@@ -166,9 +169,13 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 }
 
 static int listener_hand_over(Launch *l, int listener, Refusal *why) {
+        _cleanup_close_ int prover = -1;
         Asking a = { .launch = l, .listener = listener, .agent = AGENT_NULL, .why = why };
         int r = signals_watch(l->signals, l->event, SIGNALS_END, interrupted, &a);
 
+        if (r >= 0)
+                r = prover_client_start(&l->prover, l->event, &prover);
+        a.prover = prover;
         if (r >= 0)
                 r = ask(&a);
         while (r >= 0 && !a.settled)

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "client/command.h"
+#include "client/prover-client.h"
 #include "core/refusal.h"
 
 typedef struct Launch Launch;
@@ -37,6 +38,7 @@ struct Launch {
         Signals *signals;
 
         int signo;
+        ProverClient prover;
         sd_bus_error denied; /* the service's answer */
 };
 

@@ -51,7 +51,8 @@ static Ending run(HoldClient *c, const Options *o) {
                                                  .command = o->command,
                                                  .bus = c->bus,
                                                  .event = c->event,
-                                                 .signals = c->signals };
+                                                 .signals = c->signals,
+                                                 .prover = PROVER_CLIENT_NULL };
         Refusal why = REFUSAL_NULL;
         int r;
 

@@ -20,6 +20,8 @@ check 'perf stat -a' stat_everybody
 check 'perf stat -a is not among what was asked for' stat_refused
 check 'perf record' record_own
 check 'perf record -g' record_chains
+check 'perf stat -p' stat_process
+check 'perf record -p' record_process
 check 'perf record -a' record_everybody
 check 'perfalloc perf stat, in a hold' in_a_hold
 tap_end

@@ -29,7 +29,8 @@ int verb_run(Ctl *c, Refusal *why) {
                                                  .command = c->options->command,
                                                  .bus = c->bus,
                                                  .event = c->event,
-                                                 .signals = c->signals };
+                                                 .signals = c->signals,
+                                                 .prover = PROVER_CLIENT_NULL };
         int r;
 
         if (!launch.command)

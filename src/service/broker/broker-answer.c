@@ -7,6 +7,7 @@
 
 #include "perf/event/attr.h"
 #include "service/auth/action.h"
+#include "service/auth/trace-rule.h"
 #include "service/pmu/capacity.h"
 
 #define NO_SUCH_TASK INT_MAX /* above the kernel's PID_MAX_LIMIT */
@@ -46,10 +47,14 @@ static bool task_is_users(const TaskFacts *t, const Broker *b) {
                t->no_new_privs && t->same_namespaces;
 }
 
-/* Whether the task may trace another process: see other.h. With no_new_privs the target gains
- * nothing by what it executes later, so fs.suid_dumpable does not matter. */
+/* Whether the task may trace another process: see other.h. */
 static bool task_may_trace(const OtherFacts *o, const Broker *b) {
-        return o->descends && !o->sandboxed && o->start >= b->start && o->no_new_privs &&
+        bool related = o->descends && o->start >= b->start;
+
+        /* one with no_new_privs gains nothing by what it executes later */
+        if (!o->no_new_privs && trace_rule_is_void(TRACE_RULE_SUID_DUMPABLE))
+                return false;
+        return (related || o->proven) && !o->sandboxed && o->same_label &&
                !process_untraceable(&o->process, b->uid, b->gids, b->n_gids);
 }
 

@@ -29,6 +29,7 @@ struct Broker {
         StoreItem item;
 
         int listener, page;
+        int prover; /* -1: none */
         sd_event_source *listener_source;
 
         /* of the worker */

@@ -29,6 +29,7 @@ static Broker *broker_free(Broker *b) {
         sd_event_source_disable_unref(b->listener_source);
         close_fd(b->listener);
         close_fd(b->page);
+        close_fd(b->prover);
         quota_release(&b->charge);
         free(b->gids);
         free(b);
@@ -120,7 +121,7 @@ static int worker_start(Broker *b) {
                 return -errno;
         lease = ends[0];
         b->lease = ends[1];
-        r = broker_wire_begin(b->socket, b->listener, b->page);
+        r = broker_wire_begin(b->socket, b->listener, b->page, b->prover);
         if (r >= 0)
                 r = sd_event_add_io(context->event, &b->io, b->socket, EPOLLIN, on_request, b);
         if (r >= 0)
@@ -134,9 +135,12 @@ static Broker *broker_allocate(Brokers *brokers) {
         Broker *b = calloc(1, sizeof(Broker));
 
         if (b)
-                *b = (Broker){
-                        .brokers = brokers, .listener = -1, .page = -1, .socket = -1, .lease = -1
-                };
+                *b = (Broker){ .brokers = brokers,
+                               .listener = -1,
+                               .page = -1,
+                               .prover = -1,
+                               .socket = -1,
+                               .lease = -1 };
         return b;
 }
 
@@ -147,12 +151,12 @@ static const PackField broker_fields[] = {
 };
 
 static void broker_keep(Broker *b) {
-        int fds[] = { b->listener, b->page };
+        int fds[] = { b->listener, b->page, b->prover };
         Store *store = b->brokers->context->store;
         Pack *p;
 
         store_enter(store, &b->item, STORE_BROKER, b->id);
-        store_keep(&b->item, fds, ELEMENTSOF(fds), STORE_SOON);
+        store_keep(&b->item, fds, ELEMENTSOF(fds) - (b->prover < 0), STORE_SOON);
         p = store_pack(store);
         pack_struct(p, broker_fields, ELEMENTSOF(broker_fields), b);
         pack_bytes(p, "gids", b->gids, b->n_gids * sizeof(gid_t));
@@ -179,6 +183,11 @@ static int broker_begin(Broker *broker) {
         return 0;
 }
 
+static int fd_copy(int fd, int *ret) {
+        *ret = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        return fd >= 0 && *ret < 0 ? -errno : 0;
+}
+
 static int broker_set_gids(Broker *b, const void *gids, size_t n_gids) {
         b->gids = calloc(MAX(n_gids, 1u), sizeof(gid_t));
         if (!b->gids)
@@ -198,7 +207,8 @@ int brokers_check(Brokers *brokers, uid_t uid, Refusal *why) {
         return quota_check(&brokers->context->quota, uid, QUOTA_BROKERS, 1, why);
 }
 
-int broker_new(Brokers *brokers, const Peer *peer, int listener, unsigned actions, Refusal *why) {
+int broker_new(Brokers *brokers, const Peer *peer, int listener, int prover, unsigned actions,
+               Refusal *why) {
         _cleanup_(broker_freep) Broker *b = broker_allocate(brokers);
         int r;
 
@@ -212,11 +222,12 @@ int broker_new(Brokers *brokers, const Peer *peer, int listener, unsigned action
                 r = broker_set_gids(b, peer->gids, peer->n_gids);
         if (r == 0)
                 r = listener_page_new(&b->page);
+        if (r == 0)
+                r = fd_copy(listener, &b->listener);
+        if (r == 0)
+                r = fd_copy(prover, &b->prover);
         if (r != 0)
                 return r;
-        b->listener = fcntl(listener, F_DUPFD_CLOEXEC, 3);
-        if (b->listener < 0)
-                return -errno;
         b->id = ++brokers->last_id;
         b->uid = peer->uid;
         b->actions = actions;
@@ -241,7 +252,7 @@ static int broker_restore(void *userdata, StoreRecord *record) {
         if (!b)
                 return -ENOMEM;
         gids = unpack_bytes(&record->state, "gids", &size);
-        if (record->n_fds != 2 || !gids || size % sizeof(gid_t) != 0)
+        if (record->n_fds < 2 || record->n_fds > 3 || !gids || size % sizeof(gid_t) != 0)
                 return -EBADMSG;
         r = unpack_struct(&record->state, broker_fields, ELEMENTSOF(broker_fields), b);
         if (r == 0)
@@ -255,6 +266,8 @@ static int broker_restore(void *userdata, StoreRecord *record) {
         brokers->last_id = MAX(brokers->last_id, b->id);
         b->listener = TAKE_FD(record->fds[0]);
         b->page = TAKE_FD(record->fds[1]);
+        if (record->n_fds == 3)
+                b->prover = TAKE_FD(record->fds[2]);
         return broker_begin(TAKE_PTR(b));
 }
 

@@ -15,9 +15,11 @@
 #include "service/broker/broker-object.h"
 #include "service/bus/peer.h"
 
-/* The peer was authorized for the actions. The descriptor is duplicated.
+/* The peer was authorized for the actions. Descriptors are duplicated; prover
+ * (broker/prover.h) may be -1.
  * REFUSAL_LIMITS_EXCEEDED. */
-int broker_new(Brokers *brokers, const Peer *peer, int listener, unsigned actions, Refusal *why);
+int broker_new(Brokers *brokers, const Peer *peer, int listener, int prover, unsigned actions,
+               Refusal *why);
 
 /* Whether the user, or everybody together, has too many already. */
 int brokers_check(Brokers *brokers, uid_t uid, Refusal *why);
