@@ -24,7 +24,7 @@ stat_counts() {
 
         brokered "$@" 2>"$work/said" || status=$?
         cat "$work/said"
-        [[ $status -eq 0 && $(grep -cE '^[1-9][0-9.]*,' "$work/said") -eq $n ]]
+        [[ $status -eq 0 && $(grep -cE '^[0-9.]*[1-9][0-9.]*,' "$work/said") -eq $n ]]
 }
 
 stat_own() {
@@ -55,10 +55,6 @@ samples_of() {
         report=$(as alice perf report -i "$work/$1" --stdio 2>&1)
         echo "$report"
         grep -qE '^ +[0-9.]+% +.*sh ' <<<"$report"
-}
-
-record() {
-        brokered "${@:2}" -- perf record -q -o "$1" -e "$sampled" "${options[@]}" "${busy[@]}"
 }
 
 record_own() {
@@ -109,5 +105,5 @@ top_everybody() {
 in_a_hold() {
         (cd "$work" && as alice perfalloc perf stat -x, -e "$event" "${busy[@]}") >"$work/said" 2>&1
         cat "$work/said"
-        grep -qE '^[1-9][0-9.]*,' "$work/said"
+        grep -qE '^[0-9.]*[1-9][0-9.]*,' "$work/said"
 }

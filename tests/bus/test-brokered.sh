@@ -102,8 +102,8 @@ check 'perf record -g' record_chains
 check 'perf record -a' record_everybody
 check 'perf record -p' record_process
 check 'perf top' top_everybody
-for name in 'Number of exit events' 'Software clock events period' 'Use a dummy software event' 'Event times' \
-        'PERF_RECORD_'; do
+# Others of perf's own need hardware events.
+for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
         check "perf test '$name'" perf_tests "$name"
 done
 tap_end
