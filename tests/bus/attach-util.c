@@ -63,7 +63,7 @@ int play_threads(int fd, const void *data) {
 
 void attach(Client *c, const char *counter, pid_t pid) {
         int proof = client_proof(c, pid);
-        g_autoptr(sd_bus_message) reply =
+        g_autoptr(sd_bus_message) reply G_GNUC_UNUSED =
                 proof < 0 ? client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
                                         (uint32_t) pid, 0)
                           : client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
@@ -72,7 +72,7 @@ void attach(Client *c, const char *counter, pid_t pid) {
 
 void attach_tree(Client *c, const char *counter, pid_t pid) {
         int proof = client_proof(c, pid);
-        g_autoptr(sd_bus_message) reply =
+        g_autoptr(sd_bus_message) reply G_GNUC_UNUSED =
                 proof < 0 ? client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
                                         (uint32_t) pid, 1, "descendants", "b", true)
                           : client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",

@@ -114,7 +114,8 @@ static void test_all_are_asked_at_once(void) {
 /* The probe finds that one more has to yield, when the time of the first one is nearly over. */
 static void test_late_one_has_its_time(void) {
         const uint64_t time = 10 * USEC_PER_SEC;
-        g_autoptr(Actor) foreigner = foreigner_new(), other = foreigner_new();
+        g_autoptr(Actor) foreigner G_GNUC_UNUSED = foreigner_new(),
+                                   other G_GNUC_UNUSED = foreigner_new();
         g_auto(Program) first = program_new("first", 0);
         g_auto(Program) second = program_new("second", 1);
         g_autoptr(Client) holder = client_new("root");
