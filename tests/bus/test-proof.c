@@ -150,22 +150,23 @@ static bool write_file(const char *path, const char *text) {
         return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t) strlen(text);
 }
 
-/* As bob outside and inside, with all capabilities inside. */
+/* As bob outside and inside, with all capabilities inside. The kernel opens no proof there; one
+ * that was opened outside is none for who is inside. */
 static int play_user_namespace(int fd, const void *data) {
         pid_t victim = *(const pid_t *) data;
         g_autofree char *map =
                 g_strdup_printf("%u %u 1", (unsigned) user_id("bob"), (unsigned) user_id("bob"));
         g_autoptr(Client) me = NULL;
-        _cleanup_close_ int procfd = -1;
+        _cleanup_close_ int procfd = maps_open(victim, O_RDONLY);
 
+        g_assert_cmpint(procfd, >=, 0);
         if (unshare(CLONE_NEWUSER) < 0)
                 return 77;
         if (!write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", map) ||
             !write_file("/proc/self/gid_map", map))
                 return 1;
+        g_assert_cmpint(maps_open(victim, O_RDONLY), ==, -1);
         me = client_new("bob");
-        procfd = maps_open(victim, O_RDONLY);
-        g_assert_cmpint(procfd, >=, 0);
         refused_everywhere(me, DENIED, "namespace", 0, "procfd", procfd);
         return 0;
 }
