@@ -158,6 +158,21 @@ ended_holds_are_listed_on_request() {
                 run 0 perfallocctl holds --all --json && json "[(h['state'], h['expires']) for h in j['holds'] if h['hold'] == $hold] == [('ended', 0)]"
 }
 
+# For its owner and root; others see that there is one.
+registered_monitors_are_named() {
+        local user status=0
+
+        start as alice "$PERFALLOC_BUILD/tests/systemd/yielder"
+        wait_until grep -q registered $dir/said || return
+        for user in alice root; do
+                run 0 as $user perfallocctl monitors --json && json "[m['name'] for m in j['monitors']] == ['yielder']" || status=1
+        done
+        run 0 as bob perfallocctl monitors --json && json "[(m['name'], m['pmus']) for m in j['monitors']] == [('', ['breakpoint'])]" || status=1
+        kill $pid
+        wait $pid 2>/dev/null
+        return $status
+}
+
 # ---- hold ----
 
 hold_stays_until_released() {
@@ -198,6 +213,17 @@ waiting_is_told() {
         wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
                 as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
+        return "$1"
+}
+
+# In the background of a terminal it overwrites nothing that others print.
+waiting_in_the_background_is_told_in_lines() {
+        local hold
+
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        on_terminal 'set -m; perfallocctl hold --pmu=breakpoint --wait=2s & wait'; said 'waiting until' && ! said $'\033['
+        set -- $?
+        as alice perfallocctl release "$hold"
         return "$1"
 }
 
@@ -388,6 +414,37 @@ open_counts_until_its_process_ends() {
         target=$!
         start perfallocctl open -p $target task-clock:u
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
+}
+
+# Runs a command when perfallocctl has read its counters while they count.
+after_a_reading() {
+        local monitor status
+
+        busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
+        monitor=$!
+        wait_until grep -q Member=ReadCounters $dir/monitored && "$@"
+        status=$?
+        kill $monitor
+        wait $monitor 2>/dev/null
+        return $status
+}
+
+open_says_when_the_service_stops() {
+        start as alice perfallocctl open --all-cpus task-clock
+        counter >/dev/null && after_a_reading service-stop && ended 1 && said 'perfallocd has stopped' && said exact
+}
+
+# The service is not started again only to hear that the counters are gone.
+command_goes_on_when_the_service_stops() {
+        start as alice perfallocctl open task-clock:u -- sh -c "echo begun >$dir/begun; until [ -e $dir/go ]; do sleep 0.1; done"
+        wait_until test -e $dir/begun && after_a_reading service-stop && wait_until said exact &&
+                said 'perfallocd has stopped' && kill -0 $pid && touch $dir/go && ended 1 && service-start
+}
+
+open_counts_through_restarts() {
+        start perfallocctl open --all-cpus task-clock
+        counter >/dev/null && service-restart && service-kill --again && after_a_reading kill $pid && ended 0 &&
+                said exact && ! said ended
 }
 
 # What perf stat shows: values in groups of digits, what they mean, times.
@@ -800,11 +857,13 @@ no_bus() {
 check 'without a verb it says that the counters are free' status_is_the_default
 check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
 check 'status and monitors say who has yielded' status_says_who_has_yielded
+check 'a registered monitor has its name for its owner' registered_monitors_are_named
 check 'status fits the screen, and the reason stays' status_fits_the_screen
 check 'an idle machine at 80 columns' status_at_80_columns
 check 'status --watch prints it again when it changes' status_is_watched
 check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
 check 'what is waited for is told: who, why, since when, until when' waiting_is_told
+check 'in the background of a terminal that is told in lines' waiting_in_the_background_is_told_in_lines
 check 'with --require, --counters or --exclusive there has to be something to hold' require_needs_something_to_hold
 check 'hold prints a number, and holds until release' hold_stays_until_released
 check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet
@@ -836,6 +895,9 @@ check 'user space is counted where the kernel may not be, and that is said' fall
 check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted
 check 'open counts until its process ends' open_counts_until_its_process_ends
+check 'open says so when the service stops, and prints what it read last' open_says_when_the_service_stops
+check 'a command goes on then' command_goes_on_when_the_service_stops
+check 'open counts through restarts' open_counts_through_restarts
 check 'open says what could be counted' something_has_to_be_counted
 check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
