@@ -116,7 +116,8 @@ static void test_many_connections(Desk *d, const void *data) {
 static void test_limit(Desk *d, const void *data) {
         unsigned n_refused = 0;
 
-        rig_configure("[Limits]\nPendingCallsPerUser=20\n");
+        /* more than are sent at once, all of which may be waiting for polkit */
+        rig_configure("[Limits]\nPendingCallsPerUser=40\n");
         desk_down(d, NULL);
         desk_up(d, NULL);
         test_others_are_served(d, NULL);

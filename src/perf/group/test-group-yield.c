@@ -110,6 +110,9 @@ static void test_one_cpu_yields_and_the_other_counts(void) {
         group_read(g, 0, &reading);
         g_assert_cmpuint(reading.value, ==, 19);
         g_assert_cmpint(reading.quality, ==, QUALITY_NOT_COUNTED); /* the lowest of its parts */
+        /* it resumes on all CPUs but those */
+        g_assert_cmpint(group_resume_cpus(g, &first, NULL), ==, 0);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
         g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, 0);
         for (unsigned cpu = 0; cpu < 2; cpu++) {
                 pin_to(cpu);
