@@ -710,8 +710,11 @@ comma_locale() {
 }
 
 machines_read_no_decimal_comma() (
+        local counter
+
         comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are openmetrics --format=openmetrics &&
-                on_terminal 'perfallocctl metrics' && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
+                counter=$(perfallocctl open --persistent --all-cpus task-clock) && on_terminal 'perfallocctl metrics' &&
+                perfallocctl close "$counter" && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
                 on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
 )
 
