@@ -62,11 +62,17 @@ static void print_holder(const Object *o, FILE *f) {
         uid_t uid = (uid_t) object_number(o, "Uid");
         const struct passwd *user = getpwuid(uid);
 
-        fprintf(f, "pid %" PRIu64 " of ", object_number(o, "Pid"));
+        /* the process that asked for an unattended hold has ended */
+        if (object_number(o, "Unattended") > 0)
+                fprintf(f, "hold %" PRIu64 " of ", o->number);
+        else
+                fprintf(f, "pid %" PRIu64 " of ", object_number(o, "Pid"));
         if (user)
                 fprintf(f, "%s (", user->pw_name);
         else
                 fprintf(f, "uid %" PRIu32 " (", uid);
+        if (*object_text(o, "Tag"))
+                fprintf(f, "tag %s: ", object_text(o, "Tag"));
         print_scope(o, f);
         fprintf(f, ", %s, %s)", object_value(o, "Mode")->text ?: "?",
                 object_value(o, "State")->text ?: "?");

@@ -16,7 +16,8 @@ bool hold_precedes(const Object *a, const Object *b);
 /* "all counters of cpu on CPUs 0-3" */
 char *hold_words_scope(const Object *o);
 
-/* "pid 4711 of alice (all counters of cpu on CPUs 0-3, exclusive, granted)" */
+/* "pid 4711 of alice (all counters of cpu on CPUs 0-3, exclusive, granted)", and of an unattended
+ * one "hold 7 of alice (tag job-12: all counters...)" */
 char *hold_words_holder(const Object *o);
 
 /* The obstacles; "" for none. */

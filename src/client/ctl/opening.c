@@ -17,27 +17,28 @@ void opening_done(Opening *o) {
 
 /* ---- what to count ---- */
 
+int opening_process(uint32_t pid, int *ret_pidfd, Refusal *why) {
+        *ret_pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
+        if (*ret_pidfd >= 0)
+                return 0;
+        if (errno == ESRCH)
+                return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, pid);
+        return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", pid, strerror(errno));
+}
+
 /* Keeps a pidfd, so that the pid cannot be reused before it is counted, and its end is noticed. */
 static int hold_target(Ctl *c, Opening *o, Refusal *why) {
         o->pid = c->options->pid;
-        if (!ctl_is_local(c))
-                return 0;
-        o->pidfd = (int) syscall(SYS_pidfd_open, o->pid, 0);
-        if (o->pidfd >= 0)
-                return 0;
-        if (errno == ESRCH)
-                return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, o->pid);
-        return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", o->pid, strerror(errno));
+        return ctl_is_local(c) ? opening_process(o->pid, &o->pidfd, why) : 0;
 }
 
-static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
+int opening_cgroup(const char *name, int *ret, Refusal *why) {
         _cleanup_free_ char *path = NULL;
-        const char *name = c->options->cgroup;
 
         if (asprintf(&path, "%s%s", *name == '/' ? "" : CGROUPS, name) < 0)
                 return -ENOMEM;
-        o->cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (o->cgroup < 0)
+        *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (*ret < 0)
                 return refuse(why, CTL_E_UNKNOWN, "cgroup %s: %s", path, strerror(errno));
         return 0;
 }
@@ -62,7 +63,7 @@ int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *w
         if (q->pid > 0)
                 r = hold_target(c, &o, why);
         else if (q->cgroup)
-                r = open_cgroup(c, &o, why);
+                r = opening_cgroup(q->cgroup, &o.cgroup, why);
         if (r != 0)
                 return r;
         *ret = o;

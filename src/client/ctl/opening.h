@@ -23,5 +23,10 @@ struct Opening {
 int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *why);
 void opening_done(Opening *o);
 
+/* What an option names, on this machine; the descriptor is the caller's. CTL_E_UNKNOWN: there is no
+ * such thing. */
+int opening_process(uint32_t pid, int *ret_pidfd, Refusal *why);
+int opening_cgroup(const char *name, int *ret, Refusal *why);
+
 /* Opens all events. ret: their counters, in order. */
 int opening_open(Ctl *c, const Opening *o, Readings *ret, Refusal *why);

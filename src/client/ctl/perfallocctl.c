@@ -26,7 +26,9 @@ static const struct Verb {
           "who has the counters, who waits, who has given way (the default)" },
         { "hold", "", 0, 0, 0, verb_hold,
           "hold counters until they are released; prints a number" },
-        { "release", "HOLD...", 1, ANY, 0, verb_act, "give them back" },
+        { "release", "HOLD...|--tag=TEXT", 0, ANY, 0, verb_release, "give them back" },
+        { "extend", "HOLD...|--tag=TEXT", 0, ANY, 0, verb_extend,
+          "let holds last for --lifetime from now" },
         { "holds", "", 0, 0, VERB_PAGER, verb_list, "list holds" },
         { "monitors", "", 0, 0, VERB_PAGER, verb_monitors, "list what gives way to holds" },
         { "pmus", "", 0, 0, VERB_PAGER, verb_list, "list PMUs" },
@@ -116,6 +118,10 @@ static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *wh
                 return refuse(why, CTL_E_USAGE,
                               "a command runs here, and cannot be counted on another host or in a "
                               "container");
+        if ((o->host || o->machine) && o->pidfd > 0)
+                return refuse(why, CTL_E_USAGE,
+                              "--pidfd hands over a process that is here, not on another host or "
+                              "in a container");
         if ((o->host || o->machine) && o->cgroup)
                 return refuse(
                         why, CTL_E_USAGE,

@@ -23,6 +23,7 @@ static const Column hold_columns[] = {
         { "LATENCY", COLUMN_SPAN, "LatencyUSec", .detail = true },
         { "UNATTENDED", COLUMN_BOOL, "Unattended", .detail = true },
         { "QUEUE", COLUMN_SOME, "QueuePosition" },
+        { "TAG", COLUMN_TEXT, "Tag" },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };

@@ -20,6 +20,7 @@ static const Column granted_columns[] = {
         { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp" },
         { "MODE", COLUMN_TEXT, "Mode" },
         { "SCOPE", COLUMN_TEXT, .words = hold_words_scope },
+        { "TAG", COLUMN_TEXT, "Tag" },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .cut = true },
 };
@@ -41,15 +42,11 @@ static int granted_make(Ctl *c, const Objects *all, Table **ret, Refusal *why) {
 /* ---- who waits ---- */
 
 static const Column waiting_columns[] = {
-        { "HOLD", COLUMN_NUMBER },
-        { "PLACE", COLUMN_NUMBER, "QueuePosition" },
-        { "BEHIND", COLUMN_NUMBERS, "" },
-        { "USER", COLUMN_USER, "Uid" },
-        { "PID", COLUMN_NUMBER, "Pid" },
-        { "SINCE", COLUMN_SINCE, "RequestTimestamp" },
-        { "MODE", COLUMN_TEXT, "Mode" },
-        { "SCOPE", COLUMN_TEXT, .words = hold_words_scope },
-        { "REASON", COLUMN_TEXT, "Reason", .cut = true },
+        { "HOLD", COLUMN_NUMBER },        { "PLACE", COLUMN_NUMBER, "QueuePosition" },
+        { "BEHIND", COLUMN_NUMBERS, "" }, { "USER", COLUMN_USER, "Uid" },
+        { "PID", COLUMN_NUMBER, "Pid" },  { "SINCE", COLUMN_SINCE, "RequestTimestamp" },
+        { "MODE", COLUMN_TEXT, "Mode" },  { "SCOPE", COLUMN_TEXT, .words = hold_words_scope },
+        { "TAG", COLUMN_TEXT, "Tag" },    { "REASON", COLUMN_TEXT, "Reason", .cut = true },
 };
 
 static const TableSpec waiting_spec = { "waiting", NULL, waiting_columns,
