@@ -15,6 +15,7 @@
 #include "service/daemon/cpu-watch.h"
 #include "service/daemon/idle-exit.h"
 #include "service/daemon/manager-bus.h"
+#include "service/daemon/status-line.h"
 #include "service/hold/hold-bus.h"
 #include "service/hold/hold-restore.h"
 #include "service/monitor/monitor-bus.h"
@@ -28,6 +29,7 @@ struct Service {
         Manager manager;
         Scheduler *scheduler;
         IdleExit *idle_exit;
+        StatusLine *status_line;
         Opener *opener;
         char *config_path, *monitors_directory;
         sd_event_source *cpu_watch;
@@ -55,6 +57,7 @@ static void service_touched(void *userdata) {
         Service *s = userdata;
 
         idle_exit_touch(s->idle_exit);
+        status_line_touch(s->status_line);
 }
 
 /* ---- the bus ---- */
@@ -101,6 +104,8 @@ static int service_add_filters(Service *s) {
 
         if (r >= 0)
                 r = idle_exit_new(context, manager_is_idle, m, &s->idle_exit);
+        if (r >= 0)
+                r = status_line_new(m, &s->status_line);
         if (r >= 0)
                 r = scheduler_new(context, manager_forget_peer, m, &s->scheduler);
         return r;
@@ -303,6 +308,7 @@ Service *service_free(Service *s) {
         context->touched = NULL; /* what ends now touches nothing any more */
         manager_end(&s->manager);
         idle_exit_free(s->idle_exit);
+        status_line_free(s->status_line);
         sd_event_source_disable_unref(s->cpu_watch);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);

@@ -285,9 +285,11 @@ static bool event_call_needs_hold(const EventCall *c) {
 }
 
 static bool event_call_is_held(const EventCall *c) {
-        const EventRequest *q = &c->request;
+        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
+        const CpuSet *cpus;
 
-        return holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu);
+        return event_call_cpus(c, &one, &cpus) == 0 &&
+               holds_cover(c->events->holds, c->call->peer->uid, c->request.event.pmu, cpus);
 }
 
 static int event_call_check_hold(const EventCall *c, Refusal *why) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-bus.h"
 
+#include "core/clock.h"
 #include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
@@ -42,6 +43,14 @@ PROPERTY_GETTER(get_confirmed) {
 
 PROPERTY_GETTER(get_result) {
         return sd_bus_message_append(reply, "s", hold_result_name(((Hold *) userdata)->result));
+}
+
+PROPERTY_GETTER(get_wait_timestamp) {
+        const Hold *h = userdata;
+        uint64_t until = usec_add(h->requested_usec, h->request.wait_usec);
+
+        return sd_bus_message_append(reply, "t",
+                                     h->request.wait_usec == 0 || until == UINT64_MAX ? 0 : until);
 }
 
 PROPERTY_GETTER(get_queue_position) {
@@ -118,7 +127,7 @@ static int method_wait(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 }
 
 static int hold_refuse_over(const Hold *h, Refusal *why) {
-        return refuse(why, REFUSAL_ENDED, "the hold has ended already (%s)",
+        return refuse(why, REFUSAL_ENDED, "the hold has already ended (%s)",
                       hold_result_name(h->result));
 }
 
@@ -176,6 +185,7 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_PROPERTY("Result", "s", get_result, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("RequestTimestamp", "t", NULL, offsetof(Hold, requested_usec),
                         SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("WaitTimestamp", "t", get_wait_timestamp, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("GrantTimestamp", "t", NULL, offsetof(Hold, granted_usec),
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ExpireTimestamp", "t", NULL, offsetof(Hold, expires_usec),

@@ -38,11 +38,11 @@ int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size
                 const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
 
                 if (h)
-                        return refuse(
-                                why, REFUSAL_BUSY,
-                                "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
-                                "until it ends",
-                                events[i].name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+                        return refuse(why, REFUSAL_BUSY,
+                                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until "
+                                      "that hold ends",
+                                      events[i].name, (int) h->pid, (unsigned) h->object.uid,
+                                      pmu->name);
         }
         return 0;
 }
@@ -56,31 +56,24 @@ static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsi
         return false;
 }
 
-bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu) {
-        if (cpu >= 0)
-                return holds_cover_slot(holds, uid, pmu, (unsigned) cpu);
-        CPU_FOREACH (c, &holds->context->pmus.online)
-                if (cpuset_has(&pmu->cpus, (unsigned) c) &&
-                    !holds_cover_slot(holds, uid, pmu, (unsigned) c))
+bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus) {
+        const CpuSet *all = cpus ?: &holds->context->pmus.online;
+
+        CPU_FOREACH (cpu, all)
+                if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
+                    !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
                         return false;
         return true;
 }
 
 int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                        const CpuSet *cpus, const char *field, Refusal *why) {
-        const CpuSet *all = &holds->context->pmus.online;
-
         for (size_t i = 0; i < n_events; i++)
-                CPU_FOREACH (cpu, cpus ?: all) {
-                        const Pmu *pmu = events[i].pmu;
-
-                        if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
-                            !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
-                                return refuse(why, REFUSAL_NOT_PERMITTED,
-                                              "%s takes counters away from everybody else, and so "
-                                              "needs a hold on PMU %s; take one first (Hold, "
-                                              "perfalloc)",
-                                              field, pmu->name);
-                }
+                if (!holds_cover(holds, uid, events[i].pmu, cpus))
+                        return refuse(why, REFUSAL_NOT_PERMITTED,
+                                      "%s takes counters away from all other users and therefore "
+                                      "needs a hold on PMU %s; take one first (Hold, perfalloc "
+                                      "--pmu)",
+                                      field, events[i].pmu->name);
         return 0;
 }

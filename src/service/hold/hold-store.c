@@ -30,6 +30,7 @@ static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U64, "admitted", Hold, admitted_usec),
         PACK_FIELD(PACK_U64, "latency", Hold, latency_usec),
         PACK_FIELD(PACK_U64, "ended", Hold, ended_usec),
+        PACK_FIELD(PACK_U64, "since", Hold, since),
 };
 
 static void pack_obstacles(Pack *p, const Hold *h) {
@@ -54,6 +55,20 @@ static void hold_keep(Hold *h) {
         store_keep(&h->item, fds, n, STORE_SOON);
 }
 
+/* In a hold of N counters: how many more had to yield. */
+static void pack_extra(Pack *p, const LedgerHold *l) {
+        for (size_t i = 0; l->extra && i < l->n_slots; i++) {
+                size_t begin;
+
+                if (l->extra[i] == 0)
+                        continue;
+                begin = pack_begin(p, "extra");
+                pack_u64(p, "slot", i);
+                pack_u64(p, "more", l->extra[i]);
+                pack_end(p, begin);
+        }
+}
+
 void hold_save(Hold *h) {
         Holds *holds = h->holds;
         Pack *p;
@@ -65,13 +80,7 @@ void hold_save(Hold *h) {
         p = store_pack(holds->context->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &holds->context->pmus);
-        /* in a hold of N counters: how many more had to yield, by part */
-        for (size_t i = 0; h->ledger.extra && i < h->request.what.scope.n_parts; i++) {
-                size_t begin = pack_begin(p, "extra");
-
-                pack_u64(p, "more", h->ledger.extra[i]);
-                pack_end(p, begin);
-        }
+        pack_extra(p, &h->ledger);
         for (size_t i = 0; h->promised && i < h->request.what.scope.n_parts; i++) {
                 size_t begin = pack_begin(p, "promised");
 

@@ -2,7 +2,6 @@
 #include "configured-monitor.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "perf/group/group-start.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter.h"
+#include "service/monitor/monitor-report.h"
 #include "service/monitor/monitor-spec.h"
 #include "service/util/config-file.h"
 #include "service/util/log.h"
@@ -172,16 +172,14 @@ static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusa
 static void configured_report(const ConfiguredMonitor *c) {
         for (size_t i = 0; i < c->n_sets; i++)
                 for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
-                        const char *name = c->sets[i]->group->events[event].name;
+                        char text[MONITOR_REPORT_MAX];
                         Reading reading;
                         Quality quality;
 
                         group_read(c->sets[i]->group, event, &reading, &quality);
-                        log_plain(LOG_INFO,
-                                  "Monitor %s: %s %" PRIu64 " (%s, enabled %" PRIu64
-                                  " ns, running %" PRIu64 " ns)",
-                                  c->name, name, reading.value, quality_name(quality),
-                                  reading.enabled, reading.running);
+                        log_plain(LOG_INFO, "%s",
+                                  monitor_report(c->name, &c->sets[i]->group->events[event],
+                                                 &reading, quality, text));
                 }
 }
 
@@ -252,8 +250,8 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
         if (r < 0)
                 return r;
         if (r > 0) {
-                log_plain(LOG_WARNING, "%s: refused%s", file->path,
-                          old ? "; what it said before stays" : "");
+                log_plain(LOG_WARNING, "%s: not used because of an error%s", file->path,
+                          old ? "; the monitor stays as it was" : "");
                 return 0;
         }
         if (old)
@@ -262,7 +260,8 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
         if (r < 0)
                 return r;
         if (r > 0)
-                log_plain(LOG_WARNING, "%s: cannot be opened: %s", file->path, why.text);
+                log_plain(LOG_WARNING, "%s: the monitor cannot be opened: %s", file->path,
+                          why.text);
         else
                 LIST_INSERT_HEAD(&all->list, c, configured);
         return 0;

@@ -40,7 +40,8 @@ static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOp
 
                 if (o->n_counters == PERFALLOC_READINGS_MAX)
                         return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "counters: a sampler has at most %d", PERFALLOC_READINGS_MAX);
+                                      "counters: a sampler reads at most %d",
+                                      PERFALLOC_READINGS_MAX);
                 r = counter_find_readable(all->counters, peer, m, path, &c, why);
                 if (r == 0)
                         r = counters_add(o, c, why);
