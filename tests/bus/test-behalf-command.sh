@@ -68,8 +68,8 @@ what_is_wrong_is_named() {
         run 3 as alice perfallocctl hold --tag=job-7 && said org.perfalloc1.manage &&
                 run 5 perfallocctl hold --cgroup=nonesuch && said nonesuch &&
                 run 2 perfallocctl hold --cgroup=x --pidfd=1 && said --pidfd && run 2 perfallocctl hold --pidfd=x &&
-                run 1 perfallocctl hold --cgroup=/proc && said "'cgroup'" && run 1 perfallocctl hold --tag= &&
-                said "'tag'" && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
+                run 1 perfallocctl hold --cgroup=/proc && said '--cgroup' && run 1 perfallocctl hold --tag= &&
+                said '--tag' && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
                 run 2 perfallocctl holds --tag=job-7 && holds_are 0
 }
 
