@@ -19,8 +19,13 @@ typedef struct Label {
 } Label;
 
 static const Label hold_labels[] = {
-        { "hold", NULL },  { "state", "State" }, { "mode", "Mode" },
-        { "user", "Uid" }, { "cpus", "Cpus" },   {},
+        { "hold", NULL },
+        { "state", "State" },
+        { "mode", "Mode" },
+        { "user", "Uid" },
+        { "cpus", "Cpus" },
+        { "tag", "Tag" },
+        {},
 };
 static const Label hold_label[] = { { "hold", NULL }, {} };
 static const Label monitor_labels[] = {
@@ -90,6 +95,17 @@ static void print_head(const char *name, const char *type, const char *help) {
         printf("# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
 }
 
+/* What Prometheus keeps grows with the number of values of a label, and every job has a tag of its
+ * own. */
+#define TAGS_MAX 64u
+
+static bool label_is_left_out(const Label *label, const Value *v) {
+        static unsigned n_tags;
+
+        return v && label->property && strcmp(label->property, "Tag") == 0 && v->text && *v->text &&
+               n_tags++ >= TAGS_MAX;
+}
+
 static int print_labels(const Object *o, const Label *labels) {
         for (const Label *label = labels; label->name; label++) {
                 const Value *v = label->property ? object_value(o, label->property) : NULL;
@@ -100,7 +116,7 @@ static int print_labels(const Object *o, const Label *labels) {
                 else if (v->kind == VALUE_NUMBER)
                         text = words_user((uid_t) v->number);
                 else
-                        text = words_label(v->text ?: "");
+                        text = words_label(label_is_left_out(label, v) ? "..." : v->text ?: "");
                 if (!text)
                         return -ENOMEM;
                 printf("%c%s=\"%s\"", label == labels ? '{' : ',', label->name, text);
