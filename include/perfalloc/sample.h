@@ -14,8 +14,8 @@
 
 #define PERFALLOC_QUALITY_EXACT 0 /* counted all the time that it was enabled */
 #define PERFALLOC_QUALITY_SCALED                                                                   \
-        1 /* multiplexed: value * enabled_nsec / running_nsec is an estimate */
-#define PERFALLOC_QUALITY_UNMEASURED                                                               \
+        1 /* multiplexed: value is what was counted, estimate what it stands for */
+#define PERFALLOC_QUALITY_NOT_COUNTED                                                              \
         2 /* never counted yet, or not counting now: yielded, in error, closed */
 
 /* The most readings in a record: a sampler has that many counters at most. */
@@ -25,6 +25,7 @@ struct perfalloc_reading {
         uint64_t value;        /* over all CPUs or threads, raw */
         uint64_t enabled_nsec; /* for how long it was to count, summed over them */
         uint64_t running_nsec; /* for how long it really counted */
+        uint64_t estimate;     /* value * enabled / running of each of them, summed */
         uint64_t quality;      /* PERFALLOC_QUALITY_... */
 };
 
@@ -45,8 +46,8 @@ struct perfalloc_sample {
 #else
 #define PERFALLOC_STATIC_ASSERT _Static_assert
 #endif
-PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_reading) == 4 * 8, "a reading has four words");
-PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_sample) == 4 * 8, "so has what comes before them");
+PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_reading) == 5 * 8, "a reading has five words");
+PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_sample) == 4 * 8, "four words come before them");
 #undef PERFALLOC_STATIC_ASSERT
 
 #endif

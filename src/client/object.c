@@ -80,6 +80,12 @@ uint64_t object_number(const Object *o, const char *property) {
         return object_value(o, property)->number;
 }
 
+double object_real(const Object *o, const char *property) {
+        const Value *v = object_value(o, property);
+
+        return v->kind == VALUE_REAL ? v->real : 1;
+}
+
 const char *object_text(const Object *o, const char *property) {
         return object_value(o, property)->text ?: "";
 }

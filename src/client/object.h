@@ -54,6 +54,7 @@ int object_add(Object *o, const char *property, Value value);
 /* A property, or a value of kind VALUE_NONE; its number or 0; its text or "". */
 const Value *object_value(const Object *o, const char *property);
 uint64_t object_number(const Object *o, const char *property);
+double object_real(const Object *o, const char *property); /* or 1 */
 const char *object_text(const Object *o, const char *property);
 bool object_is(const Object *o, const char *property, const char *text);
 

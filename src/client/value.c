@@ -23,6 +23,10 @@ static int read_bool(sd_bus_message *m, const char *type, Value *v) {
         return r;
 }
 
+static int read_real(sd_bus_message *m, const char *type, Value *v) {
+        return sd_bus_message_read_basic(m, 'd', &v->real);
+}
+
 static int read_text(sd_bus_message *m, const char *type, Value *v) {
         const char *s;
         int r = sd_bus_message_read_basic(m, type[0], &s);
@@ -120,11 +124,11 @@ static const struct Type {
         ValueKind kind;
         int (*read)(sd_bus_message *m, const char *type, Value *v);
 } types[] = {
-        { "u", VALUE_NUMBER, read_number },       { "t", VALUE_NUMBER, read_number },
-        { "b", VALUE_BOOL, read_bool },           { "s", VALUE_TEXT, read_text },
-        { "o", VALUE_TEXT, read_text },           { "as", VALUE_TEXTS, read_texts },
-        { "ao", VALUE_TEXTS, read_texts },        { "au", VALUE_NUMBERS, read_numbers },
-        { "a(us)", VALUE_TEXTS, read_obstacles },
+        { "u", VALUE_NUMBER, read_number },    { "t", VALUE_NUMBER, read_number },
+        { "d", VALUE_REAL, read_real },        { "b", VALUE_BOOL, read_bool },
+        { "s", VALUE_TEXT, read_text },        { "o", VALUE_TEXT, read_text },
+        { "as", VALUE_TEXTS, read_texts },     { "ao", VALUE_TEXTS, read_texts },
+        { "au", VALUE_NUMBERS, read_numbers }, { "a(us)", VALUE_TEXTS, read_obstacles },
 };
 
 static const struct Type *type_find(const char *type) {

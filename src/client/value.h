@@ -14,6 +14,7 @@ typedef struct Value Value;
 typedef enum ValueKind {
         VALUE_NONE,
         VALUE_NUMBER, /* u, t */
+        VALUE_REAL,   /* d */
         VALUE_BOOL,
         VALUE_TEXT,    /* s, o */
         VALUE_TEXTS,   /* as, ao; a(us): the text, and "(pid N)" where N is not 0 */
@@ -23,6 +24,7 @@ typedef enum ValueKind {
 struct Value {
         ValueKind kind;
         uint64_t number;
+        double real;
         char *text;
         char **texts; /* NULL-terminated */
         size_t n_texts;

@@ -88,7 +88,7 @@ static void test_monitor_frees_its_counters_for_a_hold(void) {
         g_assert_cmpuint(slots_free(0), ==, SLOTS);
         g_assert_cmpuint(s.n_changed, ==, 1);
         write_on_cpu(0, 1000);
-        assert_reads(s.monitor->group, 0, 5, QUALITY_UNMEASURED);
+        assert_reads(s.monitor->group, 0, 5, QUALITY_NOT_COUNTED);
         stage_release(&s);
         g_assert_cmpuint(slots_free(0), ==, SLOTS - 1);
         g_assert_cmpuint(s.n_changed, ==, 2);

@@ -41,6 +41,16 @@ char *counter_open(Client *c, const char *event, const char *types, ...) {
         return counter_open_read(c, m);
 }
 
+char *counter_open_on(Client *c, const char *event, pid_t pid, bool descendants) {
+        int proof = client_proof(c, pid);
+
+        if (proof < 0)
+                return counter_open(c, event, "a{sv}", 2, "pid", "u", (uint32_t) pid, "descendants",
+                                    "b", descendants);
+        return counter_open(c, event, "a{sv}", 2, "procfd", "h", proof, "descendants", "b",
+                            descendants);
+}
+
 char *monitor_open(Client *c, size_t i, uint32_t priority) {
         g_autofree char *event = watched_event(i);
 
@@ -53,7 +63,8 @@ Measured counter_read(Client *c, const char *path) {
         const char *quality;
         Measured m;
 
-        bus_check(sd_bus_message_read(reply, "ttts", &m.value, &m.enabled, &m.running, &quality),
+        bus_check(sd_bus_message_read(reply, "tttts", &m.value, &m.enabled, &m.running, &m.estimate,
+                                      &quality),
                   "Read");
         m.quality = g_strdup(quality);
         return m;

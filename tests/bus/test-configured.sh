@@ -79,7 +79,7 @@ yields_and_goes_on() {
         property "$counter" Counter State | grep -q yielded || return
         before=$(value_of "$counter")
         [[ $(value_of "$counter") == "$before" ]] || return
-        call "$counter" Counter Read | grep -q unmeasured || return
+        call "$counter" Counter Read | grep -q not-counted || return
         call "$hold" Hold Release || return
         property "$counter" Counter State | grep -q counting && [[ $(value_of "$counter") -ge $before ]]
 }

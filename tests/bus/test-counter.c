@@ -34,7 +34,7 @@ static void test_start_false(void) {
 
         g_assert_true(counter_is(root, path, "stopped"));
         watched_write(0, 10);
-        assert_reads(root, path, 0, "unmeasured");
+        assert_reads(root, path, 0, "not-counted");
         counter_do(root, path, "Start");
         g_assert_true(counter_is(root, path, "counting"));
         watched_write(0, 3);
@@ -176,13 +176,34 @@ static void test_read_many(void) {
         watched_write(0, 10);
         watched_write(1, 20);
         reply = client_call(root, MANAGER, "ReadCounters", "ao", 3, second, first, second);
-        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(ttts)"), >, 0);
-        g_assert_cmpint(sd_bus_message_read(reply, "(ttts)", &b, NULL, NULL, NULL), >, 0);
-        g_assert_cmpint(sd_bus_message_read(reply, "(ttts)", &a, NULL, NULL, NULL), >, 0);
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(tttts)"), >, 0);
+        g_assert_cmpint(sd_bus_message_read(reply, "(tttts)", &b, NULL, NULL, NULL, NULL), >, 0);
+        g_assert_cmpint(sd_bus_message_read(reply, "(tttts)", &a, NULL, NULL, NULL, NULL), >, 0);
         g_assert_cmpuint(a, ==, 10);
         g_assert_cmpuint(b, ==, 20);
         client_refused(root, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 2, first,
                        PERFALLOC_OBJECT_PATH "/counter/18446744073709551615");
+}
+
+/* A list in one string, and a name of an event's own. */
+static void test_lists(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *first = watched_event(0), *second = watched_event(1);
+        g_autofree char *list = g_strdup_printf("%s,%s", first, second);
+        g_autoptr(sd_bus_message) reply = NULL, other = NULL;
+        const char *a, *b, *c;
+
+        reply = client_call(root, MANAGER, "OpenCounters", "asa{sv}", 1, list, 1, "scope", "s",
+                            "cpu");
+        g_assert_cmpint(sd_bus_message_read(reply, "ao", 2, &a, &b), >, 0);
+        g_assert_true(client_reads(root, a, COUNTER, "Event", first));
+        g_assert_true(client_reads(root, b, COUNTER, "Event", second));
+        other = client_call(root, MANAGER, "OpenCounters", "asa{sv}", 1,
+                            "software/config=2,name=my-faults/", 1, "scope", "s", "cpu");
+        g_assert_cmpint(sd_bus_message_read(other, "ao", 1, &c), >, 0);
+        g_assert_true(client_reads(root, c, COUNTER, "Name", "my-faults"));
+        client_refused(root, PERFALLOC_ERROR_INVALID_EVENT, MANAGER, "OpenCounters", "asa{sv}", 1,
+                       "page-faults,", 1, "scope", "s", "cpu");
 }
 
 static void test_read_each(void) {
@@ -227,6 +248,63 @@ static void test_group(void) {
         counter_do(root, a, "Close");
         watched_write(1, 2);
         assert_reads(root, b, 22, "exact");
+}
+
+/* ---- a process that sleeps ---- */
+
+static int play_sleeper(int fd, const void *data) {
+        while (act_hear(fd) == 'w') {
+                watched_write(0, 10);
+                act_say(fd, 'o');
+        }
+        return 0;
+}
+
+static bool is_asleep(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int) pid);
+        g_autofree char *text = NULL;
+
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        return g_str_has_prefix(strrchr(text, ')'), ") S");
+}
+
+/* Whether the next signal about the counter is that its state has become this one. */
+static void assert_told(Client *c, const char *path, const char *state) {
+        g_autoptr(sd_bus_message) m = NULL;
+        g_autofree char *told = NULL;
+
+        do {
+                sd_bus_message_unref(m);
+                m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
+                g_assert_nonnull(m);
+        } while (g_strcmp0(sd_bus_message_get_path(m), path) != 0 ||
+                 !sd_bus_message_is_signal(m, NULL, "PropertiesChanged"));
+        g_assert_cmpint(sd_bus_message_skip(m, "s"), >=, 0);
+        told = properties_read(m, "State");
+        g_assert_cmpstr(told, ==, state);
+}
+
+/* Started, and its process has not run since. */
+static void test_idle(void) {
+        g_autoptr(Client) root = client_new("root"), watcher = client_new("root");
+        g_autoptr(Actor) sleeper = actor_new("root", play_sleeper, NULL);
+        g_autofree char *event = watched_event(0), *path = NULL;
+
+        await(is_asleep(sleeper->pid));
+        path = counter_open(root, event, "a{sv}", 1, "pid", "u", (uint32_t) sleeper->pid);
+        g_assert_true(counter_is(root, path, "idle"));
+        assert_reads(root, path, 0, "not-counted");
+        client_watch(watcher);
+        actor_tell(sleeper, 'w');
+        g_assert_cmpint(actor_hear(sleeper), ==, 'o');
+        assert_reads(root, path, 10, "exact");
+        assert_told(watcher, path, "counting");
+        g_assert_true(counter_is(root, path, "counting"));
+        await(is_asleep(sleeper->pid));
+        counter_do(root, path, "Reset");
+        assert_told(watcher, path, "idle");
+        counter_do(root, path, "Stop");
+        g_assert_true(counter_is(root, path, "stopped"));
 }
 
 static void test_leaving(void) {
@@ -352,8 +430,10 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/counter/what-it-counts-is-for-owner-and-root", test_secrecy);
         g_test_add_func("/counter/others-are-not-its-owner", test_not_owner);
         g_test_add_func("/counter/many-are-read-in-one-call", test_read_many);
+        g_test_add_func("/counter/a-string-may-be-a-list", test_lists);
         g_test_add_func("/counter/each-cpu-has-a-row", test_read_each);
         g_test_add_func("/counter/a-group-starts-and-stops-as-one", test_group);
+        g_test_add_func("/counter/is-idle-until-its-process-runs", test_idle);
         g_test_add_func("/counter/ends-with-its-connection", test_leaving);
         g_test_add_func("/counter/ends-with-a-killed-client", test_kill);
         g_test_add_func("/counter/the-object-manager-tells-of-it", test_added);

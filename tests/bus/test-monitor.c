@@ -60,7 +60,7 @@ static void test_values(Fixture *f, const void *data) {
         for (size_t i = 0; i < N; i++) {
                 g_assert_true(counter_is(f->root, f->monitors[i], "yielded"));
                 watched_write(i, 5);
-                assert_measured(f->root, f->monitors[i], 10, "unmeasured");
+                assert_measured(f->root, f->monitors[i], 10, "not-counted");
         }
         lease = close_fd(lease);
         assert_all_are(f, "counting");
@@ -298,7 +298,7 @@ static void test_part_of_cpus(Fixture *f, const void *data) {
         g_assert_true(counter_is(f->root, monitor, "counting"));
         write_on(0, 1000);
         write_on(1, 3);
-        assert_row(f->root, monitor, 0, 10, "unmeasured");
+        assert_row(f->root, monitor, 0, 10, "not-counted");
         assert_row(f->root, monitor, 1, 23, "exact");
         lease = close_fd(lease);
         await(row_is(f->root, monitor, 0, "exact"));
@@ -339,7 +339,7 @@ static void test_opened_while_held(void) {
         monitor = monitor_open(root, 0, 0);
         g_assert_true(counter_is(root, monitor, "yielded"));
         watched_write(0, 5);
-        assert_measured(root, monitor, 0, "unmeasured");
+        assert_measured(root, monitor, 0, "not-counted");
         g_assert_cmpint(ordinary_program(), ==, N);
         lease = close_fd(lease);
         await(counter_is(root, monitor, "counting"));
@@ -360,7 +360,7 @@ static void test_software(void) {
         g_assert_true(hold_wait(alice, path));
         g_assert_true(counter_is(root, monitor, "yielded"));
         value = counter_value(root, monitor);
-        assert_measured(root, monitor, value, "unmeasured");
+        assert_measured(root, monitor, value, "not-counted");
         lease = close_fd(lease);
         await(counter_is(root, monitor, "counting"));
         g_assert_cmpuint(counter_value(root, monitor), >=, value);
@@ -391,7 +391,7 @@ static void test_process_monitor(void) {
         assert_measured(root, monitor, 10, "exact");
         path = hold_all(alice, &lease);
         watched_write(0, 5);
-        assert_measured(root, monitor, 10, "unmeasured");
+        assert_measured(root, monitor, 10, "not-counted");
         g_assert_cmpint(ordinary_program(), ==, N);
         lease = close_fd(lease);
         await(counter_is(root, monitor, "counting"));
@@ -455,7 +455,7 @@ static void test_stolen(Fixture *f, const void *data) {
         for (size_t i = 0; i < N; i++) {
                 bool counts = counter_is(f->root, f->monitors[i], "counting");
 
-                assert_measured(f->root, f->monitors[i], 10, counts ? "exact" : "unmeasured");
+                assert_measured(f->root, f->monitors[i], 10, counts ? "exact" : "not-counted");
         }
         g_assert_cmpint(actor_join(thief), ==, 0);
         assert_all_are(f, "counting");

@@ -111,7 +111,7 @@ status_fits_the_screen() {
         start as carol perfallocctl -q hold --pmu=breakpoint --wait=1h --reason='also a benchmark'
         waiting=$((holder + 1))
         wait_until property hold/$waiting Hold State || return
-        for width in 60 80 120 200; do
+        for width in 70 80 120 200; do
                 at_width $width 'perfallocctl' && fits $width && said 'held by 1 hold; 1 waits' &&
                         grep -qE "^ *$holder +granted .*alice .*the nightly" $dir/said &&
                         grep -qE "^ *$waiting +1 +$holder +carol .*also a" $dir/said || status=1
@@ -158,6 +158,21 @@ ended_holds_are_listed_on_request() {
                 run 0 perfallocctl holds --all --json && json "[(h['state'], h['expires']) for h in j['holds'] if h['hold'] == $hold] == [('ended', 0)]"
 }
 
+# For its owner and root; others see that there is one.
+registered_monitors_are_named() {
+        local user status=0
+
+        start as alice "$PERFALLOC_BUILD/tests/systemd/yielder"
+        wait_until grep -q registered $dir/said || return
+        for user in alice root; do
+                run 0 as $user perfallocctl monitors --json && json "[m['name'] for m in j['monitors']] == ['yielder']" || status=1
+        done
+        run 0 as bob perfallocctl monitors --json && json "[(m['name'], m['pmus']) for m in j['monitors']] == [('', ['breakpoint'])]" || status=1
+        kill $pid
+        wait $pid 2>/dev/null
+        return $status
+}
+
 # ---- hold ----
 
 hold_stays_until_released() {
@@ -198,6 +213,17 @@ waiting_is_told() {
         wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
                 as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
+        return "$1"
+}
+
+# In the background of a terminal it overwrites nothing that others print.
+waiting_in_the_background_is_told_in_lines() {
+        local hold
+
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        on_terminal 'set -m; perfallocctl hold --pmu=breakpoint --wait=2s & wait'; said 'waiting until' && ! said $'\033['
+        set -- $?
+        as alice perfallocctl release "$hold"
         return "$1"
 }
 
@@ -465,6 +491,25 @@ processes_are_attached_and_detached() {
         return "$1"
 }
 
+# bob has count-own and nothing else: the processes are proven.
+users_count_their_own_processes() {
+        local counter mine hers
+
+        as bob sleep infinity &
+        mine=$!
+        as alice sleep infinity &
+        hers=$!
+        start as bob perfallocctl open --detached task-clock:u
+        counter=$(counter) && run 0 as bob perfallocctl attach "$counter" $mine &&
+                run 3 as bob perfallocctl attach "$counter" $hers && said count-other &&
+                run 0 as bob perfallocctl watch -p $mine -i 10ms -n 1 task-clock:u &&
+                run 3 as bob perfallocctl watch -p $hers -i 10ms -n 1 task-clock:u && said count-other
+        set -- $?
+        kill $pid $mine $hers
+        wait $pid $mine $hers 2>/dev/null
+        return "$1"
+}
+
 # ---- watch ----
 
 watch_prints_lines() {
@@ -568,6 +613,61 @@ END
         return "$1"
 }
 
+# ---- units ----
+
+# Another directory of events for msr, whose event has a scale and a unit, in this rig's mount namespace.
+unit_is_there() {
+        local events=/sys/bus/event_source/devices/msr/events
+
+        [[ -d $events ]] && mount -t tmpfs none $events && echo event=0x00 >$events/tsc &&
+                echo 0.5 >$events/tsc.scale && echo Joules >$events/tsc.unit
+}
+
+units_are_shown() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --cpus=0 msr/tsc/) || return
+        service-restart
+        run 0 perfallocctl counters --json && json "j['counters'][0]['scale'] == 0.5 and j['counters'][0]['unit'] == 'Joules'" &&
+                run 0 perfallocctl read --json "$counter" &&
+                json "j['readings'][0]['amount'] == j['readings'][0]['estimate'] / 2 and j['readings'][0]['unit'] == 'Joules'" &&
+                run 0 perfallocctl read "$counter" && said AMOUNT && said Joules &&
+                run 0 perfallocctl metrics && grep -q '^perfalloc_counter_amount{.*unit="Joules"} [0-9.e+]*$' $dir/said &&
+                run 0 perfallocctl watch --json "$counter" -i 20ms -n 1 &&
+                json "j['readings'][0]['unit'] == 'Joules' and j['readings'][0]['scale'] == 0.5" &&
+                run 0 perfallocctl watch "$counter" -i 20ms -n 1 && said ' Joules ' &&
+                on_terminal "perfallocctl watch $counter -i 20ms -n 1" && said 'Joules/s'
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+no_unit_no_column() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --all-cpus task-clock) || return
+        run 0 perfallocctl read "$counter" && ! said AMOUNT && ! said UNIT
+        set -- $?
+        perfallocctl close "$counter"
+        return "$1"
+}
+
+# ---- locales ----
+
+# A locale with a decimal comma, made here: none may be installed.
+comma_locale() {
+        printf '%s\n' LC_NUMERIC 'decimal_point "<U002C>"' 'thousands_sep "<U002E>"' 'grouping 3;3' 'END LC_NUMERIC' >$dir/comma
+        localedef --quiet --force --no-archive --inputfile=$dir/comma $dir/comma_XX
+        export LOCPATH=$dir LC_NUMERIC=comma_XX
+        [[ $(printf %.1f 1,5) == 1,5 ]]
+}
+
+machines_read_no_decimal_comma() (
+        comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are_openmetrics &&
+                on_terminal 'perfallocctl metrics' && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
+                on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
+)
+
 # ---- places ----
 
 # ssh as it is used here: a bridge from its standard streams to the bus over there.
@@ -643,13 +743,13 @@ missing_objects_are_named_alike() {
 }
 
 errors_speak_of_options() {
-        run 1 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
-                run 1 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
+        run 2 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
+                run 2 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
                 run 4 perfallocctl hold --pmu=msr && said --best-effort && ! said best_effort && ! said 'pid ' &&
                 run 2 perfallocctl hold --wait=soon && said "--wait: invalid time 'soon' (for example 5s, 2min, infinity)" &&
                 run 2 perfallocctl status extra && said "unexpected argument 'extra'" &&
                 run 5 perfallocctl encode page-fautls && said 'did you mean page-faults?' &&
-                run 1 perfallocctl open mem:0x1000/8:r -- true && said 'use rw'
+                run 2 perfallocctl open mem:0x1000/8:r -- true && said 'use rw'
 }
 
 command_line_is_checked() {
@@ -660,8 +760,8 @@ command_line_is_checked() {
 }
 
 refused_value_is_named() {
-        run 1 perfallocctl hold --cpus=99999 --pmu=breakpoint && said 99999 &&
-                run 1 perfallocctl hold --pmu=nosuch && said nosuch && holds_are 0
+        run 2 perfallocctl hold --cpus=99999 --pmu=breakpoint && said 99999 &&
+                run 2 perfallocctl hold --pmu=nosuch && said nosuch && holds_are 0
 }
 
 # What bash would offer after these words; the last one is being typed.
@@ -726,11 +826,13 @@ no_bus() {
 check 'without a verb it says that the counters are free' status_is_the_default
 check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
 check 'status and monitors say who has yielded' status_says_who_has_yielded
+check 'a registered monitor has its name for its owner' registered_monitors_are_named
 check 'status fits the screen, and the reason stays' status_fits_the_screen
 check 'an idle machine at 80 columns' status_at_80_columns
 check 'status --watch prints it again when it changes' status_is_watched
 check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
 check 'what is waited for is told: who, why, since when, until when' waiting_is_told
+check 'in the background of a terminal that is told in lines' waiting_in_the_background_is_told_in_lines
 check 'with --require, --counters or --exclusive there has to be something to hold' require_needs_something_to_hold
 check 'hold prints a number, and holds until release' hold_stays_until_released
 check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet
@@ -767,6 +869,7 @@ check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
 check 'open counters can be made persistent, and closed' open_counters_can_be_made_persistent
 check 'processes are attached and detached' processes_are_attached_and_detached
+check 'users count their own processes, and not those of others' users_count_their_own_processes
 check 'watch prints lines into a pipe' watch_prints_lines
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars
@@ -774,6 +877,15 @@ check 'watch --plot draws what was shown' watch_draws_a_picture
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are OpenMetrics' metrics_are_openmetrics
+check 'a counter without a unit has no column for one' no_unit_no_column
+promise='the unit and the scale of an event are in tables, JSON, metrics and rates, also after a restart'
+if unit_is_there; then
+        check "$promise" units_are_shown
+        umount /sys/bus/event_source/devices/msr/events
+else
+        skip "$promise" 'this machine has no PMU msr'
+fi
+check 'what machines read is the same under a locale with a decimal comma' machines_read_no_decimal_comma
 check '-H asks another host' other_host_is_asked
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
 check 'a host that cannot be reached is named' lost_host_is_named

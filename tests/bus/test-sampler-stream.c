@@ -25,7 +25,7 @@ static void test_readings(void) {
         m = counter_read(alice, counted);
         g_assert_cmpuint(r.head.n_readings, ==, 2);
         g_assert_cmpuint(r.readings[0].value, ==, 0);
-        g_assert_cmpuint(r.readings[0].quality, ==, PERFALLOC_QUALITY_UNMEASURED);
+        g_assert_cmpuint(r.readings[0].quality, ==, PERFALLOC_QUALITY_NOT_COUNTED);
         g_assert_cmpuint(r.readings[1].value, ==, 1234);
         g_assert_cmpuint(r.readings[1].quality, ==, PERFALLOC_QUALITY_EXACT);
         g_assert_cmpuint(r.readings[1].enabled_nsec, >, 0);
@@ -56,7 +56,7 @@ static void test_yielded(void) {
                 await_quality(s, PERFALLOC_QUALITY_EXACT, &value);
         hold = hold_take(holder, &lease, "a{sv}", 1, BREAKPOINTS);
         g_assert_true(hold_wait(holder, hold));
-        await_quality(s, PERFALLOC_QUALITY_UNMEASURED, &value);
+        await_quality(s, PERFALLOC_QUALITY_NOT_COUNTED, &value);
         yielded = value;
         watched_write(0, 10);
         close_fd(lease);
@@ -78,7 +78,7 @@ static void test_closed_counter(void) {
         while (value < 7)
                 await_quality(s, PERFALLOC_QUALITY_EXACT, &value);
         counter_do(alice, first, "Close");
-        await_quality(s, PERFALLOC_QUALITY_UNMEASURED, &value);
+        await_quality(s, PERFALLOC_QUALITY_NOT_COUNTED, &value);
         g_assert_cmpuint(value, ==, 7);
         watched_write(0, 3);
         do
@@ -224,9 +224,10 @@ static void test_signal(void) {
                 g_assert_cmpstr(sd_bus_message_get_path(m), ==, s->path);
                 g_assert_cmpstr(sd_bus_message_get_destination(m), ==, alice->name);
                 g_assert_cmpint(sd_bus_message_read(m, "ttt", &tick, &nsec, &missed), >, 0);
-                g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "(ttts)"), >, 0);
-                g_assert_cmpint(sd_bus_message_read(m, "(ttts)", &value, NULL, NULL, &quality), >,
-                                0);
+                g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "(tttts)"), >, 0);
+                g_assert_cmpint(
+                        sd_bus_message_read(m, "(tttts)", &value, NULL, NULL, NULL, &quality), >,
+                        0);
                 g_assert_cmpint(sd_bus_message_at_end(m, false), >, 0);
                 g_assert_cmpuint(tick, ==, next + missed);
                 next = tick + 1;

@@ -166,7 +166,8 @@ void counted_look(World *w, Counted *c) {
 
         if (world_call(w, w->root, c->path, COUNTER, "Read", &reply, NULL) != DONE)
                 return;
-        g_assert_cmpint(sd_bus_message_read(reply, "ttts", &value, &enabled, NULL, NULL), >, 0);
+        g_assert_cmpint(sd_bus_message_read(reply, "tttts", &value, &enabled, NULL, NULL, NULL), >,
+                        0);
         if (value < c->value || enabled < c->enabled)
                 g_error("%s fell back from %" PRIu64 " (enabled %" PRIu64 ") to %" PRIu64
                         " (enabled %" PRIu64 ")",

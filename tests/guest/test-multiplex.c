@@ -4,6 +4,8 @@
 
 #include "guest-util.h"
 
+#include <inttypes.h>
+
 static bool rises(Client *c, const char *path, uint64_t from) {
         return counter_value(c, path) > from;
 }
@@ -59,6 +61,85 @@ static void test_eight(void) {
         paths_free(counters, N);
 }
 
+/* ---- estimates ---- */
+
+#define SHARED 4 /* events of the service for what TAKEN leaves of the counters of CPU 0: two */
+#define TAKEN  5
+
+/* The test's own, pinned: they measure what is true, and leave CPU 0 one counter less than SHARED
+ * needs, while CPU 1 has enough of them. */
+typedef struct Truth {
+        int fds[TAKEN + 1];
+} Truth;
+
+static Truth truth_open(void) {
+        Truth t;
+
+        for (int i = 0; i <= TAKEN; i++) {
+                const EventSpec e = { INSTRUCTIONS, .pid = -1, .cpu = i == TAKEN, .pinned = true,
+                                      .user = true };
+
+                t.fds[i] = event_open(&e, -1);
+                g_assert_cmpint(t.fds[i], >=, 0);
+        }
+        return t;
+}
+
+static EventTimes truth_read(const Truth *t) {
+        EventTimes busy, idle;
+
+        g_assert_true(event_read(t->fds[0], &busy));
+        g_assert_true(event_read(t->fds[TAKEN], &idle));
+        busy.value += idle.value;
+        return busy;
+}
+
+static void truth_close(Truth *t) {
+        for (int i = 0; i <= TAKEN; i++)
+                close_fd(t->fds[i]);
+}
+
+static double error_of(double n, double truth) {
+        return ABS(n / truth - 1);
+}
+
+/* In the time that the counter was enabled for, which is a sum over two CPUs. */
+static double truth_between(const EventTimes *begin, const EventTimes *end, uint64_t enabled) {
+        return (double) (end->value - begin->value) / (double) (end->enabled - begin->enabled) *
+               (double) (enabled / 2);
+}
+
+/* One CPU of two is busy, and there the events take turns. Only of user space, because QEMU counts
+ * the instructions of all CPUs on each. */
+static void test_estimate(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) spinner = spinner_new("alice", 0);
+        Truth t = truth_open();
+        EventTimes begin, end;
+        char *counters[SHARED];
+
+        for (size_t i = 0; i < SHARED; i++)
+                counters[i] =
+                        counter_open(alice, "instructions:u", "a{sv}", 1, "scope", "s", "cpu");
+        for (size_t i = 0; i < SHARED; i++)
+                counter_do(alice, counters[i], "Reset");
+        begin = truth_read(&t);
+        for (size_t i = 0; i < SHARED; i++) {
+                g_auto(Measured) m = read_after(alice, counters[i], 4000000000);
+                double as_one = (double) m.value * (double) m.enabled / (double) m.running, truth;
+
+                end = truth_read(&t);
+                truth = truth_between(&begin, &end, m.enabled);
+                g_test_message("true %.0f, estimate %" PRIu64 ", sums scaled as one %.0f", truth,
+                               m.estimate, as_one);
+                g_assert_cmpstr(m.quality, ==, "scaled");
+                g_assert_cmpfloat(error_of((double) m.estimate, truth), <, 0.05);
+                g_assert_cmpfloat(error_of(as_one, truth), >, 0.25);
+        }
+        paths_free(counters, SHARED);
+        truth_close(&t);
+}
+
 static void refused_group(Client *c, const char *event, unsigned n, const char *scope) {
         g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
         g_autofree char *last = g_strdup_printf("'%s'", event);
@@ -97,7 +178,7 @@ static void test_starved(void) {
         {
                 g_auto(Measured) m = counter_read(alice, path);
 
-                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpstr(m.quality, ==, "not-counted");
                 g_assert_cmpuint(m.enabled, >, 0);
                 g_assert_cmpuint(m.running, ==, 0);
                 g_assert_cmpuint(m.value, ==, 0);
@@ -133,7 +214,7 @@ static void test_pinned_waits(gconstpointer scope) {
         {
                 g_auto(Measured) m = counter_read(alice, path);
 
-                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpstr(m.quality, ==, "not-counted");
                 g_assert_cmpuint(m.value, ==, 0);
         }
         stranger_assert_alive(stranger, true);
@@ -171,7 +252,7 @@ static void test_pinned_is_dropped(void) {
                 await(counter_is(alice, paths[i], "error"));
                 g_auto(Measured) m = counter_read(alice, paths[i]);
 
-                g_assert_cmpstr(m.quality, ==, "unmeasured");
+                g_assert_cmpstr(m.quality, ==, "not-counted");
                 g_assert_cmpuint(m.value, >=, before[i]);
         }
         g_clear_pointer(&stranger, actor_free);
@@ -189,9 +270,10 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/multiplex/seven-cycles-events-are-exact", test_seven);
         g_test_add_func("/multiplex/eight-take-turns-and-say-so", test_eight);
+        g_test_add_func("/multiplex/each-cpu-is-scaled-by-itself", test_estimate);
         g_test_add_func("/multiplex/a-group-that-never-fits-is-refused-by-member",
                         test_group_too_large);
-        g_test_add_func("/multiplex/what-never-ran-is-unmeasured", test_starved);
+        g_test_add_func("/multiplex/what-never-ran-is-not-counted", test_starved);
         g_test_add_data_func("/multiplex/pinned-on-a-cpu-gets-an-error-and-comes-back", "cpu",
                              test_pinned_waits);
         g_test_add_data_func("/multiplex/pinned-on-a-task-gets-an-error-and-comes-back", "process",

@@ -9,7 +9,7 @@
 
 void behalf_done(Behalf *b) {
         b->cgroup = close_fd(b->cgroup);
-        b->pidfd = close_fd(b->pidfd);
+        ctl_process_done(&b->process);
 }
 
 /* Users of another host have names of their own. */
@@ -41,7 +41,7 @@ int behalf_prepare(const Ctl *c, Behalf *ret, Refusal *why) {
         if (r == 0 && o->cgroup)
                 r = opening_cgroup(o->cgroup, &b.cgroup, why);
         if (r == 0 && o->pidfd > 0)
-                r = opening_process(o->pidfd, &b.pidfd, why);
+                r = ctl_process_open(o->pidfd, &b.process, why);
         if (r != 0)
                 return r;
         *ret = b;
@@ -58,7 +58,7 @@ int behalf_append(sd_bus_message *m, const CtlOptions *o, const Behalf *b) {
                 r = sd_bus_message_append(m, "{sv}", "tag", "s", o->tag);
         if (r >= 0 && b->cgroup >= 0)
                 r = sd_bus_message_append(m, "{sv}", "cgroup", "h", b->cgroup);
-        if (r >= 0 && b->pidfd >= 0)
-                r = sd_bus_message_append(m, "{sv}", "pidfd", "h", b->pidfd);
+        if (r >= 0 && b->process.pidfd >= 0)
+                r = sd_bus_message_append(m, "{sv}", "pidfd", "h", b->process.pidfd);
         return r;
 }

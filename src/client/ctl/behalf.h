@@ -5,16 +5,17 @@
  * The options of the verb hold that ask for a hold on behalf of others.
  */
 
-#include "client/ctl/ctl.h"
+#include "client/ctl/process.h"
 
 typedef struct Behalf Behalf;
 
 struct Behalf {
-        uid_t uid;         /* with --uid */
-        int cgroup, pidfd; /* -1: none */
+        uid_t uid; /* with --uid */
+        CtlProcess process;
+        int cgroup; /* -1: none */
 };
 
-#define BEHALF_NULL ((Behalf){ .cgroup = -1, .pidfd = -1 })
+#define BEHALF_NULL ((Behalf){ .process = CTL_PROCESS_NULL, .cgroup = -1 })
 
 /* Looks up what the options name. CTL_E_USAGE, CTL_E_UNKNOWN. */
 int behalf_prepare(const Ctl *c, Behalf *ret, Refusal *why);

@@ -19,6 +19,7 @@ typedef enum ColumnKind {
         COLUMN_ALL,   /* number: 0 is all */
         COLUMN_SOME,  /* number: 0 is unknown or none */
         COLUMN_HEX,   /* number */
+        COLUMN_REAL,
         COLUMN_BOOL,
         COLUMN_USER,  /* number: of a user */
         COLUMN_SPAN,  /* number: µs */
@@ -39,6 +40,7 @@ struct Column {
         char *(*words)(const Object *o); /* makes the text, instead of a property */
         bool cut;                        /* may be cut if the terminal is too narrow */
         bool detail;                     /* only as JSON */
+        bool rare;                       /* people see it only if it has a value in some row */
         unsigned drop; /* left out if the terminal is too narrow, the highest first; 0: never */
 };
 

@@ -10,9 +10,10 @@
 #define ANY SIZE_MAX
 
 typedef enum VerbFlags {
-        VERB_LOCAL = 1 << 0, /* needs a descriptor, which cannot come from another host */
-        VERB_PAGER = 1 << 1, /* may print more than a screen */
-        VERB_ALONE = 1 << 2, /* asks nothing of the service */
+        VERB_LOCAL = 1 << 0,   /* needs a descriptor, which cannot come from another host */
+        VERB_PAGER = 1 << 1,   /* may print more than a screen */
+        VERB_ALONE = 1 << 2,   /* asks nothing of the service */
+        VERB_MACHINE = 1 << 3, /* prints for programs, also on a terminal */
 } VerbFlags;
 
 static const struct Verb {
@@ -54,7 +55,7 @@ static const struct Verb {
         { "samplers", "", 0, 0, VERB_PAGER, verb_list, "list samplers" },
         { "log", "", 0, 0, VERB_PAGER | VERB_ALONE, verb_log,
           "list past holds, denials and obstacles" },
-        { "metrics", "", 0, 0, 0, verb_metrics, "print everything as OpenMetrics text" },
+        { "metrics", "", 0, 0, VERB_MACHINE, verb_metrics, "print everything as OpenMetrics text" },
 };
 
 static const struct Verb *verb_find(const char *name) {
@@ -184,6 +185,9 @@ static int run(Ctl *c, const struct Verb *verb, Refusal *why) {
         int r;
 
         ctl_look_at_terminal(c);
+        /* a decimal comma is neither JSON nor what scripts expect */
+        if (!c->terminal || c->options->json || verb->flags & VERB_MACHINE)
+                (void) setlocale(LC_NUMERIC, "C");
         r = verb->flags & VERB_ALONE ? 0 : ctl_open(c, why);
         if (r != 0)
                 return r;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/reading.h"
+
 void readings_done(Readings *r) {
         for (size_t i = 0; i < r->n; i++)
                 free(r->paths[i]);
@@ -42,43 +44,60 @@ int readings_append_paths(const Readings *rs, sd_bus_message *m) {
 /* ---- rows ---- */
 
 typedef struct Row {
-        uint64_t value, enabled_nsec, running_nsec;
+        uint64_t value, enabled_nsec, running_nsec, estimate;
         const char *quality;
 } Row;
 
+#define COLUMNS_BEFORE                                                                             \
+        { "COUNTER", COLUMN_NUMBER }, {                                                            \
+                "EVENT", COLUMN_TEXT                                                               \
+        }
+#define COLUMNS_AFTER                                                                              \
+        { "VALUE", COLUMN_COUNT }, { "ESTIMATE", COLUMN_COUNT },                                   \
+                { "AMOUNT", COLUMN_REAL, .rare = true }, { "UNIT", COLUMN_TEXT, .rare = true },    \
+                { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC }, {                          \
+                "QUALITY", COLUMN_STATE                                                            \
+        }
+
 static const Column columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "CPU", COLUMN_NUMBER },
-        { "TID", COLUMN_NUMBER },     { "VALUE", COLUMN_COUNT },  { "ESTIMATE", COLUMN_COUNT },
-        { "ENABLED", COLUMN_NSEC },   { "RUNNING", COLUMN_NSEC }, { "QUALITY", COLUMN_STATE },
+        COLUMNS_BEFORE,
+        { "CPU", COLUMN_NUMBER },
+        { "TID", COLUMN_NUMBER },
+        COLUMNS_AFTER,
 };
+static const Column sum_columns[] = { COLUMNS_BEFORE, COLUMNS_AFTER };
 
 static const TableSpec spec = { "readings", "Nothing is counted.", columns, ELEMENTSOF(columns) };
-
-/* Without the columns for CPU and thread; the others keep their order. */
-static const Column sum_columns[] = {
-        { "COUNTER", COLUMN_NUMBER }, { "EVENT", COLUMN_TEXT },   { "VALUE", COLUMN_COUNT },
-        { "ESTIMATE", COLUMN_COUNT }, { "ENABLED", COLUMN_NSEC }, { "RUNNING", COLUMN_NSEC },
-        { "QUALITY", COLUMN_STATE },
-};
-
 static const TableSpec sum_spec = { "readings", "Nothing is counted.", sum_columns,
                                     ELEMENTSOF(sum_columns) };
 
-/* The estimate is what would have been counted if the event had had its counter all the time. */
+static bool row_is_counted(const Row *row) {
+        return strcmp(row->quality, "not-counted") != 0;
+}
+
+/* In the unit of the event, where it has one. */
+static void row_put_amount(Table *t, const Object *counter, const Row *row) {
+        double scale = object_real(counter, "Scale");
+        const char *unit = object_text(counter, "Unit");
+
+        if (scale == 1 && !*unit)
+                return;
+        table_put_text(t, "UNIT", unit);
+        if (row_is_counted(row))
+                table_put_real(t, "AMOUNT", (double) row->estimate * scale);
+}
+
 static void row_put(Table *t, const Objects *all, const char *path, const Row *row) {
-        bool scaled = strcmp(row->quality, "scaled") == 0 && row->running_nsec > 0;
         const Object *o = objects_find(all, path);
 
         table_add_row(t);
         table_put_number(t, "COUNTER", path_number(path));
         table_put_text(t, "EVENT", o ? object_text(o, "Event") : "");
         table_put_number(t, "VALUE", row->value);
-        if (scaled)
-                table_put_number(t, "ESTIMATE",
-                                 (uint64_t) ((long double) row->value * row->enabled_nsec /
-                                             row->running_nsec));
-        else if (strcmp(row->quality, "exact") == 0)
-                table_put_number(t, "ESTIMATE", row->value);
+        if (row_is_counted(row))
+                table_put_number(t, "ESTIMATE", row->estimate);
+        if (o)
+                row_put_amount(t, o, row);
         table_put_number(t, "ENABLED", row->enabled_nsec);
         table_put_number(t, "RUNNING", row->running_nsec);
         table_put_text(t, "QUALITY", row->quality);
@@ -128,11 +147,11 @@ static int read_again_as_reader(Ctl *c, const Readings *rs, sd_bus_message **ret
 
 static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_message *m) {
         Row row;
-        int r = sd_bus_message_enter_container(m, 'a', "(ttts)");
+        int r = sd_bus_message_enter_container(m, 'a', "(tttts)");
 
         for (size_t i = 0; i < rs->n && r >= 0; i++) {
-                r = sd_bus_message_read(m, "(ttts)", &row.value, &row.enabled_nsec,
-                                        &row.running_nsec, &row.quality);
+                r = sd_bus_message_read(m, "(tttts)", &row.value, &row.enabled_nsec,
+                                        &row.running_nsec, &row.estimate, &row.quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
                 row_put(t, all, rs->paths[i], &row);
@@ -145,19 +164,15 @@ int readings_read(Ctl *c, const Readings *rs, ReadingValue *ret, Refusal *why) {
         int r = read_all(c, rs, &reply, why);
 
         if (r == 0)
-                r = MIN(sd_bus_message_enter_container(reply, 'a', "(ttts)"), 0);
+                r = MIN(sd_bus_message_enter_container(reply, 'a', "(tttts)"), 0);
         for (size_t i = 0; i < rs->n && r == 0; i++) {
                 ReadingValue *v = &ret[i];
                 const char *quality;
 
-                r = sd_bus_message_read(reply, "(ttts)", &v->value, &v->enabled_nsec,
-                                        &v->running_nsec, &quality);
+                r = sd_bus_message_read(reply, "(tttts)", &v->value, &v->enabled_nsec,
+                                        &v->running_nsec, &v->estimate, &quality);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
-                v->estimate = v->value;
-                if (v->running_nsec > 0)
-                        v->estimate = (uint64_t) ((long double) v->value * v->enabled_nsec /
-                                                  v->running_nsec);
                 (void) snprintf(v->quality, sizeof(v->quality), "%s", quality);
                 r = 0;
         }
@@ -184,6 +199,12 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
 
 /* ---- each ---- */
 
+static uint64_t row_estimate(const Row *row) {
+        const Count count = { row->value, row->enabled_nsec, row->running_nsec };
+
+        return count_estimate(&count);
+}
+
 static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
         int32_t cpu;
         uint32_t tid;
@@ -193,6 +214,7 @@ static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_mess
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
                                         &row.running_nsec, &row.quality)) > 0) {
+                row.estimate = row_estimate(&row);
                 row_put(t, all, path, &row);
                 if (cpu >= 0)
                         table_put_number(t, "CPU", (uint64_t) cpu);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#define CUT_MIN 12u /* columns that may be cut are no narrower, if they have so much to show */
+#define CUT_MIN 20u /* columns that may be cut are no narrower, if they have so much to show */
 
 /* Of a text on a terminal; what is no text in this locale has a column for each byte. */
 static size_t text_width(const char *text) {
@@ -84,5 +84,25 @@ void table_fit(struct libscols_table *scols, const TableSpec *spec, size_t width
                (i = find_dispensable(scols, spec, widths)) < spec->n_columns) {
                 column_hide(scols, i);
                 needed -= widths[i].least + 1;
+        }
+}
+
+static bool column_is_empty(struct libscols_table *scols, size_t column) {
+        for (size_t row = 0; row < scols_table_get_nlines(scols); row++) {
+                struct libscols_line *line = scols_table_get_line(scols, row);
+
+                if (strcmp(scols_cell_get_data(scols_line_get_cell(line, column)), "-") != 0)
+                        return false;
+        }
+        return true;
+}
+
+void table_hide_rare(struct libscols_table *scols, const TableSpec *spec) {
+        for (size_t i = 0; i < spec->n_columns; i++) {
+                struct libscols_column *column = scols_table_get_column(scols, i);
+
+                if (spec->columns[i].rare && column_is_empty(scols, i))
+                        (void) scols_column_set_flags(column, scols_column_get_flags(column) |
+                                                                      SCOLS_FL_HIDDEN);
         }
 }

@@ -12,3 +12,6 @@
 /* Hides columns, those with the highest drop first, until the table fits into width. Those without
  * any content go first. Columns that may be cut keep room for a few words. */
 void table_fit(struct libscols_table *scols, const TableSpec *spec, size_t width);
+
+/* Hides the rare columns that have no value in any row. */
+void table_hide_rare(struct libscols_table *scols, const TableSpec *spec);

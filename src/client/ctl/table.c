@@ -53,6 +53,15 @@ static char *format_hex(const Table *t, const Value *v) {
         return words_format("0x%" PRIx64, v->number);
 }
 
+static char *format_real(const Table *t, const Value *v) {
+        return words_format("%.6g", v->real);
+}
+
+/* All digits that a double has. */
+static char *json_real(const Table *t, const Value *v) {
+        return words_format("%.17g", v->real);
+}
+
 static char *format_bool(const Table *t, const Value *v) {
         return strdup(v->number ? "yes" : "no");
 }
@@ -151,6 +160,7 @@ static const struct {
         [COLUMN_ALL] = { format_all, format_number, SCOLS_FL_RIGHT },
         [COLUMN_SOME] = { format_some, format_number, SCOLS_FL_RIGHT },
         [COLUMN_HEX] = { format_hex, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_REAL] = { format_real, json_real, SCOLS_FL_RIGHT },
         [COLUMN_BOOL] = { format_bool, json_bool },
         [COLUMN_USER] = { format_user, format_number },
         [COLUMN_SPAN] = { format_span, format_number, SCOLS_FL_RIGHT },
@@ -169,7 +179,7 @@ static const struct {
 } colors[] = {
         { "granted", "green" },  { "counting", "green" },  { "exact", "green" },
         { "queued", "yellow" },  { "yielding", "yellow" }, { "asked", "yellow" },
-        { "yielded", "yellow" }, { "scaled", "yellow" },   { "unmeasured", "red" },
+        { "yielded", "yellow" }, { "scaled", "yellow" },   { "not-counted", "red" },
         { "obstructed", "red" }, { "denied", "red" },      { "degraded", "red" },
         { "error", "red" },      { "ended", "darkgray" },  { "stopped", "darkgray" },
 };
@@ -219,6 +229,10 @@ void table_put(Table *t, const char *column, const Value *v) {
 
 void table_put_number(Table *t, const char *column, uint64_t n) {
         table_put(t, column, &(Value){ .kind = VALUE_NUMBER, .number = n });
+}
+
+void table_put_real(Table *t, const char *column, double n) {
+        table_put(t, column, &(Value){ .kind = VALUE_REAL, .real = n });
 }
 
 void table_put_text(Table *t, const char *column, const char *text) {
@@ -363,6 +377,7 @@ int table_print(Table *t, FILE *f) {
                         fprintf(f, "%s\n", t->spec->empty);
                 return 0;
         }
+        table_hide_rare(t->scols, t->spec);
         (void) scols_table_set_stream(t->scols, f);
         if (t->width > 0) {
                 table_fit(t->scols, t->spec, t->width);

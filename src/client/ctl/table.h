@@ -21,6 +21,7 @@ DEFINE_CLEANUP(Table *, table_free)
 void table_add_row(Table *t);
 void table_put(Table *t, const char *column, const Value *v);
 void table_put_number(Table *t, const char *column, uint64_t n);
+void table_put_real(Table *t, const char *column, double n);
 void table_put_text(Table *t, const char *column, const char *text);
 
 /* Puts the next values of a message, of these basic types, each into its column. */

@@ -45,7 +45,9 @@ static void assert_rate(double rate, const char *expected) {
 
 static void rates_have_three_digits(void) {
         assert_rate(0, "0");
-        assert_rate(0.4, "0");
+        assert_rate(7, "7");
+        assert_rate(0.4, "0.40");
+        assert_rate(12.34, "12.3");
         assert_rate(999.4, "999");
         assert_rate(999.6, "1.00k");
         assert_rate(1234, "1.23k");

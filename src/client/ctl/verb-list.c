@@ -42,6 +42,8 @@ static const Column counter_columns[] = {
         { "USER", COLUMN_USER, "Uid" },
         { "STATE", COLUMN_STATE, "State" },
         { "QUALITY", COLUMN_STATE, "Quality", .drop = 3 },
+        { "SCALE", COLUMN_REAL, "Scale", .detail = true },
+        { "UNIT", COLUMN_TEXT, "Unit", .rare = true },
         { "PERSISTENT", COLUMN_BOOL, "Persistent", .drop = 7 },
         { "ID", COLUMN_TEXT, "Id", .drop = 6 },
         { "NAME", COLUMN_TEXT, "Name", .cut = true, .drop = 2 },

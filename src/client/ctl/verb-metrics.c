@@ -46,6 +46,9 @@ static const Label value_labels[] = {
         { "name", "Name" },
         {},
 };
+static const Label amount_labels[] = {
+        { "counter", NULL }, { "event", "Event" }, { "name", "Name" }, { "unit", "Unit" }, {},
+};
 static const Label sampler_label[] = { { "sampler", NULL }, {} };
 static const Label pmu_labels[] = { { "pmu", "Name" }, { "kind", "Kind" }, {} };
 
@@ -89,6 +92,10 @@ static const Family families[] = {
           value_labels, "For how long it was to count." },
         { "perfalloc_counter_running_seconds", "counter", COUNTER, "RunningNSec", NSEC_PER_SEC,
           value_labels, "For how long it really counted." },
+        { "perfalloc_counter_estimate", "gauge", COUNTER, "Estimate", 0, value_labels,
+          "What was counted, scaled for the time without a counter." },
+        { "perfalloc_counter_amount", "gauge", COUNTER, "Amount", 0, amount_labels,
+          "The estimate in the event's unit, where it has one." },
 };
 
 static void print_head(const char *name, const char *type, const char *help) {
@@ -132,7 +139,9 @@ static int print_sample(const Family *family, const Object *o) {
 
         printf("%s%s", family->name, counter ? "_total" : "");
         r = print_labels(o, family->labels);
-        if (family->per_second > 0)
+        if (family->property && object_value(o, family->property)->kind == VALUE_REAL)
+                printf(" %.17g\n", object_real(o, family->property));
+        else if (family->per_second > 0)
                 printf(" %.*f\n", family->per_second == NSEC_PER_SEC ? 9 : 6,
                        (double) n / (double) family->per_second);
         else
@@ -173,9 +182,19 @@ static int print_service(Ctl *c, Refusal *why) {
 
 /* ---- values ---- */
 
+static int amount_add(Object *counter) {
+        double scale = object_real(counter, "Scale");
+        Value v = { .kind = VALUE_REAL,
+                    .real = (double) object_number(counter, "Estimate") * scale };
+
+        if (scale == 1 && !*object_text(counter, "Unit"))
+                return 0;
+        return object_add(counter, "Amount", v);
+}
+
 /* Reads a counter's values as if they were properties. Other users' counters cannot be read. */
 static int values_read(Ctl *c, Object *counter, Refusal *why) {
-        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec" };
+        static const char *const names[] = { "Value", "EnabledNSec", "RunningNSec", "Estimate" };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r = ctl_call_method(c, counter->path, PERFALLOC_COUNTER_INTERFACE, "Read", &reply, why,
                                 "");
@@ -189,7 +208,7 @@ static int values_read(Ctl *c, Object *counter, Refusal *why) {
                 if (r == 0)
                         r = object_add(counter, names[i], v);
         }
-        return r;
+        return r == 0 ? amount_add(counter) : r;
 }
 
 int verb_metrics(Ctl *c, Refusal *why) {

@@ -15,6 +15,7 @@
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
+#include "core/reading.h"
 
 /* watch: rates from a sampler: a screen on a terminal, lines elsewhere. */
 
@@ -23,8 +24,10 @@
 #define BESIDE_HISTORY 25u /* columns of the rate, the quality and the blanks between them */
 
 typedef struct WatchRow {
-        char *label;
+        char *label, *unit;
+        double scale; /* of the event; the rate is in its unit */
         double rate;
+        uint64_t quality; /* of the last interval */
         bool known;
 } WatchRow;
 
@@ -44,8 +47,10 @@ typedef struct Watch {
 } Watch;
 
 static void watch_done(Watch *w) {
-        for (size_t i = 0; w->rows && i < w->counters.n; i++)
+        for (size_t i = 0; w->rows && i < w->counters.n; i++) {
                 free(w->rows[i].label);
+                free(w->rows[i].unit);
+        }
         for (size_t i = 0; w->histories && i < w->counters.n; i++)
                 history_done(&w->histories[i]);
         free(w->histories);
@@ -61,16 +66,26 @@ static void watch_done(Watch *w) {
 
 /* ---- rates ---- */
 
-/* Multiplexed values are scaled by the share of this interval in which they were counted. */
-static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
-                      uint64_t nsec) {
-        double n = (double) (b->value - a->value);
-        double enabled = (double) (b->enabled_nsec - a->enabled_nsec);
-        double running = (double) (b->running_nsec - a->running_nsec);
+/* The quality of the interval itself: that of a reading goes back to the start of its counter. */
+static uint64_t interval_quality(const struct perfalloc_reading *a,
+                                 const struct perfalloc_reading *b) {
+        uint64_t enabled = b->enabled_nsec - a->enabled_nsec;
+        uint64_t running = b->running_nsec - a->running_nsec;
 
-        if (running > 0 && running < enabled)
-                n *= enabled / running;
-        return n * (double) NSEC_PER_SEC / (double) nsec;
+        if (running == 0)
+                return PERFALLOC_QUALITY_NOT_COUNTED;
+        return running < enabled ? PERFALLOC_QUALITY_SCALED : PERFALLOC_QUALITY_EXACT;
+}
+
+/* In an exact interval all was counted. Else the estimate has grown by what it is taken for; it may
+ * have been corrected at the same time, but less than was counted it cannot be. */
+static double rate_of(const struct perfalloc_reading *a, const struct perfalloc_reading *b,
+                      uint64_t quality, uint64_t nsec) {
+        uint64_t n = b->value - a->value;
+
+        if (quality == PERFALLOC_QUALITY_SCALED && b->estimate > a->estimate)
+                n = MAX(n, b->estimate - a->estimate);
+        return (double) n * (double) NSEC_PER_SEC / (double) nsec;
 }
 
 /* Whether a value has fallen, as after Reset. */
@@ -79,23 +94,18 @@ static bool has_fallen(const struct perfalloc_reading *a, const struct perfalloc
                b->running_nsec < a->running_nsec;
 }
 
+static void row_take(WatchRow *row, const struct perfalloc_reading *a,
+                     const struct perfalloc_reading *b, uint64_t nsec) {
+        row->quality = has_fallen(a, b) ? PERFALLOC_QUALITY_NOT_COUNTED : interval_quality(a, b);
+        row->known = row->quality != PERFALLOC_QUALITY_NOT_COUNTED;
+        row->rate = row->known ? rate_of(a, b, row->quality, nsec) * row->scale : 0;
+}
+
 static void rates_take(Watch *w) {
         uint64_t nsec = w->now->boottime_nsec - w->before->boottime_nsec;
 
-        for (size_t i = 0; i < w->counters.n; i++) {
-                const struct perfalloc_reading *a = &w->before->readings[i];
-                const struct perfalloc_reading *b = &w->now->readings[i];
-                WatchRow *row = &w->rows[i];
-
-                row->known = b->quality != PERFALLOC_QUALITY_UNMEASURED && !has_fallen(a, b);
-                row->rate = row->known ? rate_of(a, b, nsec) : 0;
-        }
-}
-
-static const char *quality_word(uint64_t quality) {
-        static const char *const words[] = { "exact", "scaled", "unmeasured" };
-
-        return quality < ELEMENTSOF(words) ? words[quality] : "?";
+        for (size_t i = 0; i < w->counters.n; i++)
+                row_take(&w->rows[i], &w->before->readings[i], &w->now->readings[i], nsec);
 }
 
 /* ---- on a terminal ---- */
@@ -109,10 +119,20 @@ static int label_width(const Watch *w) {
         return (int) MIN(width, w->c->width > 2 * LABEL_MAX ? LABEL_MAX : w->c->width / 3);
 }
 
+static size_t unit_width(const Watch *w) {
+        size_t width = 0;
+
+        for (size_t i = 0; i < w->counters.n; i++)
+                if (*w->rows[i].unit)
+                        width = MAX(width, 1 + strlen(w->rows[i].unit));
+        return width;
+}
+
 static void picture_print(Watch *w) {
         bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
         int labels = label_width(w);
-        size_t room = w->c->width - MIN(w->c->width, (size_t) labels + BESIDE_HISTORY);
+        size_t beside = (size_t) labels + BESIDE_HISTORY + unit_width(w);
+        size_t room = w->c->width - MIN(w->c->width, beside);
 
         if (w->n_shown > 1)
                 printf("\033[%zuA", w->counters.n + 1);
@@ -123,8 +143,8 @@ static void picture_print(Watch *w) {
                 const WatchRow *row = &w->rows[i];
                 _cleanup_free_ char *rate = row->known ? words_rate(row->rate) : strdup("-");
 
-                printf("\033[K%-*.*s %8s/s %-11s ", labels, labels, row->label, rate ?: "?",
-                       quality_word(w->now->readings[i].quality));
+                printf("\033[K%-*.*s %8s%s%s/s %-11s ", labels, labels, row->label, rate ?: "?",
+                       *row->unit ? " " : "", row->unit, quality_name((Quality) row->quality));
                 history_print(&w->histories[i], room, utf8, stdout);
                 putchar('\n');
         }
@@ -136,15 +156,17 @@ static void lines_print(Watch *w) {
         double seconds = (double) (w->now->boottime_nsec - w->first_nsec) / 1e9;
 
         if (w->n_shown == 1 && !w->c->options->no_legend)
-                printf("TIME COUNTER EVENT VALUE RATE QUALITY MISSED\n");
+                printf("TIME COUNTER EVENT VALUE ESTIMATE RATE UNIT QUALITY MISSED\n");
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
 
-                printf("%.3f %" PRIu64 " %s %" PRIu64 " ", seconds,
-                       path_number(w->counters.paths[i]), row->label, reading->value);
-                printf(row->known ? "%.1f" : "-", row->rate);
-                printf(" %s %" PRIu64 "\n", quality_word(reading->quality), w->now->missed);
+                printf("%.3f %" PRIu64 " %s %" PRIu64 " %" PRIu64 " ", seconds,
+                       path_number(w->counters.paths[i]), row->label, reading->value,
+                       reading->estimate);
+                printf(row->known ? "%.3f" : "-", row->rate);
+                printf(" %s %s %" PRIu64 "\n", *row->unit ? row->unit : "-",
+                       quality_name((Quality) row->quality), w->now->missed);
         }
 }
 
@@ -156,13 +178,15 @@ static void json_print(Watch *w) {
         for (size_t i = 0; i < w->counters.n; i++) {
                 const struct perfalloc_reading *reading = &w->now->readings[i];
                 const WatchRow *row = &w->rows[i];
-                _cleanup_free_ char *label = words_json(row->label);
+                _cleanup_free_ char *label = words_json(row->label), *unit = words_json(row->unit);
 
-                printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64 ",\"rate\":",
+                printf("%s{\"counter\":%" PRIu64 ",\"event\":%s,\"value\":%" PRIu64
+                       ",\"estimate\":%" PRIu64 ",\"rate\":",
                        i > 0 ? "," : "", path_number(w->counters.paths[i]), label ?: "null",
-                       reading->value);
-                printf(row->known ? "%.3f" : "null", row->rate);
-                printf(",\"quality\":\"%s\"}", quality_word(reading->quality));
+                       reading->value, reading->estimate);
+                printf(row->known ? "%.17g" : "null", row->rate);
+                printf(",\"scale\":%.17g,\"unit\":%s", row->scale, unit ?: "null");
+                printf(",\"quality\":\"%s\"}", quality_name((Quality) row->quality));
         }
         printf("]}\n");
 }
@@ -284,7 +308,9 @@ static int rows_make(Watch *w, Refusal *why) {
                 const char *event = o ? object_text(o, "Event") : "";
 
                 w->rows[i].label = strdup(*event ? event : "?");
-                if (!w->rows[i].label)
+                w->rows[i].unit = strdup(o ? object_text(o, "Unit") : "");
+                w->rows[i].scale = o ? object_real(o, "Scale") : 1;
+                if (!w->rows[i].label || !w->rows[i].unit)
                         return -ENOMEM;
         }
         return 0;

@@ -91,11 +91,11 @@ char *words_rate(double per_second) {
                 per_second /= 1000;
                 i++;
         }
-        if (i == 0)
+        if (i == 0 && per_second == (double) (uint64_t) per_second)
                 return words_format("%.0f", per_second);
         if (per_second < 99.95)
                 digits = per_second < 9.995 ? 2 : 1;
-        return words_format("%.*f%c", digits, per_second, prefixes[i]);
+        return words_format(i > 0 ? "%.*f%c" : "%.*f", digits, per_second, prefixes[i]);
 }
 
 static void escape_label(unsigned char c, FILE *f) {

@@ -9,6 +9,7 @@
 #include "perf/event/pfm-event.h"
 #include "perf/event/pfm.h"
 #include "perf/event/sysfs-event.h"
+#include "perf/event/tracepoint-event.h"
 
 /* Strings come from clients, and messages and logs contain them. */
 static int check_string(const char *string, Refusal *why) {
@@ -44,6 +45,19 @@ static int refuse_no_pmu(const PmuTable *pmus, const Event *e, Refusal *why) {
                       e->name, e->attr.type);
 }
 
+/* A tracepoint, or a name of libpfm4. */
+static int parse_name(const PmuTable *pmus, Event *e, Refusal *why) {
+        _cleanup_free_ char *path = NULL;
+        int r = tracepoint_event_parse(pmus, e->name, e, &path, why);
+
+        if (r != -ENOENT)
+                return r;
+        r = pfm_event_parse(e->name, &e->attr, why);
+        if (r == REFUSAL_NO_SUCH_EVENT && path)
+                r = tracepoint_event_explain(e->name, path, why) ?: r;
+        return r;
+}
+
 static int parse_string(const PmuTable *pmus, Event *e, Refusal *why) {
         const char *string = e->name;
 
@@ -53,7 +67,40 @@ static int parse_string(const PmuTable *pmus, Event *e, Refusal *why) {
                 return sysfs_event_parse(pmus, string, e, why);
         if (generic_event_parse(string, &e->attr))
                 return 0;
-        return pfm_event_parse(string, &e->attr, why);
+        return parse_name(pmus, e, why);
+}
+
+/* The end of an event in a list: a comma outside of the slashes of "pmu/a=1,b=2/". */
+static size_t event_length(const char *list) {
+        size_t length = strcspn(list, ",/");
+
+        if (list[length] != '/' ||
+            strncmp(list, BREAKPOINT_EVENT_PREFIX, strlen(BREAKPOINT_EVENT_PREFIX)) == 0)
+                return strcspn(list, ",");
+        length += 1 + strcspn(list + length + 1, "/");
+        return length + strcspn(list + length, ",");
+}
+
+char *event_list_next(char **list) {
+        char *event = *list;
+        size_t length;
+
+        if (!event)
+                return NULL;
+        length = event_length(event);
+        *list = event[length] ? event + length + 1 : NULL;
+        event[length] = '\0';
+        return event;
+}
+
+size_t event_list_count(const char *list) {
+        size_t n = 1, length;
+
+        while (list[length = event_length(list)]) {
+                list += length + 1;
+                n++;
+        }
+        return n;
 }
 
 int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *why) {

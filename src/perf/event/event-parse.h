@@ -6,11 +6,16 @@
  * "cpu/event=0x3c,umask=0/u" (the kernel's own form, as in perf), "mem:ADDR/LEN:rwx".
  *
  * A string that begins with "mem:" is of the last kind, one with a '/' of the second; others are
- * names. Generic events (cycles, page-faults, ...) need no libpfm4, which is loaded for the first
- * other name. Not thread-safe.
+ * names, of tracepoints ("sched:sched_switch") too. Generic events (cycles, page-faults, ...) need
+ * no libpfm4, which is loaded for the first other name. Not thread-safe.
  */
 
 #include "perf/event/event.h"
+
+/* The events of a list like "cycles,cpu/event=0x3c,umask=0/": the next one, cut out of *list, which
+ * is NULL at the end; how many they are. */
+char *event_list_next(char **list);
+size_t event_list_count(const char *list);
 
 /* Refusals: NO_SUCH_EVENT (names the wrong part and similar names), INVALID_EVENT, BAD_ADDRESS (a
  * kernel address with :u, which excludes the kernel). On failure ret is unchanged. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "event-save.h"
 
+#include <math.h>
 #include <string.h>
 
 static const PackField event_fields[] = {
         PACK_FIELD(PACK_STRING, "name", Event, name),
         PACK_FIELD(PACK_STRING, "unit", Event, unit),
+        PACK_FIELD(PACK_STRING, "label", Event, label),
 };
 
 /* Without trailing zeros, which load_attr() restores. */
-static void save_attr(const struct perf_event_attr *attr, Pack *p) {
-        const uint8_t *bytes = (const uint8_t *) attr;
-        size_t n = sizeof(*attr);
+static void save_attr(const Attr *attr, Pack *p) {
+        size_t n = sizeof(attr->bytes);
 
-        while (n > PERF_ATTR_SIZE_VER0 && bytes[n - 1] == 0)
+        while (n > PERF_ATTR_SIZE_VER0 && attr->bytes[n - 1] == 0)
                 n--;
         pack_bytes(p, "attr", attr, n);
 }
@@ -25,12 +26,12 @@ void event_save(const Event *e, Pack *p) {
         pack_struct_set(p, event_fields, ELEMENTSOF(event_fields), e);
         pack_u64(p, "scale", scale);
         pack_string(p, "pmu", e->pmu->name);
-        save_attr(&e->attr, p);
+        save_attr(&e->full, p);
 }
 
 /* A shorter one may be of a build against older kernel headers: 0 is the default of all later
  * fields. */
-static int load_attr(const Unpack *u, struct perf_event_attr *ret) {
+static int load_attr(const Unpack *u, Attr *ret) {
         size_t n;
         const uint8_t *saved = unpack_bytes(u, "attr", &n);
 
@@ -40,7 +41,8 @@ static int load_attr(const Unpack *u, struct perf_event_attr *ret) {
                 if (saved[i] != 0)
                         return -EBADMSG;
         memcpy(ret, saved, MIN(n, sizeof(*ret)));
-        ret->size = sizeof(*ret);
+        /* of another build, it may be larger than this one's for nothing */
+        ret->known.size = MAX(sizeof(ret->known), (uint32_t) (n + 7) / 8 * 8);
         return 0;
 }
 
@@ -51,12 +53,14 @@ int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
         int r = unpack_struct(u, event_fields, ELEMENTSOF(event_fields), &e);
 
         if (r == 0)
-                r = load_attr(u, &e.attr);
+                r = load_attr(u, &e.full);
         if (r < 0)
                 return r;
         if (!e.name || !e.unit || !pmu)
                 return -EBADMSG;
         memcpy(&e.scale, &scale, sizeof(scale));
+        if (!isfinite(e.scale) || e.scale == 0)
+                return -EBADMSG;
         e.pmu = pmu_table_find(pmus, pmu);
         /* a loadable PMU has another type each time that it is loaded */
         if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))

@@ -8,6 +8,7 @@
 void event_done(Event *e) {
         free(e->name);
         free(e->unit);
+        free(e->label);
         *e = EVENT_NULL;
 }
 
@@ -16,7 +17,8 @@ int event_copy(Event *ret, const Event *e) {
 
         copy.name = strdup(e->name);
         copy.unit = strdup(e->unit);
-        if (!copy.name || !copy.unit) {
+        copy.label = e->label ? strdup(e->label) : NULL;
+        if (!copy.name || !copy.unit || (e->label && !copy.label)) {
                 event_done(&copy);
                 return -ENOMEM;
         }

@@ -5,6 +5,7 @@
  * An event: what event-parse.h makes of a string, and a group opens.
  */
 
+#include "core/attr-rules.h"
 #include "perf/pmu/pmu.h"
 
 typedef struct Event Event;
@@ -14,10 +15,14 @@ typedef struct Event Event;
 struct Event {
         char *name; /* as the client wrote it */
         /* type, config*, bp_*, exclude_*, precise_ip; size is set, disabled is not */
-        struct perf_event_attr attr;
+        union {
+                struct perf_event_attr attr;
+                Attr full; /* with config3 and config4, where this build's header has none */
+        };
         Pmu *pmu;     /* that counts it; borrowed from the table */
         double scale; /* from sysfs' .scale, else 1 */
         char *unit;   /* from sysfs' .unit, else "" */
+        char *label;  /* from the term name=, else NULL */
 };
 
 #define EVENT_NULL ((Event){})

@@ -11,6 +11,12 @@ typedef union RoomyAttr {
         char room[1024];
 } RoomyAttr;
 
+static bool is_zero(const char *bytes, size_t n) {
+        while (n > 0 && bytes[n - 1] == 0)
+                n--;
+        return n == 0;
+}
+
 int pfm_encode(const Pfm *pfm, const char *string, struct perf_event_attr *ret, bool *ret_extras) {
         RoomyAttr all = {};
         pfm_perf_encode_arg_t arg = { .attr = &all.attr, .size = sizeof(arg), .cpu = -1 };
@@ -25,9 +31,6 @@ int pfm_encode(const Pfm *pfm, const char *string, struct perf_event_attr *ret, 
         event.config = all.attr.config;
         event.config1 = all.attr.config1;
         event.config2 = all.attr.config2;
-#ifdef PERF_ATTR_SIZE_VER8
-        event.config3 = all.attr.config3;
-#endif
         event.exclude_user = all.attr.exclude_user;
         event.exclude_kernel = all.attr.exclude_kernel;
         event.exclude_hv = all.attr.exclude_hv;
@@ -35,7 +38,9 @@ int pfm_encode(const Pfm *pfm, const char *string, struct perf_event_attr *ret, 
         event.exclude_host = all.attr.exclude_host;
         event.exclude_guest = all.attr.exclude_guest;
         event.precise_ip = all.attr.precise_ip;
-        *ret_extras = memcmp(&event, &all.attr, sizeof(event)) != 0 || arg.cpu != -1;
+        *ret_extras = memcmp(&event, &all.attr, PERF_ATTR_SIZE_VER7) != 0 ||
+                      !is_zero(all.room + PERF_ATTR_SIZE_VER7, sizeof(all) - PERF_ATTR_SIZE_VER7) ||
+                      arg.cpu != -1;
         *ret = event;
         return PFM_SUCCESS;
 }

@@ -17,6 +17,22 @@ static bool asks_for_host(const char *string) {
         return false;
 }
 
+/* Whether a privilege level is an attribute of the event: ":h", ":h=1", also ":H". */
+static bool asks_for_hypervisor(const char *string) {
+        for (const char *part = string; (part = strchr(part, ':'));)
+                if ((*++part == 'h' || *part == 'H') &&
+                    (!part[1] || part[1] == ':' || strncmp(part + 1, "=1", 2) == 0))
+                        return true;
+        return false;
+}
+
+void pfm_event_settle(const char *string, struct perf_event_attr *attr) {
+        if (!asks_for_host(string))
+                attr->exclude_guest = 0;
+        if ((attr->exclude_user || attr->exclude_kernel) && !asks_for_hypervisor(string))
+                attr->exclude_hv = 1;
+}
+
 /* As pfm_encode(), also with perf's modifiers at the end: "uk" is "u:k" to libpfm4. Letters that
  * libpfm4 knows, such as unit masks, keep its meaning. */
 static int encode_with_modifiers(const Pfm *pfm, const char *string, struct perf_event_attr *ret,
@@ -26,15 +42,14 @@ static int encode_with_modifiers(const Pfm *pfm, const char *string, struct perf
         int r;
 
         r = pfm_encode(pfm, string, ret, ret_extras);
-        if (r == PFM_SUCCESS && !asks_for_host(string))
-                ret->exclude_guest = 0;
+        if (r == PFM_SUCCESS)
+                pfm_event_settle(string, ret);
         if (r != PFM_ERR_ATTR || !colon || !colon[1] || (size_t) (colon - string) >= sizeof(event))
                 return r;
         (void) snprintf(event, sizeof(event), "%.*s", (int) (colon - string), string);
         if (pfm_encode(pfm, event, ret, ret_extras) != PFM_SUCCESS)
                 return r;
-        if (!asks_for_host(event))
-                ret->exclude_guest = 0;
+        pfm_event_settle(event, ret);
         return modifiers_apply(colon + 1, ret) ? PFM_SUCCESS : r;
 }
 

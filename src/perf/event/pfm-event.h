@@ -12,5 +12,9 @@
  * the unknown part and suggests similar names. */
 int pfm_event_parse(const char *string, struct perf_event_attr *attr, Refusal *why);
 
+/* What versions of libpfm4 do differently: an event counts guests unless it has ":mh", and one that
+ * is limited to a privilege level does not count the hypervisor unless it has ":h". */
+void pfm_event_settle(const char *string, struct perf_event_attr *attr);
+
 /* As event_list(), for the events that a PMU here counts: "pmu::EVENT", "pmu::EVENT:UMASK". */
 int pfm_event_list(const PmuTable *pmus, const char *pattern, EventVisitor f, void *userdata);

@@ -9,16 +9,12 @@
 
 #include "core/number.h"
 #include "perf/event/modifier.h"
+#include "perf/event/perf-term.h"
 #include "perf/event/suggest.h"
 #include "perf/event/sysfs-format.h"
 #include "perf/pmu/sysfs.h"
 
-#define TERMS_MAX 64u
-#define UNIT_MAX  32u /* of the unit of a value, bytes */
-
-typedef struct Term {
-        const char *name, *value; /* value is NULL when there is none */
-} Term;
+#define UNIT_MAX 32u /* of the unit of a value, bytes */
 
 /* State while a string is encoded. */
 typedef struct Encoding {
@@ -72,22 +68,6 @@ static bool is_property(const char *name) {
         return false;
 }
 
-/* Splits "a=1,b,c=2" in place; false when there are too many. */
-static bool split_terms(char *text, Term terms[static TERMS_MAX], size_t *ret_n) {
-        size_t n = 0;
-
-        while (text && *text) {
-                char *term = strsep(&text, ",");
-
-                if (n == TERMS_MAX)
-                        return false;
-                terms[n].name = strsep(&term, "=");
-                terms[n++].value = term;
-        }
-        *ret_n = n;
-        return true;
-}
-
 static int offer_name(void *userdata, int directory, const char *name) {
         if (!is_property(name))
                 suggest_offer(userdata, name);
@@ -130,7 +110,7 @@ static int find_format(Encoding *c, const char *name, SysfsFormat *ret) {
                 if (r == 0)
                         r = sysfs_format_parse(text, ret);
         }
-        if (r == -EBADMSG || r == -EOPNOTSUPP)
+        if (r == -EBADMSG)
                 return refuse(c->why, REFUSAL_INVALID_EVENT,
                               "event '%s': term '%.64s' has an unknown format ('%.64s')", c->string,
                               name, text ? text : name);
@@ -152,7 +132,7 @@ static int apply_term(Encoding *c, const Term *term) {
                               "60 or 0x3c",
                               c->string, term->value, term->name);
         if (r == 0)
-                r = sysfs_format_apply(&format, value, &c->event->attr);
+                r = sysfs_format_apply(&format, value, &c->event->full);
         if (r == -ERANGE)
                 return refuse(c->why, REFUSAL_INVALID_EVENT,
                               "event '%s': the value '%.64s' does not fit into term '%.64s', which "
@@ -201,7 +181,7 @@ static int apply_alias(Encoding *c) {
 
         if (!text)
                 return -ENOMEM;
-        if (!split_terms(text, terms, &n_terms))
+        if (!terms_split(text, terms, &n_terms))
                 return refuse(c->why, REFUSAL_INVALID_EVENT, "event '%s': '%s' has too many terms",
                               c->string, c->alias);
         for (size_t i = 0; i < n_terms; i++) {
@@ -266,10 +246,12 @@ static int take_alias(Encoding *c) {
 static int encode_terms(Encoding *c, char *terms) {
         int r;
 
-        if (!split_terms(terms, c->terms, &c->n_terms))
+        if (!terms_split(terms, c->terms, &c->n_terms))
                 return refuse(c->why, REFUSAL_INVALID_EVENT, "event '%s' has more than %u terms",
                               c->string, TERMS_MAX);
-        r = take_alias(c);
+        r = perf_terms_take(c->event, c->terms, &c->n_terms, c->why);
+        if (r == 0)
+                r = take_alias(c);
         if (r == 0 && c->alias)
                 r = apply_alias(c);
         for (size_t i = 0; r == 0 && i < c->n_terms; i++)

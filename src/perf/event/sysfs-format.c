@@ -8,24 +8,15 @@
 #define WORD_BITS 64u
 
 int sysfs_format_of_word(const char *name, SysfsFormat *ret) {
-        static const struct {
-                const char *name;
-                size_t offset;
-        } words[] = {
-                { "config", offsetof(struct perf_event_attr, config) },
-                { "config1", offsetof(struct perf_event_attr, config1) },
-                { "config2", offsetof(struct perf_event_attr, config2) },
-#ifdef PERF_ATTR_SIZE_VER8
-                { "config3", offsetof(struct perf_event_attr, config3) },
-#endif
-        };
+        static const AttrPlace words[] = { ATTR_CONFIG, ATTR_CONFIG1, ATTR_CONFIG2, ATTR_CONFIG3,
+                                           ATTR_CONFIG4 };
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (strcmp(words[i].name, name) == 0) {
-                        *ret = (SysfsFormat){ .offset = words[i].offset, .mask = UINT64_MAX };
+                if (strcmp(attr_numbers[words[i]].name, name) == 0) {
+                        *ret = (SysfsFormat){ .word = words[i], .mask = UINT64_MAX };
                         return 0;
                 }
-        return strcmp(name, "config3") == 0 ? -EOPNOTSUPP : -EBADMSG;
+        return -EBADMSG;
 }
 
 /* The mask of "0-7" or "21"; 0: it is something else. */
@@ -70,18 +61,20 @@ unsigned sysfs_format_width(const SysfsFormat *f) {
         return (unsigned) __builtin_popcountll(f->mask);
 }
 
-int sysfs_format_apply(const SysfsFormat *f, uint64_t value, struct perf_event_attr *attr) {
+int sysfs_format_apply(const SysfsFormat *f, uint64_t value, Attr *attr) {
         unsigned width = sysfs_format_width(f);
         uint64_t word;
 
         if (width < WORD_BITS && value >> width)
                 return -ERANGE;
-        memcpy(&word, (char *) attr + f->offset, sizeof(word));
+        word = attr_number(attr, f->word);
         for (uint64_t left = f->mask; left; left &= left - 1, value >>= 1) {
                 uint64_t bit = left & -left;
 
                 word = value & 1 ? word | bit : word & ~bit;
         }
-        memcpy((char *) attr + f->offset, &word, sizeof(word));
+        attr_set_number(attr, f->word, word);
+        attr->known.size =
+                MAX(attr->known.size, attr_numbers[f->word].offset + attr_numbers[f->word].size);
         return 0;
 }

@@ -6,24 +6,23 @@
  * directory format (sysfs-bus-event_source-devices-format).
  */
 
-#include <linux/perf_event.h>
-
-#include "core/util.h"
+#include "core/attr-rules.h"
 
 typedef struct SysfsFormat SysfsFormat;
 
 struct SysfsFormat {
-        size_t offset; /* of the word in perf_event_attr */
-        uint64_t mask; /* of its bits; the lowest one takes the value's lowest bit */
+        AttrPlace word; /* of perf_event_attr: ATTR_CONFIG to ATTR_CONFIG4 */
+        uint64_t mask;  /* of its bits; the lowest one takes the value's lowest bit */
 };
 
-/* Parses the text of such a file. -EBADMSG; -EOPNOTSUPP: a word that this build does not know. */
+/* Parses the text of such a file. -EBADMSG. */
 int sysfs_format_parse(const char *text, SysfsFormat *ret);
 
-/* A whole word: "config" to "config3". The same errors. */
+/* A whole word: "config" to "config4". The same error. */
 int sysfs_format_of_word(const char *name, SysfsFormat *ret);
 
 unsigned sysfs_format_width(const SysfsFormat *f); /* bits */
 
-/* Sets the value. -ERANGE: it has too many bits. */
-int sysfs_format_apply(const SysfsFormat *f, uint64_t value, struct perf_event_attr *attr);
+/* Sets the value, and the size of the attr so that it has the word. -ERANGE: the value has too many
+ * bits. */
+int sysfs_format_apply(const SysfsFormat *f, uint64_t value, Attr *attr);

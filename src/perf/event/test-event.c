@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/event/event-parse.h"
 
+#include <sys/stat.h>
+
+#include "perf/event/pfm-event.h"
 #include "perf/event/test-fake-sysfs.h"
 
 static bool libpfm_is_loaded(void) {
@@ -87,6 +90,106 @@ static void test_libpfm_is_loaded_for_its_own_names_only(void) {
                 g_assert_false(libpfm_is_loaded());
         }
         fake_sysfs_done(&m);
+}
+
+static void write_tracepoint(const char *tree, const char *path, const char *text) {
+        g_autofree char *file = g_build_filename(tree, "kernel/tracing/events", path, NULL);
+        g_autofree char *directory = g_path_get_dirname(file);
+
+        g_assert_cmpint(g_mkdir_with_parents(directory, 0700), ==, 0);
+        g_assert_true(g_file_set_contents(file, text, -1, NULL));
+}
+
+static void test_tracepoints_have_the_numbers_of_tracefs(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        Event e;
+
+        write_tracepoint(m.tree, "sched/sched_switch/id", "314\n");
+        e = parse(&m, "sched:sched_switch");
+        g_assert_cmpuint(e.attr.type, ==, PERF_TYPE_TRACEPOINT);
+        g_assert_cmpuint(e.attr.config, ==, 314);
+        g_assert_cmpstr(e.pmu->name, ==, "tracepoint");
+        g_assert_false(event_is_user_only(&e));
+        event_done(&e);
+        e = parse(&m, "sched:sched_switch:k");
+        g_assert_true(e.attr.exclude_user);
+        event_done(&e);
+        assert_refused(&m, "sched:sched_switch:x", REFUSAL_INVALID_EVENT, "modifier 'x'");
+        assert_refused(&m, "sched:..", REFUSAL_NO_SUCH_EVENT, "sched");
+        assert_refused(&m, "sched:sched_swish", REFUSAL_NO_SUCH_EVENT, "sched_swish");
+        fake_sysfs_done(&m);
+}
+
+/* As on most machines, for whoever is not root. */
+static void test_what_tracefs_hides_is_said(void) {
+        FakeSysfs m;
+        g_autofree char *events = NULL;
+
+        if (geteuid() == 0 && setresuid((uid_t) -1, 65534, 0) < 0) {
+                g_test_skip("needs another user than root");
+                return;
+        }
+        m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        events = g_build_filename(m.tree, "kernel/tracing/events", NULL);
+        write_tracepoint(m.tree, "sched/sched_switch/id", "314\n");
+        g_assert_cmpint(chmod(events, 0), ==, 0);
+        assert_refused(&m, "sched:sched_switch", REFUSAL_NO_SUCH_EVENT,
+                       "may not read|events/sched/sched_switch/id|tracepoint/config=NUMBER/");
+        g_assert_cmpint(chmod(events, 0700), ==, 0);
+        fake_sysfs_done(&m);
+        if (getuid() == 0)
+                g_assert_cmpint(setresuid((uid_t) -1, 0, 0), ==, 0);
+}
+
+static void test_lists_are_cut_at_commas_outside_of_slashes(void) {
+        static const struct {
+                const char *list, *events; /* with blanks between them */
+        } lists[] = {
+                { "cycles", "cycles" },
+                { "cycles,instructions:u", "cycles instructions:u" },
+                { "cpu/event=1,umask=2/u,cycles", "cpu/event=1,umask=2/u cycles" },
+                { "cycles,cpu/event=1,umask=2/", "cycles cpu/event=1,umask=2/" },
+                { "mem:0x1000/8:w,cycles,msr/tsc/", "mem:0x1000/8:w cycles msr/tsc/" },
+                { "sched:sched_switch,cpu//,r1", "sched:sched_switch cpu// r1" },
+                { "cpu/event=1,umask=2", "cpu/event=1,umask=2" },
+                { "a,,b,", "a  b " },
+                { "", "" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+                g_auto(GStrv) events = g_strsplit(lists[i].events, " ", -1);
+                g_autofree char *copy = g_strdup(lists[i].list);
+                char *rest = copy, *event;
+                size_t n = 0;
+
+                g_assert_cmpuint(event_list_count(copy), ==, MAX(g_strv_length(events), 1));
+                while ((event = event_list_next(&rest)))
+                        g_assert_cmpstr(event, ==, events[n] ? events[n++] : "");
+        }
+}
+
+/* libpfm4 4.12 excludes the hypervisor with :u, and 4.13 does not. */
+static void test_privileges_are_the_same_with_every_libpfm(void) {
+        static const struct {
+                const char *event;
+                bool user, kernel, hv; /* excluded by libpfm4: user, kernel; here: hv */
+        } events[] = {
+                { "perf::PAGE-FAULTS:u", false, true, true },
+                { "perf::PAGE-FAULTS:k=1", true, false, true },
+                { "perf::PAGE-FAULTS:u:h", false, true, false },
+                { "perf::PAGE-FAULTS:u:h=1", false, true, false },
+                { "perf::PAGE-FAULTS:u:h=0", false, true, true },
+                { "perf::PAGE-FAULTS", false, false, false },
+                { "skl::CPU_CLK_UNHALTED:THREAD:u", false, true, true },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                struct perf_event_attr attr = { .exclude_user = events[i].user,
+                                                .exclude_kernel = events[i].kernel };
+
+                pfm_event_settle(events[i].event, &attr);
+                g_assert_cmpint(attr.exclude_hv, ==, events[i].hv);
+        }
 }
 
 static void test_modifiers_say_where_to_count(void) {
@@ -347,6 +450,13 @@ static void test_any_string_is_an_event_or_a_refusal_with_words(void) {
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/event/tracepoints-have-the-numbers-of-tracefs",
+                        test_tracepoints_have_the_numbers_of_tracefs);
+        g_test_add_func("/event/what-tracefs-hides-is-said", test_what_tracefs_hides_is_said);
+        g_test_add_func("/event/lists-are-cut-at-commas-outside-of-slashes",
+                        test_lists_are_cut_at_commas_outside_of_slashes);
+        g_test_add_func("/event/privileges-are-the-same-with-every-libpfm",
+                        test_privileges_are_the_same_with_every_libpfm);
         g_test_add_func("/event/names-of-perf-have-the-kernels-numbers",
                         test_names_of_perf_have_the_kernels_numbers);
         g_test_add_func("/event/names-that-libpfm-has-too-mean-the-same",

@@ -93,7 +93,11 @@ static void test_wrong_terms_are_refused_by_name(void) {
                 { "cpu_core/unmask=1/", REFUSAL_NO_SUCH_EVENT,
                   "'cpu_core'|'unmask'|did you mean umask" },
                 { "cpu_core/instruction/", REFUSAL_NO_SUCH_EVENT, "'instruction'|instructions" },
-                { "cpu_core/period=1000/", REFUSAL_NO_SUCH_EVENT, "'period'" },
+                { "cpu_core/event=1,period=0/", REFUSAL_INVALID_EVENT, "'period'|above 0" },
+                { "cpu_core/event=1,period=x/", REFUSAL_INVALID_EVENT, "'period'" },
+                { "cpu_core/event=1,percore=1/", REFUSAL_INVALID_EVENT, "'percore'" },
+                { "cpu_core/event=1,name/", REFUSAL_INVALID_EVENT, "'name'" },
+                { "cpu_core/event=1,name=/", REFUSAL_INVALID_EVENT, "'name'" },
                 { "cpu_core/instructions=2/", REFUSAL_INVALID_EVENT, "'instructions' is an event" },
                 { "cpu_core/instructions,slots/", REFUSAL_INVALID_EVENT,
                   "'instructions' and 'slots'" },
@@ -113,6 +117,43 @@ static void test_wrong_terms_are_refused_by_name(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
                 assert_refused(&m, events[i].event, events[i].code, events[i].words);
+        fake_sysfs_done(&m);
+}
+
+/* They say nothing to the PMU. */
+static void test_terms_of_perf_itself_are_taken(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("intel-hybrid"));
+        _cleanup_(event_done) Event e =
+                parse(&m, "cpu_core/event=0x3c,name=my.name,period=1000,percore,umask=1/u");
+        _cleanup_(event_done) Event copy = EVENT_NULL;
+
+        g_assert_cmphex(e.attr.config, ==, 0x13c);
+        g_assert_cmpuint(e.attr.sample_period, ==, 0);
+        g_assert_cmpstr(e.label, ==, "my.name");
+        g_assert_cmpint(event_copy(&copy, &e), ==, 0);
+        g_assert_cmpstr(copy.label, ==, "my.name");
+        fake_sysfs_done(&m);
+}
+
+/* Whatever the header of this build has. */
+static void test_later_words_of_the_attr_are_known(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
+        Event e;
+
+        fixture_write(m.tree, "cpu/format/third", "config3:4-11");
+        fixture_write(m.tree, "cpu/format/fourth", "config4:0-63");
+        e = parse(&m, "cpu/event=0x76,third=0x12/");
+        g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG3), ==, 0x120);
+        g_assert_cmpuint(e.attr.size, ==, 136);
+        event_done(&e);
+        e = parse(&m, "cpu/fourth=7,config3=0xffffffffffffffff/");
+        g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG3), ==, UINT64_MAX);
+        g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG4), ==, 7);
+        g_assert_cmpuint(e.attr.size, ==, 144);
+        event_done(&e);
+        e = parse(&m, "cpu/event=0x76/");
+        g_assert_cmpuint(e.attr.size, ==, sizeof(e.attr));
+        event_done(&e);
         fake_sysfs_done(&m);
 }
 
@@ -229,6 +270,10 @@ int main(int argc, char **argv) {
                         test_scale_and_unit_come_with_the_name_of_an_event);
         g_test_add_func("/sysfs-event/wrong-terms-are-refused-by-name",
                         test_wrong_terms_are_refused_by_name);
+        g_test_add_func("/sysfs-event/terms-of-perf-itself-are-taken",
+                        test_terms_of_perf_itself_are_taken);
+        g_test_add_func("/sysfs-event/later-words-of-the-attr-are-known",
+                        test_later_words_of_the_attr_are_known);
         g_test_add_func("/sysfs-event/parameters-that-are-missing-are-asked-for",
                         test_parameters_that_are_missing_are_asked_for);
         g_test_add_func("/sysfs-event/names-do-not-lead-out-of-the-directory",

@@ -7,6 +7,7 @@
 
 static void trial_init(PerfOpen *ret, const Event *e, size_t leader) {
         perf_open_init(ret, &e->attr);
+        ret->attr = e->full;
         ret->pid = 0;
         ret->leader = leader;
         ret->attr.known.disabled = leader == PERF_OPEN_NO_LEADER;

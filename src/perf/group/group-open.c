@@ -61,12 +61,15 @@ static void slot_set_target(PerfOpen *o, const Group *g, size_t part) {
         o->pidfd = target->descendants ? -1 : target->pidfd;
 }
 
-/* A leader is disabled; its siblings count when it does. */
+/* A leader is disabled; its siblings count when it does, and it tells what they have counted. */
 static void slot_describe(PerfOpen *o, const Group *g, size_t part, size_t event) {
         struct perf_event_attr *attr = &o->attr.known;
 
         perf_open_init(o, &g->events[event].attr);
+        o->attr = g->events[event].full;
         attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+        if (event == 0 && g->n_events > 1)
+                attr->read_format |= PERF_FORMAT_GROUP;
         attr->disabled = event == 0;
         attr->pinned = event == 0 && g->pinned;
         o->allowed = group_allowed(g);

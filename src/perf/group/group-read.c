@@ -1,41 +1,89 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group-read.h"
 
-#include "perf/group/group-pinned.h"
+#define READ_ROUNDS 8 /* attempts to read a group while threads that inherited it exit */
 
-/* False: the descriptor tells nothing, as it is closed or a pinned event that the kernel dropped;
- * *ret is what it told last. */
-static bool slot_read(GroupSlot *s, Reading *ret) {
+/* ---- the kernel's values ---- */
+
+static void slot_tell(GroupSlot *s, uint64_t value, uint64_t enabled, uint64_t running) {
+        s->seen = (Count){ value, enabled, running };
+        s->told = true;
+}
+
+/* A closed event tells nothing, and neither does a pinned one that the kernel dropped: it reads as
+ * end of file. */
+static void slot_read(GroupSlot *s) {
         struct {
                 uint64_t value, enabled, running;
         } data;
-        bool told = s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data);
 
-        if (told)
-                s->seen = (Reading){ data.value, data.enabled, data.running };
-        *ret = s->seen;
-        return told;
+        s->told = false;
+        if (s->fd >= 0 && read(s->fd, &data, sizeof(data)) == sizeof(data))
+                slot_tell(s, data.value, data.enabled, data.running);
 }
+
+/* What a leader with PERF_FORMAT_GROUP tells: nr, time_enabled, time_running, the values. */
+static size_t leader_read(Group *g, size_t part) {
+        const GroupSlot *leader = group_slot(g, part, 0);
+        ssize_t n = -1;
+
+        /* -ECHILD: a thread that inherited the events exits, and its group is being taken apart
+         * (perf_read_group() in kernel/events/core.c) */
+        errno = ECHILD;
+        for (int i = 0; i < READ_ROUNDS && leader->fd >= 0 && n < 0 && errno == ECHILD; i++)
+                n = read(leader->fd, g->buffer, group_buffer_size(g));
+        return n > 0 ? (size_t) n / sizeof(uint64_t) : 0;
+}
+
+/* All events of the part at one instant, with one interrupt of their CPU. When a CPU goes offline
+ * the kernel takes its groups apart: then the leader tells of itself alone. */
+static void part_read_group(Group *g, size_t part) {
+        size_t n = leader_read(g, part);
+        bool whole = n == GROUP_BUFFER_HEAD + g->n_events && g->buffer[0] == g->n_events;
+
+        for (size_t event = 0; event < g->n_events; event++) {
+                GroupSlot *s = group_slot(g, part, event);
+
+                s->told = false;
+                if (whole || (event == 0 && n > GROUP_BUFFER_HEAD))
+                        slot_tell(s, g->buffer[GROUP_BUFFER_HEAD + event], g->buffer[1],
+                                  g->buffer[2]);
+                else if (n > 0)
+                        slot_read(s);
+        }
+}
+
+static void part_read(Group *g, size_t part) {
+        if (g->n_events > 1)
+                part_read_group(g, part);
+        else
+                slot_read(group_slot(g, part, 0));
+}
+
+void group_refresh(Group *g) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                part_read(g, part);
+}
+
+/* ---- sums ---- */
 
 void group_reset(Group *g, size_t event) {
         g->past[event] = READING_NULL;
         for (size_t part = 0; part < g->n_parts; part++) {
                 GroupSlot *s = group_slot(g, part, event);
-                Reading now;
 
-                (void) slot_read(s, &now);
-                s->base = READING_NULL;
-                reading_subtract(&s->base, &now);
+                part_read(g, part);
+                s->base = COUNT_NULL;
+                count_subtract(&s->base, &s->seen);
         }
 }
 
 void group_fold_part(Group *g, size_t part) {
+        part_read(g, part);
         for (size_t event = 0; event < g->n_events; event++) {
                 GroupSlot *s = group_slot(g, part, event);
-                Reading now;
 
-                (void) slot_read(s, &now);
-                reading_add(&s->base, &now);
+                count_add(&s->base, &s->seen);
         }
         group_close_part(g, part);
 }
@@ -45,23 +93,26 @@ void group_fold(Group *g) {
                 group_fold_part(g, part);
 }
 
-/* The sum of base and descriptor. False: what the descriptor should have counted is unknown. */
-static bool group_read_slot(const Group *g, size_t part, size_t event, Reading *ret) {
-        GroupSlot *s = group_slot(g, part, event);
-        bool complete = slot_read(s, ret) || g->parts[part].ended;
+static Count slot_count(const GroupSlot *s) {
+        Count count = s->base;
 
-        if (event > 0 && group_part_is_dropped(g, part))
-                complete = false;
-        reading_add(ret, &s->base);
-        return complete;
+        count_add(&count, &s->seen);
+        return count;
 }
 
-void group_read_part(const Group *g, size_t event, size_t part, Reading *ret,
-                     Quality *ret_quality) {
-        bool complete = group_read_slot(g, part, event, ret);
+/* False: what its descriptor should have counted is unknown. */
+static bool slot_is_complete(const Group *g, size_t part, size_t event) {
+        return group_slot(g, part, event)->told || g->parts[part].ended;
+}
 
-        *ret_quality = complete && !group_part_is_yielded(g, part) ? reading_quality(ret)
-                                                                   : QUALITY_UNMEASURED;
+void group_sum_part(const Group *g, size_t event, size_t part, Reading *ret) {
+        Count count = slot_count(group_slot(g, part, event));
+
+        *ret = READING_NULL;
+        reading_add(ret, &count);
+        if (count.enabled == 0 || !slot_is_complete(g, part, event) ||
+            group_part_is_yielded(g, part))
+                ret->quality = QUALITY_NOT_COUNTED;
 }
 
 /* It does not count, though its CPU runs. */
@@ -69,20 +120,20 @@ static bool part_is_silent(const GroupPart *p) {
         return p->yielded && !p->ended;
 }
 
-void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality) {
-        Quality worst = QUALITY_EXACT;
-
+void group_sum(const Group *g, size_t event, Reading *ret) {
         *ret = g->past[event];
-        if (ret->enabled > 0)
-                worst = reading_quality(ret);
         for (size_t part = 0; part < g->n_parts; part++) {
-                Reading reading;
+                Count count = slot_count(group_slot(g, part, event));
 
-                if (!group_read_slot(g, part, event, &reading) || part_is_silent(&g->parts[part]))
-                        worst = QUALITY_UNMEASURED;
-                else if (reading.enabled > 0) /* else: a thread that has not run since the start */
-                        worst = MAX(worst, reading_quality(&reading));
-                reading_add(ret, &reading);
+                reading_add(ret, &count);
+                if (!slot_is_complete(g, part, event) || part_is_silent(&g->parts[part]))
+                        ret->quality = QUALITY_NOT_COUNTED;
         }
-        *ret_quality = ret->enabled == 0 || g->yielded ? QUALITY_UNMEASURED : worst;
+        if (ret->enabled == 0 || g->yielded)
+                ret->quality = QUALITY_NOT_COUNTED;
+}
+
+void group_read(Group *g, size_t event, Reading *ret) {
+        group_refresh(g);
+        group_sum(g, event, ret);
 }

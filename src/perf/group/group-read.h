@@ -7,10 +7,17 @@
 
 #include "perf/group/group.h"
 
-/* Sums over all parts and the past; the quality is the worst of the parts that were ever enabled.
- * Never fails: with a descriptor that cannot be read the whole is unmeasured. */
-void group_read(const Group *g, size_t event, Reading *ret, Quality *ret_quality);
-void group_read_part(const Group *g, size_t event, size_t part, Reading *ret, Quality *ret_quality);
+/* Reads all events from the kernel, those of a part at one instant. Never fails: the quality of
+ * what cannot be read is not-counted. */
+void group_refresh(Group *g);
+
+/* What an event had counted then: sums over all parts and the past; the quality is the lowest of
+ * the parts that were ever enabled. */
+void group_sum(const Group *g, size_t event, Reading *ret);
+void group_sum_part(const Group *g, size_t event, size_t part, Reading *ret);
+
+/* Both. */
+void group_read(Group *g, size_t event, Reading *ret);
 
 /* Value and times start again from 0. */
 void group_reset(Group *g, size_t event);

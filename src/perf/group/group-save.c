@@ -49,6 +49,14 @@ static const PackField target_fields[] = {
         PACK_FIELD(PACK_U32, "gid", GroupTarget, gid),
 };
 
+static const PackField past_fields[] = {
+        PACK_FIELD(PACK_U64, "value", Reading, value),
+        PACK_FIELD(PACK_U64, "enabled", Reading, enabled),
+        PACK_FIELD(PACK_U64, "running", Reading, running),
+        PACK_FIELD(PACK_U64, "estimate", Reading, estimate),
+        PACK_FIELD(PACK_U32, "quality", Reading, quality),
+};
+
 /* ---- writing ---- */
 
 static void save_target(const Group *g, const GroupTarget *t, Pack *p) {
@@ -86,32 +94,41 @@ static void save_parts(const Group *g, Pack *p) {
         pack_bytes(p, "parts", saved, g->n_parts * sizeof(SavedPart));
 }
 
-static bool reading_is_null(const Reading *r) {
-        return r->value == 0 && r->enabled == 0 && r->running == 0;
+static void save_past(const Group *g, Pack *p) {
+        for (size_t i = 0; i < g->n_events; i++) {
+                size_t begin = pack_begin(p, "past");
+
+                pack_struct_set(p, past_fields, ELEMENTSOF(past_fields), &g->past[i]);
+                pack_end(p, begin);
+        }
+}
+
+static bool count_is_null(const Count *c) {
+        return c->value == 0 && c->enabled == 0 && c->running == 0;
 }
 
 /* Leaves them out when all are 0, as for most groups. */
-static void save_readings(const char *key, const Reading *readings, size_t n, Pack *p) {
+static void save_counts(const char *key, const Count *counts, size_t n, Pack *p) {
         size_t i = 0;
 
-        while (i < n && reading_is_null(&readings[i]))
+        while (i < n && count_is_null(&counts[i]))
                 i++;
         if (i < n)
-                pack_bytes(p, key, readings, n * sizeof(Reading));
+                pack_bytes(p, key, counts, n * sizeof(Count));
 }
 
-/* The readings at this offset of each slot. */
+/* The counts at this offset of each slot. */
 static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) {
         size_t n = g->n_parts * g->n_events;
-        _cleanup_free_ Reading *saved = calloc(MAX(n, 1u), sizeof(Reading));
+        _cleanup_free_ Count *saved = calloc(MAX(n, 1u), sizeof(Count));
 
         if (!saved) {
                 p->failed = true;
                 return;
         }
         for (size_t i = 0; i < n; i++)
-                memcpy(&saved[i], (const char *) &g->slots[i] + offset, sizeof(Reading));
-        save_readings(key, saved, n, p);
+                memcpy(&saved[i], (const char *) &g->slots[i] + offset, sizeof(Count));
+        save_counts(key, saved, n, p);
 }
 
 void group_save(const Group *g, Pack *p) {
@@ -124,7 +141,7 @@ void group_save(const Group *g, Pack *p) {
         }
         for (size_t i = 0; i < g->n_targets; i++)
                 save_target(g, &g->targets[i], p);
-        save_readings("past", g->past, g->n_events, p);
+        save_past(g, p);
         save_parts(g, p);
         save_slots(g, "bases", offsetof(GroupSlot, base), p);
         /* any other event can be read again, even if its target has ended */
@@ -168,8 +185,7 @@ static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
         if (n == 0)
                 return -EBADMSG;
         g->events = calloc(n, sizeof(Event));
-        g->past = calloc(n, sizeof(Reading));
-        if (!g->events || !g->past)
+        if (!g->events)
                 return -ENOMEM;
         while (unpack_next(u, "event", &place, &element)) {
                 int r = event_load(&element, pmus, &g->events[g->n_events]);
@@ -181,7 +197,7 @@ static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
                         return -EBADMSG;
                 g->n_events++;
         }
-        return 0;
+        return group_allocate(g);
 }
 
 static int load_targets(Group *g, const Unpack *u, const void *caller) {
@@ -247,33 +263,50 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
         return 0;
 }
 
+static int load_past(Group *g, const Unpack *u) {
+        size_t place = 0;
+        Unpack element;
+
+        for (size_t i = 0; i < g->n_events; i++) {
+                Reading *past = &g->past[i];
+                int r = unpack_next(u, "past", &place, &element)
+                                ? unpack_struct(&element, past_fields, ELEMENTSOF(past_fields),
+                                                past)
+                                : -EBADMSG;
+
+                if (r < 0)
+                        return r;
+                if (past->quality >= _QUALITY_MAX)
+                        return -EBADMSG;
+        }
+        return 0;
+}
+
 /* *ret is NULL: all are 0. */
-static int load_readings(const Unpack *u, const char *key, size_t n, const char **ret) {
+static int load_counts_of(const Unpack *u, const char *key, size_t n, const char **ret) {
         size_t size = 0;
 
         *ret = unpack_bytes(u, key, &size);
-        return !*ret || size == n * sizeof(Reading) ? 0 : -EBADMSG;
+        return !*ret || size == n * sizeof(Count) ? 0 : -EBADMSG;
 }
 
 static int load_counts(Group *g, const Unpack *u) {
         const size_t n = g->n_parts * g->n_events;
-        const char *past, *bases, *seen;
+        const char *bases, *seen;
         int r;
 
-        r = load_readings(u, "past", g->n_events, &past);
+        r = load_past(g, u);
         if (r == 0)
-                r = load_readings(u, "bases", n, &bases);
+                r = load_counts_of(u, "bases", n, &bases);
         if (r == 0)
-                r = load_readings(u, "seen", n, &seen);
+                r = load_counts_of(u, "seen", n, &seen);
         if (r < 0)
                 return r;
-        if (past)
-                memcpy(g->past, past, g->n_events * sizeof(Reading));
         for (size_t i = 0; i < n; i++) {
                 if (bases)
-                        memcpy(&g->slots[i].base, bases + i * sizeof(Reading), sizeof(Reading));
+                        memcpy(&g->slots[i].base, bases + i * sizeof(Count), sizeof(Count));
                 if (seen)
-                        memcpy(&g->slots[i].seen, seen + i * sizeof(Reading), sizeof(Reading));
+                        memcpy(&g->slots[i].seen, seen + i * sizeof(Count), sizeof(Count));
         }
         return 0;
 }

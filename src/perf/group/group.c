@@ -18,6 +18,12 @@ bool group_closes_to_yield(const Group *g) {
         return g->events[0].pmu->closes_to_yield;
 }
 
+int group_allocate(Group *g) {
+        g->past = calloc(g->n_events, sizeof(Reading));
+        g->buffer = malloc(group_buffer_size(g));
+        return g->past && g->buffer ? 0 : -ENOMEM;
+}
+
 int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Refusal *why) {
         _cleanup_(group_freep) Group *g = calloc(1, sizeof(Group));
         int r;
@@ -27,9 +33,9 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
                 return -ENOMEM;
         }
         *g = (Group){ .scope = scope, .cgroup = -1, .n_events = n_events, .events = events };
-        g->past = calloc(n_events, sizeof(Reading));
-        if (!g->past)
-                return -ENOMEM;
+        r = group_allocate(g);
+        if (r < 0)
+                return r;
         for (size_t i = 1; i < n_events; i++)
                 if (events[i].pmu->closes_to_yield != events[0].pmu->closes_to_yield)
                         return refuse(why, REFUSAL_INVALID_EVENT,
@@ -50,7 +56,7 @@ void group_close_part(Group *g, size_t part) {
         /* siblings first: without their leader they would count on their own */
         for (size_t event = g->n_events; event-- > 0;) {
                 close_fdp(&group_slot(g, part, event)->fd);
-                group_slot(g, part, event)->seen = READING_NULL;
+                group_slot(g, part, event)->seen = COUNT_NULL;
         }
 }
 
@@ -65,6 +71,7 @@ Group *group_free(Group *g) {
         events_free(g->events, g->n_events);
         free(g->targets);
         free(g->past);
+        free(g->buffer);
         free(g->parts);
         free(g->slots);
         free(g);

@@ -40,9 +40,10 @@ struct GroupPart {
 };
 
 struct GroupSlot {
-        int fd; /* -1 while closed */
-        Reading base;
-        Reading seen; /* what the descriptor told last, for when it tells nothing */
+        int fd;    /* -1 while closed */
+        bool told; /* at the last reading: the descriptor told what it had counted */
+        Count base;
+        Count seen; /* what the descriptor told last */
 };
 
 struct GroupTarget {
@@ -70,6 +71,7 @@ struct Group {
         size_t n_parts;
         GroupPart *parts;
         GroupSlot *slots; /* n_parts * n_events, part by part */
+        uint64_t *buffer; /* of group_buffer_size(), for what a leader tells of all events */
 
         bool wanted;  /* started by its owner */
         bool yielded; /* nothing is on the PMU: all parts have yielded, or a process does as a whole
@@ -114,9 +116,17 @@ static inline bool group_part_is_pending(const Group *g, size_t part) {
         return g->scope == GROUP_PROCESS && g->targets[g->parts[part].target].pending;
 }
 
+/* Of what read(2) of a leader returns: nr, time_enabled, time_running. */
+#define GROUP_BUFFER_HEAD 3u
+
+static inline size_t group_buffer_size(const Group *g) {
+        return (GROUP_BUFFER_HEAD + g->n_events) * sizeof(uint64_t);
+}
+
 /* To the leader, which gates its siblings. */
 void group_part_ioctl(const Group *g, size_t part, unsigned long request);
 
+int group_allocate(Group *g);            /* what depends on the number of events; -ENOMEM */
 int group_grow(Group *g, size_t n_more); /* makes room for more parts; -ENOMEM */
 void group_add_part(Group *g, GroupPart part);
 void group_close_part(Group *g, size_t part);

@@ -71,16 +71,15 @@ static void test_values_go_on(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_on(&s, 2);
         Reading before, after;
-        Quality quality;
 
         target_write(&s, 0, 10, 0);
         target_write(&s, 0, 3, 1);
-        group_read(g, 0, &before, &quality);
+        group_read(g, 0, &before);
         for (unsigned round = 0; round < 3; round++) {
                 g = restart(g);
                 target_write(&s, 0, 100, 0);
         }
-        group_read(g, 0, &after, &quality);
+        group_read(g, 0, &after);
         g_assert_cmpuint(after.enabled, >=, before.enabled);
         assert_reads(g, 0, 310, QUALITY_EXACT);
         assert_reads(g, 1, 3, QUALITY_EXACT);
@@ -196,7 +195,7 @@ static void test_unwritten_yield_counts_nothing_twice(void) {
         group_yield(g); /* the hold is still there */
         go_on(g);
         target_write(&s, 0, 100, 0);
-        assert_reads(g, 0, 10, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         target_write(&s, 0, 5, 0);
         assert_exact(g, 15);
@@ -214,7 +213,7 @@ static void test_closed_yield_comes_back_yielded_and_resumes(void) {
         g_assert_true(g->yielded);
         target_add_thread(&s, 0, 2);
         target_write(&s, 2, 1000, 0);
-        assert_reads(g, 0, 10, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         target_write(&s, 0, 5, 0);
         target_write(&s, 1, 50, 0);
@@ -227,15 +226,14 @@ static void test_disabled_yield_comes_back_counting(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
         Reading first, second;
-        Quality quality;
 
         group_start_on(g, &s);
         group_yield(g);
         g = restart(g);
         g_assert_false(g->yielded);
-        group_read(g, 0, &first, &quality);
+        group_read(g, 0, &first);
         target_write(&s, 0, 1, 0);
-        group_read(g, 0, &second, &quality);
+        group_read(g, 0, &second);
         g_assert_cmpuint(second.enabled, >, first.enabled);
 }
 
@@ -269,7 +267,7 @@ static void test_target_that_is_being_looked_at_does_not_count(void) {
         g_assert_true(g->targets[0].guarded);
         g_assert_true(g->targets[0].pending == g);
         target_write(&s, 0, 100, 0);
-        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
         group_accept(g, 0);
         target_write(&s, 0, 10, 0);
         assert_exact(g, 10);
@@ -309,7 +307,6 @@ static void test_dropped_event_keeps_what_it_said_last(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
         Reading reading;
-        Quality quality;
 
         g->pinned = true;
         group_start_on(g, &s);
@@ -319,9 +316,9 @@ static void test_dropped_event_keeps_what_it_said_last(void) {
         /* reads as end of file, like a dropped event */
         close_fd(g->slots[0].fd);
         g->slots[0].fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        group_read(g, 0, &reading, &quality);
+        group_read(g, 0, &reading);
         g_assert_cmpuint(reading.value, ==, 10);
-        g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
+        g_assert_cmpint(reading.quality, ==, QUALITY_NOT_COUNTED);
 }
 
 /* ---- what is no group ---- */

@@ -28,7 +28,7 @@ static void test_pending_does_not_count(void) {
         target_write(&s, 0, 10, 0);
         group_start(g); /* whatever is done to the others */
         target_write(&s, 0, 10, 0);
-        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
         group_accept(g, place);
         target_write(&s, 0, 300, 0);
         assert_exact(g, 300);
@@ -40,7 +40,7 @@ static void test_accepted_while_stopped_waits_for_the_start(void) {
 
         group_accept(g, attach(g, &s, (GroupTarget){ .pending = &s }));
         target_write(&s, 0, 10, 0);
-        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
         group_start(g);
         target_write(&s, 0, 300, 0);
         assert_exact(g, 300);
@@ -79,7 +79,7 @@ static void test_detached_keeps_what_it_has_counted(void) {
         g_assert_cmpuint(g->past[0].value, ==, 1233);
 
         group_reset(g, 0);
-        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
         assert_reads(g, 1, 15, QUALITY_EXACT);
         for (size_t i = 0; i < G_N_ELEMENTS(s); i++)
                 target_end(&s[i]);

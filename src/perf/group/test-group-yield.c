@@ -15,19 +15,18 @@ static void test_values_never_fall_back_over_yields(void) {
 
         for (unsigned round = 1; round <= 20; round++) {
                 Reading yielded, resumed;
-                Quality quality;
 
                 target_write(&s, 0, 10, 0);
                 group_yield(g);
                 target_write(&s, 0, 1000, 0);
-                group_read(g, 0, &yielded, &quality);
-                g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
+                group_read(g, 0, &yielded);
+                g_assert_cmpint(yielded.quality, ==, QUALITY_NOT_COUNTED);
                 g_assert_cmpuint(yielded.value, ==, 10 * round);
                 g_assert_cmpuint(yielded.enabled, >, last.enabled);
                 g_assert_cmpuint(yielded.running, >, last.running);
                 g_assert_cmpint(group_resume(g, NULL), ==, 0);
-                group_read(g, 0, &resumed, &quality);
-                g_assert_cmpint(quality, ==, QUALITY_EXACT);
+                group_read(g, 0, &resumed);
+                g_assert_cmpint(resumed.quality, ==, QUALITY_EXACT);
                 g_assert_cmpuint(resumed.value, ==, yielded.value);
                 g_assert_cmpuint(resumed.enabled, >=, yielded.enabled);
                 g_assert_cmpuint(resumed.running, >=, yielded.running);
@@ -67,18 +66,18 @@ static void pin_to(unsigned cpu) {
 }
 
 /* What the part of each CPU has counted, and how good that is. */
-static void assert_parts(const Group *g, uint64_t first, Quality first_quality, uint64_t second,
+static void assert_parts(Group *g, uint64_t first, Quality first_quality, uint64_t second,
                          Quality second_quality) {
         const uint64_t values[] = { first, second };
         const Quality qualities[] = { first_quality, second_quality };
 
+        group_refresh(g);
         for (size_t part = 0; part < 2; part++) {
                 Reading reading;
-                Quality quality;
 
-                group_read_part(g, 0, part, &reading, &quality);
+                group_sum_part(g, 0, part, &reading);
                 g_assert_cmpuint(reading.value, ==, values[part]);
-                g_assert_cmpint(quality, ==, qualities[part]);
+                g_assert_cmpint(reading.quality, ==, qualities[part]);
         }
 }
 
@@ -86,7 +85,6 @@ static void test_one_cpu_yields_and_the_other_counts(void) {
         _cleanup_(group_freep) Group *g = NULL;
         _cleanup_(cpuset_done) CpuSet first = CPUSET_NULL;
         Reading reading;
-        Quality quality;
 
         if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
                 return;
@@ -107,10 +105,10 @@ static void test_one_cpu_yields_and_the_other_counts(void) {
                 pin_to(cpu);
                 target_write_words(5, 0);
         }
-        assert_parts(g, 7, QUALITY_UNMEASURED, 12, QUALITY_EXACT);
-        group_read(g, 0, &reading, &quality);
+        assert_parts(g, 7, QUALITY_NOT_COUNTED, 12, QUALITY_EXACT);
+        group_read(g, 0, &reading);
         g_assert_cmpuint(reading.value, ==, 19);
-        g_assert_cmpint(quality, ==, QUALITY_UNMEASURED); /* the lowest of its parts */
+        g_assert_cmpint(reading.quality, ==, QUALITY_NOT_COUNTED); /* the lowest of its parts */
         g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, 0);
         for (unsigned cpu = 0; cpu < 2; cpu++) {
                 pin_to(cpu);
@@ -124,7 +122,6 @@ static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "context-switches:u");
         Reading before, after;
-        Quality quality;
         size_t open;
 
         group_start_on(g, &s);
@@ -132,16 +129,16 @@ static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         open = count_descriptors();
         group_yield(g);
         g_assert_cmpuint(count_descriptors(), ==, open);
-        group_read(g, 0, &before, &quality);
+        group_read(g, 0, &before);
         for (int i = 0; i < 10; i++)
                 target_write(&s, 0, 1, 0);
-        group_read(g, 0, &after, &quality);
-        g_assert_cmpint(quality, ==, QUALITY_UNMEASURED);
+        group_read(g, 0, &after);
+        g_assert_cmpint(after.quality, ==, QUALITY_NOT_COUNTED);
         g_assert_cmpuint(after.enabled, ==, before.enabled);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         target_write(&s, 0, 1, 0);
-        group_read(g, 0, &after, &quality);
-        g_assert_cmpint(quality, ==, QUALITY_EXACT);
+        group_read(g, 0, &after);
+        g_assert_cmpint(after.quality, ==, QUALITY_EXACT);
         g_assert_cmpuint(after.enabled, >, before.enabled);
 }
 
@@ -168,7 +165,7 @@ static void test_reset_while_yielded_starts_from_0(void) {
         target_write(&s, 0, 5, 0);
         group_yield(g);
         group_reset(g, 0);
-        assert_reads(g, 0, 0, QUALITY_UNMEASURED);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         target_write(&s, 0, 4, 0);
         assert_exact(g, 4);
@@ -190,7 +187,7 @@ static void test_failed_resume_keeps_the_error_and_can_be_tried_again(void) {
         for (int i = 0; i < 2; i++) {
                 g_assert_cmpint(group_resume(g, &why), ==, REFUSAL_NO_COUNTER_LEFT);
                 g_assert_cmpint(g->error, ==, ENOSPC);
-                assert_reads(g, 0, 5, QUALITY_UNMEASURED);
+                assert_reads(g, 0, 5, QUALITY_NOT_COUNTED);
         }
         slots_give(fds, 1);
         g_assert_cmpint(group_resume(g, &why), ==, 0);

@@ -160,16 +160,15 @@ _unused_ static void write_on_cpu(int cpu, unsigned n) {
         g_assert_cmpint(sched_setaffinity(0, sizeof(before), &before), ==, 0);
 }
 
-_unused_ static void assert_reads(const Group *g, size_t event, uint64_t value, Quality quality) {
+_unused_ static void assert_reads(Group *g, size_t event, uint64_t value, Quality quality) {
         Reading reading;
-        Quality q;
 
-        group_read(g, event, &reading, &q);
+        group_read(g, event, &reading);
         g_assert_cmpuint(reading.value, ==, value);
-        g_assert_cmpstr(quality_name(q), ==, quality_name(quality));
+        g_assert_cmpstr(quality_name(reading.quality), ==, quality_name(quality));
 }
 
-_unused_ static void assert_exact(const Group *g, uint64_t value) {
+_unused_ static void assert_exact(Group *g, uint64_t value) {
         assert_reads(g, 0, value, QUALITY_EXACT);
 }
 

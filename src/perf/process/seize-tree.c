@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "seize-tree.h"
 
+#include <linux/kcmp.h>
 #include <search.h>
 #include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "perf/process/procfs.h"
 
@@ -95,6 +98,22 @@ bool task_state(pid_t pid, TaskState *ret) {
                ret->state != 'Z' && ret->state != 'X';
 }
 
+bool process_is_between(pid_t pid) {
+        _cleanup_free_ char *text = NULL;
+        const char *fields;
+        char state;
+        int n_threads;
+
+        if (procfs_read(pid, "stat", &text, NULL) < 0)
+                return false;
+        fields = procfs_stat(text, NULL);
+        return fields &&
+               sscanf(fields,
+                      "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+                      &state, &n_threads) == 2 &&
+               state == 'Z' && n_threads > 1;
+}
+
 pid_t task_tracer(pid_t tid) {
         _cleanup_free_ char *text = NULL;
         const char *field;
@@ -118,4 +137,42 @@ int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *
         for (long child; r == 0 && (child = strtol(p, &p, 10)) > 0;)
                 r = f(userdata, (pid_t) child);
         return r;
+}
+
+typedef struct Vfork {
+        const SeizeTree *tree;
+        pid_t parent;
+} Vfork;
+
+/* Whether the parent waits for this child: it stands, and still shares the parent's memory. */
+static int child_holds(void *userdata, pid_t child) {
+        const Vfork *v = userdata;
+        const Tgroup *g = seize_find_group(v->tree, child);
+
+        return g && !TAILQ_EMPTY(&g->tasks) && tgroup_stands(g) &&
+               syscall(SYS_kcmp, v->parent, child, KCMP_VM, 0, 0) == 0;
+}
+
+bool task_in_vfork(const SeizeTree *s, const Task *t) {
+        Vfork v = { s, t->tid };
+        TaskState state;
+
+        return task_state(t->tid, &state) && state.state == 'D' &&
+               task_each_child(t, child_holds, &v) == 1;
+}
+
+bool task_is_lost(const Task *t) {
+        unsigned long message;
+
+        return t->stopped && ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &message) < 0;
+}
+
+void task_take_exec(SeizeTree *s, pid_t tid) {
+        unsigned long former = 0;
+        Task *t;
+
+        (void) ptrace(PTRACE_GETEVENTMSG, tid, NULL, &former);
+        t = (pid_t) former == tid ? NULL : seize_find_task(s, (pid_t) former);
+        if (t)
+                task_forget(s, t);
 }

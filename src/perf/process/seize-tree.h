@@ -63,8 +63,22 @@ struct TaskState {
 /* False: it has ended. */
 bool task_state(pid_t tid, TaskState *ret);
 
+/* Whether its leader has ended and other threads live: one of them execs, and gets the leader's
+ * number when all others are gone. Where the leader just ended, it stays so. */
+bool process_is_between(pid_t pid);
+
 /* 0: it is not traced, or has ended. */
 pid_t task_tracer(pid_t tid);
 
 /* Calls f for each child of a thread; a non-zero return of f ends the walk and is returned. */
 int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *userdata);
+
+/* Whether it waits in vfork(2) for a child that stands. */
+bool task_in_vfork(const SeizeTree *s, const Task *t);
+
+/* Whether it was stopped and is not any more: it was killed, or another thread has its number. When
+ * that one execs, the kernel lets go of the leader without a word. */
+bool task_is_lost(const Task *t);
+
+/* tid has stopped at PTRACE_EVENT_EXEC: forgets the number that it had before. */
+void task_take_exec(SeizeTree *s, pid_t tid);

@@ -2,16 +2,16 @@
 #include "seize.h"
 
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "core/clock.h"
+#include "perf/process/label.h"
 #include "perf/process/procfs.h"
+#include "perf/process/seize-attach.h"
 #include "perf/process/seize-tree.h"
 #include "perf/process/threads.h"
 #include "perf/process/tree.h"
@@ -28,6 +28,7 @@
 struct Seize {
         SeizeTree tree;
         SeizeRule rule;
+        char *label; /* the root's LSM label, once it has joined */
         Refusal *why;
         bool blocked; /* one of the family traced a thread in this round */
 };
@@ -64,6 +65,12 @@ static int task_unseizable(Seize *s, Task *t, bool last) {
                       (int) t->group->pid);
 }
 
+static int refuse_late(Seize *s, const Tgroup *g) {
+        return refuse(s->why, REFUSAL_BUSY,
+                      "process %d could not be stopped in time: try again when it is less busy",
+                      (int) g->pid);
+}
+
 static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
         Task *t;
         int r;
@@ -72,11 +79,17 @@ static int task_seize(Seize *s, Tgroup *g, pid_t tid) {
         if (r < 0)
                 return r;
         for (int tries = 1;; tries++) {
-                if (ptrace(PTRACE_SEIZE, tid, NULL, OPTIONS) >= 0) {
+                r = seize_attach(tid, OPTIONS);
+                if (r == 0) {
                         (void) ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
                         return 0;
                 }
-                r = errno == EPERM ? task_unseizable(s, t, tries == SEIZE_TRIES) : 1;
+                t = seize_find_task(&s->tree, tid); /* it may have ended during the call */
+                if (!t)
+                        return 0;
+                if (r == -ETIMEDOUT)
+                        return refuse_late(s, g);
+                r = r == -EPERM ? task_unseizable(s, t, tries == SEIZE_TRIES) : 1;
                 if (r != -EAGAIN)
                         break;
         }
@@ -98,7 +111,7 @@ static int tgroup_look(Seize *s, Tgroup *g) {
                 return r;
         for (t = TAILQ_FIRST(&g->tasks); t; t = next) {
                 next = TAILQ_NEXT(t, entry);
-                if (!threads_has(&threads, t->tid))
+                if (!threads_has(&threads, t->tid) || task_is_lost(t))
                         task_forget(&s->tree, t);
         }
         for (size_t i = 0; i < threads.n_tids; i++)
@@ -110,6 +123,27 @@ static int tgroup_look(Seize *s, Tgroup *g) {
         return 0;
 }
 
+static int refuse_ended(Seize *s, const Tgroup *g) {
+        return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) g->pid);
+}
+
+/* The right to the root of a tree is one to its descendants, unless the LSM tells them apart. */
+static int label_check(Seize *s, const Tgroup *g) {
+        _cleanup_free_ char *label = NULL;
+        int r = label_read(g->pid, &label);
+
+        if (r < 0)
+                return r;
+        if (!s->label)
+                s->label = TAKE_PTR(label);
+        else if (strcmp(s->label, label) != 0)
+                return refuse(s->why, REFUSAL_NOT_PERMITTED,
+                              "the caller may not trace process %d: its LSM label is another than "
+                              "that of the process whose descendant it is",
+                              (int) g->pid);
+        return 0;
+}
+
 /* Reads the facts of the process and whether it may be stopped. */
 static int tgroup_check(Seize *s, Tgroup *g) {
         const char *words;
@@ -117,15 +151,16 @@ static int tgroup_check(Seize *s, Tgroup *g) {
 
         r = process_read(g->pidfd, &g->facts, s->why);
         if (r == 0 && g->facts.zombie)
-                return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended",
-                              (int) g->pid);
+                return refuse_ended(s, g);
         if (r != 0 || s->rule.any)
                 return r;
         words = process_untraceable(&g->facts, s->rule.uid, s->rule.gids, s->rule.n_gids);
         if (words)
                 return refuse(s->why, REFUSAL_NOT_PERMITTED,
                               "the caller may not trace process %d: %s", (int) g->pid, words);
-        return 0;
+        r = label_check(s, g);
+        /* a process that has ended has no label, or that of another one with its number */
+        return process_exists(g->pidfd) ? r : refuse_ended(s, g);
 }
 
 /* pid was listed as a child of the tree; the number may be another process's by now. */
@@ -134,11 +169,14 @@ static int tgroup_join(Seize *s, pid_t pid) {
         Tgroup *g;
         int fd, r;
 
+        if (process_is_between(pid)) {
+                s->blocked = true;
+                return 0;
+        }
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
-        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent) ||
-            !process_exists(fd)) {
+        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent)) {
                 close_fd(fd);
                 return 0;
         }
@@ -158,36 +196,18 @@ static int child_look(void *userdata, pid_t child) {
         return seize_find_group(&s->tree, child) ? 0 : tgroup_join(s, child);
 }
 
-typedef struct Vfork {
-        const SeizeTree *tree;
-        pid_t parent;
-} Vfork;
-
-/* Whether the parent waits for this child: it stands, and still shares the parent's memory. */
-static int child_holds(void *userdata, pid_t child) {
-        const Vfork *v = userdata;
-        const Tgroup *g = seize_find_group(v->tree, child);
-
-        return g && !TAILQ_EMPTY(&g->tasks) && tgroup_stands(g) &&
-               syscall(SYS_kcmp, v->parent, child, KCMP_VM, 0, 0) == 0;
-}
-
-static bool task_in_vfork(const Seize *s, const Task *t) {
-        Vfork v = { &s->tree, t->tid };
-        TaskState state;
-
-        return task_state(t->tid, &state) && state.state == 'D' &&
-               task_each_child(t, child_holds, &v) == 1;
-}
-
-/* Collects the stops and ends of threads; those not known yet are found stopped later. */
-static void stops_collect(Seize *s) {
+/* Collects the stops and ends of threads; those not known yet are found stopped later. Also a
+ * signal handler, see seize_attach(). */
+static void stops_collect(void *userdata) {
+        Seize *s = userdata;
         pid_t tid;
         int status;
 
         while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
                 Task *t = seize_find_task(&s->tree, tid);
 
+                if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
+                        task_take_exec(&s->tree, tid);
                 if (!t)
                         continue;
                 if (!WIFSTOPPED(status)) {
@@ -200,25 +220,31 @@ static void stops_collect(Seize *s) {
         }
 }
 
+/* Whether it still has to be waited for. */
+static bool task_moves(Seize *s, Task *t) {
+        if (!t->standing)
+                t->standing = task_in_vfork(&s->tree, t);
+        if (t->standing)
+                return false;
+        if (task_tracer(t->tid) == getpid())
+                return true;
+        task_forget(&s->tree, t);
+        s->tree.n_new++; /* the number may be a thread's that is new: there is another round */
+        return false;
+}
+
 static Task *find_moving(Seize *s) {
         Tgroup *g;
-        Task *t;
+        Task *t, *next;
 
         TAILQ_FOREACH (g, &s->tree.groups, entry) {
-                TAILQ_FOREACH (t, &g->tasks, entry) {
-                        if (!t->standing)
-                                t->standing = task_in_vfork(s, t);
-                        if (!t->standing)
+                for (t = TAILQ_FIRST(&g->tasks); t; t = next) {
+                        next = TAILQ_NEXT(t, entry);
+                        if (task_moves(s, t))
                                 return t;
                 }
         }
         return NULL;
-}
-
-static int refuse_late(Seize *s, const Tgroup *g) {
-        return refuse(s->why, REFUSAL_BUSY,
-                      "process %d could not be stopped in time: try again when it is less busy",
-                      (int) g->pid);
 }
 
 static int stops_wait(Seize *s, uint64_t deadline_usec) {
@@ -257,6 +283,7 @@ static int round_look(Seize *s, uint64_t deadline_usec) {
                 if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
                         return refuse_late(s, g);
                 next = TAILQ_NEXT(g, entry);
+                s->blocked |= TAILQ_EMPTY(&g->tasks) && process_is_between(g->pid);
                 if (r == REFUSAL_NO_SUCH_PROCESS || (TAILQ_EMPTY(&g->tasks) && !s->blocked))
                         tgroup_forget(&s->tree, g);
         }
@@ -342,7 +369,9 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
         if (access("/proc/thread-self/children", F_OK) < 0)
                 return refuse(why, REFUSAL_NOT_SUPPORTED,
                               "this kernel does not list children (CONFIG_PROC_CHILDREN)");
-        r = root_join(s, pidfd, &root);
+        r = seize_attach_init(deadline_usec, stops_collect, s);
+        if (r == 0)
+                r = root_join(s, pidfd, &root);
         if (r == 0)
                 r = settle(s, root, deadline_usec);
         if (r == 0)
@@ -395,6 +424,7 @@ Seize *seize_end(Seize *s) {
         }
         while (!TAILQ_EMPTY(&s->tree.groups))
                 tgroup_forget(&s->tree, TAILQ_FIRST(&s->tree.groups));
+        free(s->label);
         free(s);
         return NULL;
 }

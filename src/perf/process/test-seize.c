@@ -5,11 +5,13 @@
 #include <glib.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -72,6 +74,7 @@ typedef struct Case {
         SeizeRule rule;
         uint64_t bound_usec;
         int expected;
+        bool may_refuse;                            /* expected, or REFUSAL_NOT_PERMITTED */
         void (*look)(const Tree *tree, pid_t root); /* while it stands */
 } Case;
 
@@ -86,9 +89,10 @@ static void seizer_run(const Case *c) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void) alarm(20);
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
         r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
-        if (r != c->expected)
+        if (r != c->expected && !(c->may_refuse && r == REFUSAL_NOT_PERMITTED))
                 g_error("seize_begin: %d %s", r, why.text);
         if (r > 0)
                 g_assert_cmpint(strlen(why.text), >, 0);
@@ -190,9 +194,29 @@ static void look_still(const Tree *tree, pid_t root) {
         g_assert_cmpuint(shared->work, ==, work);
 }
 
+static void *thread_sleep(void *userdata) {
+        for (;;)
+                pause();
+        return NULL;
+}
+
 static void *thread_brief(void *userdata) {
         g_usleep(100);
         return NULL;
+}
+
+static void *thread_exec(void *userdata) {
+        (void) execl("/bin/true", "true", NULL);
+        _exit(1);
+}
+
+/* The leader and another thread are killed by the exec, and have to be reaped for it to go on. */
+static void exec_in_thread(void) {
+        pthread_t thread;
+
+        (void) pthread_create(&thread, NULL, thread_sleep, NULL);
+        (void) pthread_create(&thread, NULL, thread_exec, NULL);
+        thread_sleep(NULL);
 }
 
 static void storm_child(int generations) {
@@ -216,13 +240,15 @@ static void storm_child(int generations) {
         /* a process that ends before its children would remove them from the tree */
         while (waitpid(-1, NULL, 0) > 0)
                 ;
+        if (shared->work % 4 == 0)
+                exec_in_thread();
         if (shared->work % 2)
                 (void) execl("/bin/true", "true", NULL);
         _exit(0);
 }
 
 /* Four processes that create children as fast as they can, each with two more generations, with
- * threads, vforks and execs. */
+ * threads, vforks and execs, some by another thread than the leader. */
 static void storm(void *userdata) {
         for (int i = 0; i < 4; i++) {
                 if (!child_fork())
@@ -252,12 +278,6 @@ static void test_a_storm_of_forks_stands_still(void) {
         }
         g_test_message("the longest of 50 took %" PRIu64 " us, the looks included", worst);
         child_end(pid);
-}
-
-static void *thread_sleep(void *userdata) {
-        for (;;)
-                pause();
-        return NULL;
 }
 
 static void fork_and_thread(void *userdata) {
@@ -339,6 +359,69 @@ static void test_who_is_traced_already_is_refused(void) {
         child_end(pid);
 }
 
+/* Nothing but such execs, one after the other. */
+static void exec_in_threads(void *userdata) {
+        if (!child_fork())
+                return;
+        for (;;) {
+                if (fork() == 0)
+                        exec_in_thread();
+                (void) waitpid(-1, NULL, 0);
+                shared->work++;
+        }
+}
+
+static void test_a_thread_that_execs_does_not_hang_it(void) {
+        pid_t pid = child_start(exec_in_threads, NULL);
+
+        for (int i = 0; i < 200; i++) {
+                uint64_t work = shared->work;
+
+                seize((Case){ .pid = pid, .look = look_complete });
+                WAIT_FOR(shared->work > work);
+        }
+        child_end(pid);
+}
+
+static void *thread_exec_when_told(void *userdata) {
+        char byte;
+
+        if (read(*(int *) userdata, &byte, 1) == 1)
+                thread_exec(NULL);
+        return NULL;
+}
+
+static void two_threads(void *userdata) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, thread_sleep, NULL) != 0 ||
+            pthread_create(&thread, NULL, thread_exec_when_told, userdata) != 0)
+                _exit(1);
+}
+
+/* It waits for a thread that this test traces, and does not reap. */
+static void test_an_exec_that_does_not_end_is_given_up_in_time(void) {
+        _cleanup_(threads_done) Threads threads = THREADS_NULL;
+        uint64_t begun;
+        int fds[2];
+        pid_t pid;
+
+        g_assert_cmpint(pipe(fds), ==, 0);
+        pid = child_start(two_threads, &fds[0]);
+        g_assert_cmpint(threads_list(pid, &threads, NULL), ==, 0);
+        g_assert_cmpuint(threads.n_tids, ==, 3);
+        g_assert_cmpint(ptrace(PTRACE_SEIZE, threads.tids[1], 0, 0), ==, 0);
+        g_assert_cmpint(write(fds[1], "", 1), ==, 1);
+        WAIT_FOR(state_of(threads.tids[1]) == 'Z');
+        begun = now_usec(CLOCK_MONOTONIC);
+        seize((Case){ .pid = pid, .bound_usec = 300000, .expected = REFUSAL_BUSY });
+        g_assert_cmpuint(now_usec(CLOCK_MONOTONIC) - begun, >=, 300000);
+        g_assert_cmpint(waitpid(threads.tids[1], NULL, __WALL), ==, threads.tids[1]);
+        g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid); /* /bin/true has run */
+        close(fds[0]);
+        close(fds[1]);
+}
+
 static void test_over_time_all_is_undone(void) {
         pid_t pid = child_start(fork_and_thread, NULL);
 
@@ -408,6 +491,97 @@ static void test_every_descendant_must_pass_the_rule(void) {
                 g_array_unref(pids);
                 child_end(pid);
         }
+}
+
+/* Is traceable and is not, in turns. */
+static void flip(void *userdata) {
+        become_user(USER_ID);
+        if (child_fork())
+                for (int dumpable = 0;; dumpable = !dumpable)
+                        (void) prctl(PR_SET_DUMPABLE, dumpable);
+}
+
+static void assert_traceable(const Tree *tree, pid_t root) {
+        _cleanup_close_ int fd = -1;
+        ProcessFacts facts;
+
+        shared->work++;
+        g_assert_cmpint(process_open(root, &fd, NULL), ==, 0);
+        g_assert_cmpint(process_read(fd, &facts, NULL), ==, 0);
+        g_assert_true(facts.dumpable);
+}
+
+/* What was true before it stood says nothing of what it has become. */
+static void test_who_changes_before_it_stands_is_refused(void) {
+        const SeizeRule rule = { .uid = USER_ID, .gids = user_gids, .n_gids = 1 };
+        GArray *pids;
+        pid_t pid;
+
+        if (geteuid() != 0) {
+                g_test_skip("needs root to make another user's process");
+                return;
+        }
+        pid = child_start(flip, NULL);
+        pids = descendants(pid);
+        g_assert_cmpuint(pids->len, ==, 2);
+        for (int i = 0; i < 100; i++)
+                seize((Case){ .pid = g_array_index(pids, pid_t, 1),
+                              .rule = rule,
+                              .may_refuse = true,
+                              .look = assert_traceable });
+        g_assert_cmpuint(shared->work, >, 0);
+        g_assert_cmpint(kill(g_array_index(pids, pid_t, 1), SIGKILL), ==, 0);
+        g_array_unref(pids);
+        child_end(pid);
+}
+
+/* A label as an LSM would show it: this machine may have none. */
+static bool label_pretend(pid_t pid, const char *label) {
+        g_autofree char *file = g_strdup_printf("/tmp/label-%d", (int) pid),
+                        *attr = g_strdup_printf("/proc/%d/attr/current", (int) pid);
+
+        return g_file_set_contents(file, label, -1, NULL) &&
+               mount(file, attr, NULL, MS_BIND, NULL) == 0;
+}
+
+/* Of parent and child; in a mount namespace that ends with this process. */
+static void seize_labelled(const char *labels[2], int expected) {
+        const SeizeRule rule = { .uid = USER_ID, .gids = user_gids, .n_gids = 1 };
+        int status;
+        pid_t tester = fork(), pid;
+
+        if (tester == 0) {
+                GArray *pids;
+
+                if (unshare(CLONE_NEWNS) < 0 ||
+                    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+                    mount("none", "/tmp", "tmpfs", 0, NULL) < 0)
+                        _exit(77);
+                pid = child_start(fork_as_user, &(int){ 0 });
+                pids = descendants(pid);
+                WAIT_FOR(state_of(g_array_index(pids, pid_t, 1)) == 'S');
+                for (guint i = 0; i < 2; i++)
+                        if (!label_pretend(g_array_index(pids, pid_t, i), labels[i]))
+                                _exit(77);
+                seize((Case){ .pid = pid, .rule = rule, .expected = expected });
+                (void) kill(g_array_index(pids, pid_t, 1), SIGKILL);
+                child_end(pid);
+                _exit(0);
+        }
+        g_assert_cmpint(waitpid(tester, &status, 0), ==, tester);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                g_test_skip("this machine lets nobody mount in /proc/PID");
+        else
+                g_assert_cmpint(status, ==, 0);
+}
+
+static void test_a_descendant_of_another_label_is_refused(void) {
+        if (geteuid() != 0) {
+                g_test_skip("needs root to make another user's processes");
+                return;
+        }
+        seize_labelled((const char *[]){ "one", "one" }, 0);
+        seize_labelled((const char *[]){ "one", "two" }, REFUSAL_NOT_PERMITTED);
 }
 
 static void wait_in_epoll(void *userdata) {
@@ -563,10 +737,14 @@ int main(int argc, char *argv[]) {
         TEST(a_storm_of_forks_stands_still);
         TEST(a_parent_inside_vfork_stands);
         TEST(who_is_traced_already_is_refused);
+        TEST(a_thread_that_execs_does_not_hang_it);
+        TEST(an_exec_that_does_not_end_is_given_up_in_time);
         TEST(over_time_all_is_undone);
         TEST(those_above_us_are_refused);
         TEST(a_zombie_is_refused);
         TEST(every_descendant_must_pass_the_rule);
+        TEST(who_changes_before_it_stands_is_refused);
+        TEST(a_descendant_of_another_label_is_refused);
         TEST(a_target_sees_one_eintr_at_most);
         TEST(a_call_that_can_be_restarted_is);
         TEST(no_signal_is_lost);

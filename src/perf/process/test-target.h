@@ -25,10 +25,11 @@ typedef struct TargetOrder TargetOrder;
 
 struct TargetOrder {
         enum {
-                TARGET_WRITE,  /* n times to word */
-                TARGET_THREAD, /* starts thread n */
-                TARGET_FORK,   /* a child writes n times to word, and ends */
-                TARGET_EXIT,   /* the thread ends */
+                TARGET_WRITE,     /* n times to word */
+                TARGET_THREAD,    /* starts thread n */
+                TARGET_ALTERNATE, /* writes to word and the next one in turns, for ever */
+                TARGET_FORK,      /* a child writes n times to word, and ends */
+                TARGET_EXIT,      /* the thread ends */
         } what;
         unsigned n, word;
 };
@@ -56,7 +57,7 @@ static inline void target_answer(int32_t answer) {
 
 static inline void *target_serve(void *userdata);
 
-static inline void target_obey(const TargetOrder *order) {
+static inline void target_obey(TargetOrder *order) {
         pthread_t thread;
         pid_t child;
 
@@ -64,6 +65,10 @@ static inline void target_obey(const TargetOrder *order) {
         case TARGET_WRITE:
                 target_write_words(order->n, order->word);
                 break;
+        case TARGET_ALTERNATE:
+                target_answer(0);
+                for (;;)
+                        target_words[order->word + (order->n++ & 1)] = 0;
         case TARGET_THREAD:
                 if (pthread_create(&thread, NULL, target_serve, GUINT_TO_POINTER(order->n)) != 0)
                         _exit(1);

@@ -77,8 +77,9 @@ PROPERTY_GETTER(get_role) {
 
 PROPERTY_GETTER(get_name) {
         const Counter *c = userdata;
+        const char *name = *c->set->name ? c->set->name : counter_event(c)->label ?: "";
 
-        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? c->set->name : "");
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? name : "");
 }
 
 PROPERTY_GETTER(get_state) {
@@ -98,12 +99,23 @@ PROPERTY_GETTER(get_id) {
 }
 
 PROPERTY_GETTER(get_quality) {
-        const Counter *c = userdata;
+        Counter *c = userdata;
         Reading reading;
-        Quality quality;
 
-        group_read(c->set->group, c->event, &reading, &quality);
-        return sd_bus_message_append(reply, "s", quality_name(quality));
+        counter_read(c, counters_now(c->set->counters), &reading);
+        return sd_bus_message_append(reply, "s", quality_name(reading.quality));
+}
+
+PROPERTY_GETTER(get_scale) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "d", counter_is_seen(c) ? counter_event(c)->scale : 1.);
+}
+
+PROPERTY_GETTER(get_unit) {
+        const Counter *c = userdata;
+
+        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->unit : "");
 }
 
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */
@@ -156,20 +168,21 @@ static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return r;
         group_reset(c->set->group, c->event);
         counter_set_save(c->set);
+        counter_set_changed(c->set); /* it may be idle now */
         return sd_bus_reply_method_return(m, NULL);
 }
 
 static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
         Reading reading;
-        Quality quality;
         int r = counter_enter_reading(c, m, error);
 
         if (r != 0)
                 return r;
-        counter_read(c, &reading, &quality);
-        return sd_bus_reply_method_return(m, "ttts", reading.value, reading.enabled,
-                                          reading.running, quality_name(quality));
+        counter_read(c, counters_now(c->set->counters), &reading);
+        return sd_bus_reply_method_return(m, "tttts", reading.value, reading.enabled,
+                                          reading.running, reading.estimate,
+                                          quality_name(reading.quality));
 }
 
 /* The counts of detached processes, so that the rows add up. */
@@ -179,7 +192,7 @@ static int append_past(sd_bus_message *reply, const Counter *c) {
         if (past->enabled == 0)
                 return 0;
         return sd_bus_message_append(reply, "(iuttts)", -1, 0, past->value, past->enabled,
-                                     past->running, quality_name(reading_quality(past)));
+                                     past->running, quality_name(past->quality));
 }
 
 static int append_rows(sd_bus_message *reply, const Counter *c) {
@@ -189,12 +202,12 @@ static int append_rows(sd_bus_message *reply, const Counter *c) {
         for (size_t part = 0; part < g->n_parts && r >= 0; part++) {
                 const GroupPart *p = &g->parts[part];
                 Reading reading;
-                Quality quality;
 
-                group_read_part(g, c->event, part, &reading, &quality);
+                group_sum_part(g, c->event, part, &reading);
                 r = sd_bus_message_append(reply, "(iuttts)", p->cpu,
                                           (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
-                                          reading.enabled, reading.running, quality_name(quality));
+                                          reading.enabled, reading.running,
+                                          quality_name(reading.quality));
         }
         if (r >= 0)
                 r = append_past(reply, c);
@@ -209,10 +222,9 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r != 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
+        counter_set_refresh(c->set, counters_now(c->set->counters));
         if (r >= 0)
                 r = append_rows(reply, c);
-        if (c->set->group->pinned)
-                counter_set_save(c->set); /* as counter_read() does */
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -244,6 +256,18 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         return 0;
 }
 
+/* One connection was authorized to count. Another of the same user may live in a sandbox. */
+static int counter_check_opener(const Counter *c, sd_bus_message *m, Refusal *why) {
+        const Peer *peer = peers_sender(c->set->context->peers, m);
+
+        if (peer == c->set->peer || peer->uid != c->set->uid || peer->root)
+                return 0;
+        return refuse(why, REFUSAL_NOT_PERMITTED,
+                      "%s: its descriptors are for the connection that opened it, which was "
+                      "authorized for that; open a counter on this one",
+                      c->object.path);
+}
+
 static bool counter_has_untraceable(const Counter *c) {
         const Group *g = c->set->group;
 
@@ -253,8 +277,7 @@ static bool counter_has_untraceable(const Counter *c) {
         return false;
 }
 
-/* As if the caller opened the event now: it may be another connection than the one that was allowed
- * to, and a descriptor is more than values. */
+/* As if the caller opened the event now: a descriptor is more than values. */
 static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Refusal *why) {
         Context *context = c->set->context;
         unsigned actions = events_actions(counter_event(c), 1, c->set->group->scope,
@@ -279,7 +302,9 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r != 0)
                 return r;
-        r = counter_authorize_descriptors(c, m, &why);
+        r = counter_check_opener(c, m, &why);
+        if (r == 0)
+                r = counter_authorize_descriptors(c, m, &why);
         if (r == 0)
                 r = counter_descriptors(c, fds, &n, &why);
         if (r == 0)
@@ -334,16 +359,18 @@ static const sd_bus_vtable counter_vtable[] = {
         SD_BUS_PROPERTY("Persistent", "b", get_persistent, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Id", "s", get_id, 0, 0),
         SD_BUS_PROPERTY("Quality", "s", get_quality, 0, 0),
+        SD_BUS_PROPERTY("Scale", "d", get_scale, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Unit", "s", get_unit, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_start,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_stop,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reset,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS(
-                "Read", SD_BUS_NO_ARGS,
-                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "s", quality),
-                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Read", SD_BUS_NO_ARGS,
+                                SD_BUS_RESULT("t", value, "t", enabled_nsec, "t", running_nsec, "t",
+                                              estimate, "s", quality),
+                                method_read, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
                                 method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),

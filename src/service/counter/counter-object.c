@@ -3,6 +3,7 @@
 
 #include "perf/group/group-open.h"
 #include "perf/group/group-pinned.h"
+#include "perf/group/group-read.h"
 
 /* Counters that were created or found last are looked up next, often a thousand in one call. */
 Counter *counter_find(Counters *counters, uint64_t id) {
@@ -24,7 +25,18 @@ Counter *counter_find_path(Counters *counters, const char *path) {
         return object_path_number(path, "counter", &id) ? counter_find(counters, id) : NULL;
 }
 
-const char *counter_state(const Counter *c) {
+/* Started, and nothing that it counts has run since: its processes sleep or have ended. */
+static bool counter_is_idle(Counter *c) {
+        Reading reading;
+
+        group_sum(c->set->group, c->event, &reading);
+        if (reading.enabled == 0)
+                group_read(c->set->group, c->event, &reading);
+        c->set->told_idle = reading.enabled == 0;
+        return c->set->told_idle;
+}
+
+const char *counter_state(Counter *c) {
         const Group *g = c->set->group;
 
         if (g->error != 0)
@@ -33,7 +45,9 @@ const char *counter_state(const Counter *c) {
                 return "yielded";
         if (group_is_dropped(g))
                 return "error";
-        return g->wanted ? "counting" : "stopped";
+        if (!g->wanted)
+                return "stopped";
+        return counter_is_idle(c) ? "idle" : "counting";
 }
 
 void counter_listen(Counter *c, CounterListener *l) {

@@ -17,11 +17,25 @@
 
 #define COUNTER_RETRY_USEC USEC_PER_SEC
 
-void counter_read(Counter *c, Reading *ret, Quality *ret_quality) {
-        group_read(c->set->group, c->event, ret, ret_quality);
+uint64_t counters_now(Counters *counters) {
+        return ++counters->instant;
+}
+
+void counter_set_refresh(CounterSet *set, uint64_t instant) {
+        if (set->instant == instant)
+                return;
+        set->instant = instant;
+        group_refresh(set->group);
         /* an event that the kernel drops cannot be read any more, by the next run neither */
-        if (c->set->group->pinned)
-                counter_set_save(c->set);
+        if (set->group->pinned)
+                counter_set_save(set);
+}
+
+void counter_read(Counter *c, uint64_t instant, Reading *ret) {
+        counter_set_refresh(c->set, instant);
+        group_sum(c->set->group, c->event, ret);
+        if (c->set->told_idle && ret->enabled > 0)
+                counter_set_changed(c->set);
 }
 
 static void counter_set_yield_changed(void *userdata) {
@@ -182,7 +196,7 @@ int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o
         if (r == 0)
                 r = capacities_need(counters->context->capacities);
         if (r == 0 && o->peer)
-                r = counter_set_add_user(set, o->peer, false, why);
+                r = counter_set_add_user(set, o->peer, why);
         if (r == 0)
                 r = counter_set_charge(set, why);
         if (r == 0 && o->monitor) {

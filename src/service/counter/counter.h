@@ -31,8 +31,12 @@ DEFINE_CLEANUP(CounterSet *, counter_set_free)
 int counter_new(CounterSet *set, size_t event, Counter **ret);
 void counter_close(Counter *c);
 
+/* The number of a new instant: a set is read once at each, and its counters are sums of that. */
+uint64_t counters_now(Counters *counters);
+void counter_set_refresh(CounterSet *set, uint64_t instant);
+
 /* Reads for a client, as group_read() does. */
-void counter_read(Counter *c, Reading *ret, Quality *ret_quality);
+void counter_read(Counter *c, uint64_t instant, Reading *ret);
 
 /* The peer has left: what belongs to it ends. */
 void counters_forget_peer(Counters *counters, Peer *peer);

@@ -5,14 +5,13 @@
 #include "service/counter/counter.h"
 #include "service/util/reply.h"
 
-static int append_reading(sd_bus_message *reply, Counter *c) {
+static int append_reading(sd_bus_message *reply, Counter *c, uint64_t instant) {
         Reading reading;
-        Quality quality;
         int r;
 
-        counter_read(c, &reading, &quality);
+        counter_read(c, instant, &reading);
         /* member by member: with thousands of readings, parsing a format dominates */
-        r = sd_bus_message_open_container(reply, 'r', "ttts");
+        r = sd_bus_message_open_container(reply, 'r', "tttts");
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 't', &reading.value);
         if (r >= 0)
@@ -20,7 +19,9 @@ static int append_reading(sd_bus_message *reply, Counter *c) {
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 't', &reading.running);
         if (r >= 0)
-                r = sd_bus_message_append_basic(reply, 's', quality_name(quality));
+                r = sd_bus_message_append_basic(reply, 't', &reading.estimate);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 's', quality_name(reading.quality));
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -30,6 +31,7 @@ static int read_counters(Counters *counters, sd_bus_message *m, sd_bus_message *
                          Refusal *why) {
         Peer *peer = peers_sender(counters->context->peers, m);
         const char *path;
+        uint64_t instant = counters_now(counters);
         unsigned n = 0;
         int r;
 
@@ -37,7 +39,7 @@ static int read_counters(Counters *counters, sd_bus_message *m, sd_bus_message *
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "o");
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(ttts)");
+                r = sd_bus_message_open_container(reply, 'a', "(tttts)");
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
                 Counter *c = NULL;
 
@@ -47,7 +49,7 @@ static int read_counters(Counters *counters, sd_bus_message *m, sd_bus_message *
                 r = counter_find_readable(counters, peer, m, path, &c, why);
                 if (r != 0)
                         return r;
-                r = append_reading(reply, c);
+                r = append_reading(reply, c, instant);
         }
         return r < 0 ? r : MIN(sd_bus_message_close_container(reply), 0);
 }

@@ -170,17 +170,18 @@ static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusa
 }
 
 static void configured_report(const ConfiguredMonitor *c) {
-        for (size_t i = 0; i < c->n_sets; i++)
+        for (size_t i = 0; i < c->n_sets; i++) {
+                group_refresh(c->sets[i]->group);
                 for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
                         char text[MONITOR_REPORT_MAX];
                         Reading reading;
-                        Quality quality;
 
-                        group_read(c->sets[i]->group, event, &reading, &quality);
+                        group_sum(c->sets[i]->group, event, &reading);
                         log_plain(LOG_INFO, "%s",
                                   monitor_report(c->name, &c->sets[i]->group->events[event],
-                                                 &reading, quality, text));
+                                                 &reading, text));
                 }
+        }
 }
 
 /* Interval=: logs periodically what was counted. Reports that were missed while the machine was

@@ -14,18 +14,17 @@ static void format_amount(const Event *e, double value, char *ret, size_t size) 
 }
 
 const char *monitor_report(const char *monitor, const Event *e, const Reading *reading,
-                           Quality quality, char ret[static MONITOR_REPORT_MAX]) {
+                           char ret[static MONITOR_REPORT_MAX]) {
         double enabled = (double) reading->enabled / NSEC_PER_SEC;
         double running = (double) reading->running / NSEC_PER_SEC;
         char counted[EVENT_NAME_MAX + 64], estimated[EVENT_NAME_MAX + 64];
 
         format_amount(e, (double) reading->value, counted, sizeof(counted));
-        if (quality == QUALITY_EXACT)
+        if (reading->quality == QUALITY_EXACT)
                 (void) snprintf(ret, MONITOR_REPORT_MAX, "Monitor %.64s: %s in %.1f CPU seconds.",
                                 monitor, counted, enabled);
-        else if (quality == QUALITY_SCALED && reading->running > 0) {
-                format_amount(e, (double) reading->value * (enabled / running), estimated,
-                              sizeof(estimated));
+        else if (reading->quality == QUALITY_SCALED) {
+                format_amount(e, (double) reading->estimate, estimated, sizeof(estimated));
                 (void) snprintf(ret, MONITOR_REPORT_MAX,
                                 "Monitor %.64s: about %s in %.1f CPU seconds, of which %.1f were "
                                 "counted.",

@@ -13,4 +13,4 @@
 /* "Monitor night: 123 page-faults in 7200.0 CPU seconds." Values are in the unit of the event, if
  * it has one. Times are sums over the CPUs. Returns ret. */
 const char *monitor_report(const char *monitor, const Event *event, const Reading *reading,
-                           Quality quality, char ret[static MONITOR_REPORT_MAX]);
+                           char ret[static MONITOR_REPORT_MAX]);

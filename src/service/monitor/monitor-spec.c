@@ -15,26 +15,30 @@ void monitor_spec_done(MonitorSpec *spec) {
         *spec = MONITOR_SPEC_NULL;
 }
 
+static int event_add(MonitorSpec *spec, const char *string, Refusal *why) {
+        Event *events = reallocarray(spec->events, spec->n_events + 1, sizeof(Event));
+        int r;
+
+        if (!events)
+                return -ENOMEM;
+        spec->events = events;
+        r = event_parse(spec->pmus, string, &spec->events[spec->n_events], why);
+        spec->n_events += r == 0;
+        return r;
+}
+
 static int events_set(MonitorSpec *spec, const char *value, Refusal *why) {
         _cleanup_free_ char *words = strdup(value);
         char *rest = NULL;
+        int r = 0;
 
         if (!words)
                 return -ENOMEM;
-        for (char *word = strtok_r(words, " \t", &rest); word;
-             word = strtok_r(NULL, " \t", &rest)) {
-                Event *events = reallocarray(spec->events, spec->n_events + 1, sizeof(Event));
-                int r;
-
-                if (!events)
-                        return -ENOMEM;
-                spec->events = events;
-                r = event_parse(spec->pmus, word, &spec->events[spec->n_events], why);
-                if (r != 0)
-                        return r;
-                spec->n_events++;
-        }
-        return 0;
+        for (char *word = strtok_r(words, " \t", &rest); word && r == 0;
+             word = strtok_r(NULL, " \t", &rest))
+                for (char *event; r == 0 && (event = event_list_next(&word));)
+                        r = event_add(spec, event, why);
+        return r;
 }
 
 static int cpus_set(MonitorSpec *spec, const char *value, Refusal *why) {

@@ -7,7 +7,7 @@ static void reading_cache_counter_closed(CounterListener *l, Counter *c) {
         ReadingCache *cache = container_of(l, ReadingCache, listener);
 
         cache->counter = NULL;
-        cache->quality = QUALITY_UNMEASURED;
+        cache->reading.quality = QUALITY_NOT_COUNTED;
 }
 
 static ReadingCache *reading_cache_find(const Counter *c) {
@@ -29,7 +29,7 @@ int reading_cache_new(Counter *c, ReadingCache **ret) {
                 *cache = (ReadingCache){ .id = c->object.id,
                                          .counter = c,
                                          .listener.closed = reading_cache_counter_closed,
-                                         .quality = QUALITY_UNMEASURED };
+                                         .reading.quality = QUALITY_NOT_COUNTED };
                 counter_listen(c, &cache->listener);
         }
         cache->n_ref++;
@@ -42,9 +42,8 @@ int reading_cache_new_closed(uint64_t id, const Reading *last, ReadingCache **re
 
         if (!s)
                 return -ENOMEM;
-        *s = (ReadingCache){
-                .n_ref = 1, .id = id, .reading = *last, .quality = QUALITY_UNMEASURED
-        };
+        *s = (ReadingCache){ .n_ref = 1, .id = id, .reading = *last };
+        s->reading.quality = QUALITY_NOT_COUNTED;
         *ret = s;
         return 0;
 }
@@ -63,5 +62,5 @@ void reading_cache_read(ReadingCache *s, uint64_t instant) {
                 return;
         s->instant = instant;
         if (s->counter)
-                counter_read(s->counter, &s->reading, &s->quality);
+                counter_read(s->counter, instant, &s->reading);
 }

@@ -18,7 +18,6 @@ struct ReadingCache {
         CounterListener listener;
         uint64_t instant; /* of the last read */
         Reading reading;  /* at that instant */
-        Quality quality;
 };
 
 /* A reference to the cache of c, which is created if there is none. -ENOMEM. */
@@ -28,6 +27,6 @@ ReadingCache *reading_cache_unref(ReadingCache *s);
 /* The same for a counter that was closed before the service was restarted. */
 int reading_cache_new_closed(uint64_t id, const Reading *last, ReadingCache **ret);
 
-/* Updates reading and quality, unless that was done for this instant. Instants are increasing
- * numbers. A closed counter keeps its last reading; its quality is unmeasured. */
+/* Updates the reading, unless that was done for this instant (counters_now()). A closed counter
+ * keeps its last reading; its quality is not-counted. */
 void reading_cache_read(ReadingCache *s, uint64_t instant);

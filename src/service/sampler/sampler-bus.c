@@ -55,7 +55,7 @@ static const sd_bus_vtable sampler_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS(
                 "Sample",
-                SD_BUS_ARGS("t", tick, "t", boottime_nsec, "t", missed, "a(ttts)", readings), 0),
+                SD_BUS_ARGS("t", tick, "t", boottime_nsec, "t", missed, "a(tttts)", readings), 0),
         SD_BUS_VTABLE_END,
 };
 

@@ -5,6 +5,7 @@
 #include <sys/timerfd.h>
 
 #include "core/clock.h"
+#include "service/counter/counter.h"
 
 #define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
 
@@ -21,7 +22,8 @@ static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_
                 reading->value = s->reading.value;
                 reading->enabled_nsec = s->reading.enabled;
                 reading->running_nsec = s->reading.running;
-                reading->quality = s->quality;
+                reading->estimate = s->reading.estimate;
+                reading->quality = s->reading.quality;
         }
 }
 
@@ -40,13 +42,13 @@ static bool sampler_send(Sampler *a) {
 }
 
 static int append_readings(sd_bus_message *m, const Sampler *a) {
-        int r = sd_bus_message_open_container(m, 'a', "(ttts)");
+        int r = sd_bus_message_open_container(m, 'a', "(tttts)");
 
         for (size_t i = 0; i < a->n_counters && r >= 0; i++) {
                 const struct perfalloc_reading *reading = &a->send_log.record->readings[i];
 
-                r = sd_bus_message_append(m, "(ttts)", reading->value, reading->enabled_nsec,
-                                          reading->running_nsec,
+                r = sd_bus_message_append(m, "(tttts)", reading->value, reading->enabled_nsec,
+                                          reading->running_nsec, reading->estimate,
                                           quality_name((Quality) reading->quality));
         }
         return r < 0 ? r : sd_bus_message_close_container(m);
@@ -55,7 +57,7 @@ static int append_readings(sd_bus_message *m, const Sampler *a) {
 /* Whether the user's signals are within their rate. The bytes are about the size of a message. */
 static bool sampler_may_signal(const Sampler *a) {
         RateLimit *signals = &a->all->signals;
-        uint64_t bytes = 192 + 48 * (uint64_t) a->n_counters;
+        uint64_t bytes = 192 + 56 * (uint64_t) a->n_counters;
 
         signals->per_sec = a->all->context->quota.limits[QUOTA_SIGNAL_BYTES];
         return a->object.uid == 0 ||
@@ -108,14 +110,14 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
  * once. */
 static int sampler_clock_ticked(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Samplers *all = userdata;
-        uint64_t begin = now_nsec(CLOCK_BOOTTIME), end = begin;
+        uint64_t begin = now_nsec(CLOCK_BOOTTIME), end = begin, instant;
         const PrioqNode *first;
 
         all->armed_usec = TICK_NEVER;
-        all->instant++;
+        instant = counters_now(all->counters);
         while ((first = all->schedule.first) && first->key <= begin / NSEC_PER_USEC &&
                end - begin < SAMPLERS_SLICE_USEC * NSEC_PER_USEC) {
-                sampler_tick(container_of(first, Sampler, entry), begin, all->instant);
+                sampler_tick(container_of(first, Sampler, entry), begin, instant);
                 end = now_nsec(CLOCK_BOOTTIME);
         }
         all->not_before_usec = (end + (end - begin)) / NSEC_PER_USEC;

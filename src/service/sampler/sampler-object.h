@@ -52,7 +52,6 @@ struct Samplers {
         sd_event_source *source;
         uint64_t armed_usec;      /* when it expires; TICK_NEVER: it is not set */
         uint64_t not_before_usec; /* when it may expire again */
-        uint64_t instant;         /* the number of the last one */
         StoreItem blocked;        /* stored while any client is blocked */
         RateLimit signals;        /* bytes of signals, by uid */
 };

@@ -21,7 +21,8 @@ static int sampler_restore_counter(Sampler *a, uint64_t id) {
         Counter *c = counter_find(a->all->counters, id);
         Reading reading = { .value = last->value,
                             .enabled = last->enabled_nsec,
-                            .running = last->running_nsec };
+                            .running = last->running_nsec,
+                            .estimate = last->estimate };
         int r = c ? reading_cache_new(c, &a->counters[a->n_counters])
                   : reading_cache_new_closed(id, &reading, &a->counters[a->n_counters]);
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define SEND_LOG_FORMAT 1u /* to be changed with the layout of what follows */
+#define SEND_LOG_FORMAT 2u /* to be changed with the layout of what follows */
 
 typedef struct SendLogMessage {
         struct mmsghdr message; /* msg_len, the kernel's to write: 0 until it was sent */

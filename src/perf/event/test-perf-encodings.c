@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The encodings of event strings beside those of perf itself, which takes its /sys from the
+ * environment. perf shows each attr before the kernel refuses it.
+ */
+
+#include "perf/event/event-parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "perf/event/test-fake-sysfs.h"
+
+#define OPENING "Control descriptor is not initialized\n"
+
+typedef struct Numbers {
+        uint64_t type, config, config1, config2;
+} Numbers;
+
+static char *perf_says(const char *tree, const char *event) {
+        const char *argv[] = { "perf", "stat", "-vv", "-e", event, "--", "true", NULL };
+        g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "SYSFS_PATH", tree, TRUE);
+        g_autofree char *text = NULL, *begin = NULL;
+
+        g_assert_true(g_spawn_sync(NULL, (char **) argv, environment,
+                                   G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL,
+                                   NULL, &text, NULL, NULL));
+        begin = strstr(text, OPENING) ? g_strdup(strstr(text, OPENING)) : NULL;
+        if (!begin)
+                g_error("perf has no encoding for '%s': %s", event, text);
+        return g_steal_pointer(&begin);
+}
+
+static uint64_t number_of(const char *block, const char *field) {
+        g_autofree char *line = g_strdup_printf("\n  %s ", field);
+        const char *found = strstr(block, line);
+
+        return found ? g_ascii_strtoull(found + strlen(line), NULL, 0) : 0;
+}
+
+/* The attr that perf opens first. */
+static Numbers perf_encodes(const char *tree, const char *event) {
+        g_autofree char *text = perf_says(tree, event);
+        char *block = strstr(text, "perf_event_attr:"), *end;
+
+        g_assert_nonnull(block);
+        end = strstr(block, "\n---");
+        g_assert_nonnull(end);
+        *end = '\0';
+        return (Numbers){ .type = number_of(block, "type"),
+                          .config = number_of(block, "config"),
+                          .config1 = number_of(block, "{ bp_addr, config1 }"),
+                          .config2 = number_of(block, "{ bp_len, config2 }") };
+}
+
+static void compare(const FakeSysfs *m, const char *event) {
+        _cleanup_(event_done) Event e = parse(m, event);
+        Numbers their = perf_encodes(m->tree, event);
+
+        g_test_message("%s: type %" PRIu64 ", config 0x%" PRIx64, event, their.type, their.config);
+        g_assert_cmpuint(e.attr.type, ==, their.type);
+        g_assert_cmphex(e.attr.config, ==, their.config);
+        g_assert_cmphex(e.attr.config1, ==, their.config1);
+        g_assert_cmphex(e.attr.config2, ==, their.config2);
+}
+
+static int compare_listed(void *userdata, const char *name, const char *pmu,
+                          const char *description) {
+        const FakeSysfs *m = userdata;
+        const char *instance = strrchr(pmu, '_');
+
+        /* one instance of many is enough, and what needs a value has no encoding */
+        if (!strchr(description, '?') && !(instance && instance[1] >= '1' && instance[1] <= '9'))
+                compare(m, name);
+        return 0;
+}
+
+/* The names in directory events of each PMU. */
+static void test_names_of_sysfs(gconstpointer tree) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree(tree));
+
+        g_assert_cmpint(event_list(&m.pmus, "*/*", compare_listed, &m), ==, 0);
+        fake_sysfs_done(&m);
+}
+
+static int compare_generic(void *userdata, const char *name, const char *pmu,
+                           const char *description) {
+        if (!strpbrk(name, "/:"))
+                compare(userdata, name);
+        return 0;
+}
+
+static void test_generic_names(gconstpointer tree) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree(tree));
+
+        g_assert_cmpint(event_list(&m.pmus, "*", compare_generic, &m), ==, 0);
+        fake_sysfs_done(&m);
+}
+
+static void test_terms(void) {
+        static const struct {
+                const char *tree, *event;
+        } events[] = {
+                { "amd-uncore", "cpu/event=0x3c,umask=1/" },
+                { "amd-uncore", "cpu/event=0x1c0,inv/" },
+                { "amd-uncore", "cpu/event=1,name=my-name/" },
+                { "amd-uncore", "cpu/event=1,period=1000/" },
+                { "amd-uncore", "cpu/event=1,percore/" },
+                { "amd-uncore", "cpu/config=0x3c,config1=7/" },
+                { "amd-uncore", "r1c0" },
+                { "intel-hybrid", "cpu_core/event=0xcd,umask=1,ldlat=50/" },
+                { "arm-server", "armv8_pmuv3_0/event=0x11/" },
+        };
+        FakeSysfs m = {};
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                fake_sysfs_change(&m, events[i].tree);
+                compare(&m, events[i].event);
+        }
+        fake_sysfs_done(&m);
+}
+
+int main(int argc, char **argv) {
+        static const char *const trees[] = { "amd-uncore",    "arm-big-little", "arm-server",
+                                             "intel-desktop", "intel-slots",    "riscv",
+                                             "server-256" };
+
+        g_test_init(&argc, &argv, NULL);
+        if (!g_find_program_in_path("perf")) {
+                printf("1..0 # SKIP perf is not installed\n");
+                return 0;
+        }
+        g_test_add_func("/perf-encodings/terms", test_terms);
+        g_test_add_data_func("/perf-encodings/generic-names", "amd-uncore", test_generic_names);
+        for (size_t i = 0; i < G_N_ELEMENTS(trees); i++) {
+                g_autofree char *path = g_strconcat("/perf-encodings/", trees[i], NULL);
+
+                g_test_add_data_func(path, trees[i], test_names_of_sysfs);
+        }
+        return g_test_run();
+}
