@@ -68,14 +68,15 @@ what_is_wrong_is_named() {
         run 3 as alice perfallocctl hold --tag=job-7 && said org.perfalloc1.manage &&
                 run 5 perfallocctl hold --cgroup=nonesuch && said nonesuch &&
                 run 2 perfallocctl hold --cgroup=x --pidfd=1 && said --pidfd && run 2 perfallocctl hold --pidfd=x &&
-                run 1 perfallocctl hold --cgroup=/proc && said '--cgroup' && run 1 perfallocctl hold --tag= &&
-                said '--tag' && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
+                run 1 perfallocctl hold --cgroup=/proc && said '--cgroup' && run 2 perfallocctl hold --tag= &&
+                said "'tag'" && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
                 run 2 perfallocctl holds --tag=job-7 && holds_are 0
 }
 
 # The example of a prolog and an epilog, with stand-ins for Slurm's command and the journal's.
 example() {
-        env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_UID=2001 SLURM_JOB_CONSTRAINTS="$2" \
+        env PATH="$dir/bin:$PATH" PERFALLOC_OPTIONS='--pmu=breakpoint --exclusive' SLURM_JOB_ID=7 \
+                SLURM_JOB_UID=2001 SLURM_JOB_CONSTRAINTS="$2" \
                 "$PERFALLOC_SOURCE/examples/slurm/$1"
 }
 

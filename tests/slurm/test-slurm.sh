@@ -103,11 +103,26 @@ cancelled_step_gives_back() {
         nothing_is_left
 }
 
+# slurmstepd_kill NODE
+slurmstepd_kill() {
+        local pid
+
+        for pid in $(pgrep slurmstepd); do
+                [[ ! /proc/$pid/ns/mnt -ef /proc/$(<"$cluster/$1.ready")/ns/mnt ]] || kill -9 "$pid" || return
+        done
+}
+
+node2_is_free() {
+        [[ $(holds node2) -eq 0 && $(holds node1) -eq 1 ]]
+}
+
 killed_slurmstepd_gives_back() {
-        step "$hold" && hold_count 1 && pkill -9 -P "$(<$cluster/node2/pid)" slurmstepd && wait_until eval '[[ $(holds node2) -eq 0 ]]' || return
+        local status=0
+
+        step "$hold" && hold_count 1 && slurmstepd_kill node2 && wait_until node2_is_free || status=1
         step_cancel
         pkill -9 -u alice sleep
-        nothing_is_left
+        nothing_is_left && return $status
 }
 
 killed_slurmd_changes_nothing() {

@@ -20,13 +20,19 @@ gone() {
         [[ -z $(tags) ]]
 }
 
+# options NAME OPTION...: of its hold.
+options() {
+        mkdir -p /run/perfalloc-jobs
+        echo "PERFALLOC_OPTIONS=${*:2}" >"/run/perfalloc-jobs/$1"
+}
+
 job_has_its_counters() {
+        options job-7 --pmu=breakpoint
         [[ $(job job-7 perfallocctl --no-legend holds) == *unit-job-7* ]] && wait_until gone
 }
 
 options_are_the_jobs() {
-        mkdir -p /run/perfalloc-jobs
-        echo 'PERFALLOC_OPTIONS=--uid=alice --pmu=breakpoint --counters=2' >/run/perfalloc-jobs/job-8
+        options job-8 --uid=alice --pmu=breakpoint --counters=2
         [[ $(job job-8 perfallocctl --json holds) == *'"counters": 2'* ]] && wait_until gone
 }
 
