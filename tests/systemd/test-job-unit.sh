@@ -40,7 +40,8 @@ job_without_counters_does_not_start() {
         local hold
 
         hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
-        ! job job-8 touch /run/started 2>&1 && [[ ! -e /run/started ]]
+        job job-8 touch /run/started 2>&1
+        systemctl is-failed perfalloc@job-8.service && [[ ! -e /run/started ]]
         set -- $?
         perfallocctl release "$hold"
         return "$1"
