@@ -68,9 +68,29 @@ what_is_wrong_is_named() {
         run 3 as alice perfallocctl hold --tag=job-7 && said org.perfalloc1.manage &&
                 run 5 perfallocctl hold --cgroup=nonesuch && said nonesuch &&
                 run 2 perfallocctl hold --cgroup=x --pidfd=1 && said --pidfd && run 2 perfallocctl hold --pidfd=x &&
-                run 1 perfallocctl hold --cgroup=/proc && said '--cgroup' && run 1 perfallocctl hold --tag= &&
-                said '--tag' && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
+                run 1 perfallocctl hold --cgroup=/proc && said '--cgroup' && run 2 perfallocctl hold --tag= &&
+                said "'tag'" && run 2 perfallocctl -M there hold --pidfd=1 && run 2 perfallocctl -H there hold --uid=alice &&
                 run 2 perfallocctl holds --tag=job-7 && holds_are 0
+}
+
+# The example of a prolog and an epilog, with stand-ins for Slurm's command and the journal's.
+example() {
+        env PATH="$dir/bin:$PATH" PERFALLOC_OPTIONS='--pmu=breakpoint --exclusive' SLURM_JOB_ID=7 \
+                SLURM_JOB_UID=2001 SLURM_JOB_CONSTRAINTS="$2" \
+                "$PERFALLOC_SOURCE/examples/slurm/$1"
+}
+
+examples_hold_for_the_job() {
+        mkdir -p $dir/bin
+        printf '#!/bin/sh\necho "$(basename "$0") $*"\n' >$dir/bin/scancel
+        cp $dir/bin/scancel $dir/bin/logger
+        chmod +x $dir/bin/*
+        run 0 example prolog '' && holds_are 0 && run 0 example prolog 'big&perfalloc' && holds_are 1 &&
+                run 0 example prolog perfalloc && ! said scancel && holds_are 1 &&
+                run 0 perfallocctl holds && said slurm-7 && said alice &&
+                run 0 example epilog perfalloc && holds_are 0 && run 0 example epilog perfalloc || return
+        run 0 env PATH="$dir/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_UID=nobody-here SLURM_JOB_CONSTRAINTS=perfalloc \
+                "$PERFALLOC_SOURCE/examples/slurm/prolog" && said 'scancel 7' && said nobody-here
 }
 
 check 'a prolog that runs twice takes one hold' prolog_runs_twice
@@ -79,5 +99,6 @@ check 'the user extends it, and a cut is said' user_extends_it
 check 'an epilog that runs twice succeeds twice' epilog_runs_twice
 check 'a lifetime that is cut is said' cut_lifetime_is_said
 check 'a hold ends with its process' hold_ends_with_its_process
+check 'the examples for Slurm hold for the job, and may run twice' examples_hold_for_the_job
 check 'what is wrong is named' what_is_wrong_is_named
 tap_end
