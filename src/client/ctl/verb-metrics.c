@@ -18,14 +18,8 @@ typedef struct Label {
 } Label;
 
 static const Label hold_labels[] = {
-        { "hold", NULL },
-        { "state", "State" },
-        { "mode", "Mode" },
-        { "user", "Uid" },
-        { "cpus", "Cpus" },
-        { "reason", "Reason" },
-        { "tag", "Tag" },
-        {},
+        { "hold", NULL },   { "state", "State" },   { "mode", "Mode" }, { "user", "Uid" },
+        { "cpus", "Cpus" }, { "reason", "Reason" }, { "tag", "Tag" },   {},
 };
 static const Label hold_label[] = { { "hold", NULL }, {} };
 static const Label monitor_labels[] = {
