@@ -13,8 +13,17 @@
 #define GRANT_USEC (30 * USEC_PER_SEC) /* longer than monitors may take */
 #define END_USEC   (5 * USEC_PER_SEC)  /* how long a hanging service may delay the step's end */
 
+#define WAIT_OPTION "option 'wait_usec'" /* the user has another name for it */
+
 static int node_hold_say(NodeHold *h, const char *words) {
-        (void) snprintf(h->words, sizeof(h->words), "%s", words);
+        const char *option = strstr(words, WAIT_OPTION);
+        int n = (int) (option ? option - words : 0);
+
+        if (option)
+                (void) snprintf(h->words, sizeof(h->words), "%.*swait=TIME%s", n, words,
+                                option + strlen(WAIT_OPTION));
+        else
+                (void) snprintf(h->words, sizeof(h->words), "%s", words);
         return NODE_HOLD_E_FAILED;
 }
 

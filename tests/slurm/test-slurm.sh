@@ -68,7 +68,7 @@ without_the_option_nothing_is_held() {
 
 one_node_that_cannot_stops_all() {
         node_run node2 perfallocctl -q hold --pmu=software --exclusive --uid=carol --tag=hers --reason=hog >/dev/null || return
-        run 1 "${all[@]}" bash -c 'echo it ran' && said 'node2' && said "uid 2003 (tag hers, 'hog'" && said 'no task is started' &&
+        run 1 "${all[@]}" bash -c 'echo it ran' && said 'node2' && said "uid 2003 (tag hers, 'hog'" && said 'no task is started' && said 'wait=TIME' &&
                 ! said 'it ran' && wait_until eval '[[ $(holds node1) -eq 0 && $(holds node3) -eq 0 ]]'
         set -- $?
         [[ ${2:-} ]] || node_run node2 perfallocctl release --tag=hers
