@@ -416,13 +416,18 @@ open_counts_until_its_process_ends() {
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
 }
 
+# was_read: a second call has been made, so the first one is answered.
+was_read() {
+        [[ $(grep -c Member=ReadCounters $dir/monitored) -ge 2 ]]
+}
+
 # Runs a command when perfallocctl has read its counters while they count.
 after_a_reading() {
         local monitor status
 
         busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
         monitor=$!
-        wait_until grep -q Member=ReadCounters $dir/monitored && "$@"
+        wait_until was_read && "$@"
         status=$?
         kill $monitor
         wait $monitor 2>/dev/null
