@@ -160,6 +160,12 @@ arrays_hold_each_for_itself() {
         nothing_is_left
 }
 
+# A job that is requeued is put off by Slurm, and cannot be changed before it is pending.
+starts_again() {
+        scontrol update "jobid=$1" StartTime=now
+        running
+}
+
 requeued_job_holds_again() {
         local job
 
@@ -170,9 +176,7 @@ requeued_job_holds_again() {
         job=$(as alice sbatch --parsable --requeue -N3 -o /dev/null "$hold" $dir/script) && wait_until running && hold_count 1 &&
                 as alice scontrol requeue "$job" || return
         rm -f $dir/run/node*
-        wait_until cluster_is_up
-        scontrol update "jobid=$job" StartTime=now 2>/dev/null
-        wait_until running && hold_count 1 && grep -q granted $dir/run/held.1.node2
+        wait_until starts_again "$job" && hold_count 1 && grep -q granted $dir/run/held.1.node2
         set -- $?
         as alice scancel "$job"
         [[ $1 -eq 0 ]] && nothing_is_left
