@@ -68,6 +68,8 @@ const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX
         FILE *f;
 
         ret[0] = '\0';
+        if (object_number(o, "Unattended") > 0)
+                return ret;
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", object_number(o, "Pid"));
         f = fopen(path, "re");
         if (!f)
@@ -120,8 +122,14 @@ char *hold_words_holder(const Object *o, const char *command) {
         if (!f)
                 return NULL;
         print_user(o, f);
-        fprintf(f, *command ? ", %s (pid %" PRIu64 "): " : ",%s pid %" PRIu64 ": ", command,
-                object_number(o, "Pid"));
+        if (object_number(o, "Unattended") > 0)
+                fprintf(f, ", hold %" PRIu64, o->number);
+        else
+                fprintf(f, *command ? ", %s (pid %" PRIu64 ")" : ",%s pid %" PRIu64, command,
+                        object_number(o, "Pid"));
+        if (*object_text(o, "Tag"))
+                fprintf(f, ", tag %s", object_text(o, "Tag"));
+        fputs(": ", f);
         print_scope(o, f);
         fprintf(f, ", %s, ", object_value(o, "Mode")->text ?: "?");
         print_state(o, f);

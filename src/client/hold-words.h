@@ -21,14 +21,16 @@ bool hold_is_empty(const Object *o);
 
 #define COMMAND_NAME_MAX 64
 
-/* The name of the holder's process, of this machine; "" if it is gone or hidden. Returns ret. */
+/* The name of the holder's process, of this machine; "" if it is gone or hidden, or the hold is
+ * unattended: the number may be another process's by now. Returns ret. */
 const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]);
 
 /* "all counters of cpu on CPUs 0-3" */
 char *hold_words_scope(const Object *o);
 
 /* "alice, make (pid 4711): all counters of cpu on CPUs 0-3, exclusive, granted since 14:30:02,
- * 'test'". command: the name of the process; "": it is not known. */
+ * 'test'"; of an unattended one "alice, hold 7, tag job-12: ...", because the process that asked
+ * for it has ended. command: the name of the process; "": it is not known. */
 char *hold_words_holder(const Object *o, const char *command);
 
 /* "14:30:02", or with the date if that is another day than now. */

@@ -10,7 +10,7 @@ static char *no_pmus[] = { NULL };
 
 /* A hold, and its properties, which point to nothing that is freed. */
 typedef struct Hold {
-        Property uid, pid, counters, pmus, cpus, mode, state, obstacles;
+        Property uid, pid, counters, pmus, cpus, mode, state, obstacles, unattended, tag;
 } Hold;
 
 static Property number(const char *name, uint64_t n) {
@@ -33,7 +33,9 @@ static Hold hold(char **pmus, const char *cpus, const char *state) {
                        .cpus = text("Cpus", cpus),
                        .mode = text("Mode", "shared"),
                        .state = text("State", state),
-                       .obstacles = texts("Obstacles", NULL) };
+                       .obstacles = texts("Obstacles", NULL),
+                       .unattended = number("Unattended", 0),
+                       .tag = text("Tag", "") };
 }
 
 static Object seen(Hold *h, uint64_t n) {
@@ -88,6 +90,19 @@ static void scope_is_told_in_words(void) {
         assert_words(hold_words_holder(&o, ""),
                      "uid 4294967294, pid 4711: all counters of cpu_atom, cpu_core on CPUs 0,2, "
                      "shared, granted");
+}
+
+static void unattended_hold_is_named_by_its_number_and_tag(void) {
+        char command[COMMAND_NAME_MAX];
+        Hold h = hold(cpu, "0-3", "granted");
+        Object o = seen(&h, 12);
+
+        h.unattended = number("Unattended", 1);
+        h.tag = text("Tag", "job-7");
+        assert_words(hold_words_holder(&o, "another"),
+                     "uid 4294967294, hold 12, tag job-7: all counters of cpu on CPUs 0-3, shared, "
+                     "granted");
+        g_assert_cmpstr(hold_words_command(&o, command), ==, "");
 }
 
 static void grant_says_what_is_held_and_how_sure_that_is(void) {
@@ -153,6 +168,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold-words/earlier-holds-of-same-counters-precede",
                         earlier_holds_of_same_counters_precede);
         g_test_add_func("/hold-words/scope-is-told-in-words", scope_is_told_in_words);
+        g_test_add_func("/hold-words/unattended-hold-is-named-by-its-number-and-tag",
+                        unattended_hold_is_named_by_its_number_and_tag);
         g_test_add_func("/grant/says-what-is-held-and-how-sure-that-is",
                         grant_says_what_is_held_and_how_sure_that_is);
         g_test_add_func("/hold-words/obstacles-are-named-up-to-four",

@@ -43,3 +43,11 @@ bool utf8_is_text(const char *text) {
                 text += n;
         return !*text;
 }
+
+int utf8_cut(const char *text, size_t max) {
+        size_t used = 0, n;
+
+        while ((n = utf8_text_length(text + used)) > 0 && used + n <= max)
+                used += n;
+        return (int) used;
+}

@@ -11,3 +11,6 @@
 size_t utf8_text_length(const char *p);
 
 bool utf8_is_text(const char *text);
+
+/* How many of the first max bytes of a text are whole characters, for printf's "%.*s". */
+int utf8_cut(const char *text, size_t max);

@@ -21,6 +21,8 @@ struct CtlOptions {
 
         Options hold; /* hold: those of perfalloc(1); cpus and reason also of other verbs */
         uint64_t lifetime_usec, deadline_usec; /* 0: the service's default */
+        const char *uid, *tag; /* hold, on behalf of others; tag also release, extend */
+        uint32_t pidfd;        /* likewise: a process's number, 0: none */
 
         /* open, watch, attach */
         bool all_cpus, descendants, group, pinned, persistent, detached, stopped, no_fallback;

@@ -20,14 +20,13 @@ void opening_done(Opening *o) {
 
 /* ---- what to count ---- */
 
-static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
+int opening_cgroup(const char *name, int *ret, Refusal *why) {
         _cleanup_free_ char *path = NULL;
-        const char *name = c->options->cgroup;
 
         if (asprintf(&path, "%s%s", *name == '/' ? "" : CGROUPS, name) < 0)
                 return -ENOMEM;
-        o->cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (o->cgroup < 0)
+        *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (*ret < 0)
                 return refuse(why, CTL_E_UNKNOWN, "cgroup %s: %s", path, strerror(errno));
         return 0;
 }
@@ -57,7 +56,7 @@ int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *w
         if (o.pid > 0 && ctl_is_local(c))
                 r = ctl_process_open(o.pid, &o.process, why);
         else if (q->cgroup)
-                r = open_cgroup(c, &o, why);
+                r = opening_cgroup(q->cgroup, &o.cgroup, why);
         if (r != 0)
                 return r;
         *ret = o;

@@ -25,6 +25,9 @@ struct Opening {
 int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *why);
 void opening_done(Opening *o);
 
+/* Opens a cgroup of this machine. CTL_E_UNKNOWN: there is none. */
+int opening_cgroup(const char *name, int *ret, Refusal *why);
+
 /* Opens all events. ret: their counters, in order. Where counting the kernel is not permitted, user
  * space is counted, unless the options forbid it: o->events says so. */
 int opening_open(Ctl *c, Opening *o, Readings *ret, Refusal *why);

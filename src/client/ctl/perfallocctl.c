@@ -26,7 +26,9 @@ static const struct Verb {
 } verbs[] = {
         { "status", "", 0, 0, 0, verb_status, "show who holds and uses the counters (default)" },
         { "hold", "", 0, 0, 0, verb_hold, "hold counters until released; print a number" },
-        { "release", "HOLD...", 1, ANY, 0, verb_act, "release holds" },
+        { "release", "HOLD...|--tag=TEXT", 0, ANY, 0, verb_release, "release holds" },
+        { "extend", "HOLD...|--tag=TEXT", 0, ANY, 0, verb_extend,
+          "set how long holds last from now on" },
         { "holds", "", 0, 0, VERB_PAGER, verb_list, "list holds" },
         { "monitors", "", 0, 0, VERB_PAGER, verb_monitors, "list what yields to holds" },
         { "pmus", "", 0, 0, VERB_PAGER, verb_list, "list PMUs" },
@@ -122,6 +124,11 @@ static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *wh
                         why, CTL_E_USAGE,
                         "a command runs on this host and cannot be counted by another host's or "
                         "container's service");
+        if ((o->host || o->machine) && o->pidfd > 0)
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "--pidfd passes a descriptor of a process of this host, which another "
+                        "host's or container's service cannot use");
         if ((o->host || o->machine) && o->cgroup)
                 return refuse(
                         why, CTL_E_USAGE,

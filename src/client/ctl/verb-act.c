@@ -4,13 +4,12 @@
 
 #include "client/ctl/verbs.h"
 
-/* release, close, start, stop, reset: a method without arguments on each object that is named. */
+/* close, start, stop, reset: a method without arguments on each object that is named. */
 
 static const struct {
         const char *verb;
         const char *kind, *interface, *member;
 } acts[] = {
-        { "release", "hold", PERFALLOC_HOLD_INTERFACE, "Release" },
         { "close", "counter", PERFALLOC_COUNTER_INTERFACE, "Close" },
         { "start", "counter", PERFALLOC_COUNTER_INTERFACE, "Start" },
         { "stop", "counter", PERFALLOC_COUNTER_INTERFACE, "Stop" },

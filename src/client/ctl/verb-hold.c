@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/ctl/behalf.h"
+#include "client/ctl/lifetime.h"
 #include "client/ctl/verbs.h"
 #include "client/hold-client.h"
 #include "client/hold-words.h"
@@ -16,7 +18,7 @@
  * the hold exists only if it was granted: after a failure there is nothing to release.
  */
 
-static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
+static int ask_once(Ctl *c, const Behalf *behalf, sd_bus_message **ret, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         const CtlOptions *o = c->options;
         int r;
@@ -32,8 +34,10 @@ static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
                 r = hold_options_append(m, &o->hold);
+        if (r >= 0)
+                r = behalf_append(m, o, behalf);
         if (r == -EINVAL)
-                return refuse(why, CTL_E_USAGE, "--cpus or --pmu is not valid UTF-8");
+                return refuse(why, CTL_E_USAGE, "--cpus, --pmu or --tag is not valid UTF-8");
         if (r >= 0 && o->deadline_usec > 0)
                 r = sd_bus_message_append(m, "{sv}", "yield_usec", "t", o->deadline_usec);
         if (r >= 0)
@@ -58,17 +62,17 @@ static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
         return 0;
 }
 
-static int ask(Ctl *c, char **ret_path, Refusal *why) {
+static int ask(Ctl *c, const Behalf *behalf, char **ret_path, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         uint64_t since = now_usec(CLOCK_REALTIME);
         const char *path;
-        int r = ask_once(c, &reply, why);
+        int r = ask_once(c, behalf, &reply, why);
 
         if (r == CTL_E_FAILED && c->lost && ctl_is_local(c)) {
                 r = find(c, since, ret_path, why);
                 if (r != 0 || *ret_path)
                         return r;
-                r = ask_once(c, &reply, why);
+                r = ask_once(c, behalf, &reply, why);
         }
         if (r == 0)
                 r = MIN(sd_bus_message_read(reply, "o", &path), 0);
@@ -108,6 +112,8 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
         if (hold_is_empty(&hold) && options_require(&c->options->hold))
                 return refuse(why, CTL_E_FAILED, HOLD_WORDS_EMPTY);
         say_granted(&hold, granted);
+        if (!c->options->tag) /* asked again, the lifetime is what the first call was given */
+                lifetime_say_cut(&hold, object_number(&hold, "RequestTimestamp"), c->options);
         if (!c->options->json)
                 r = printf("%" PRIu64 "\n", path_number(path)) < 0 ? -errno : 0;
         else if (r == 0)
@@ -134,12 +140,15 @@ static int await(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
 
 int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *granted = NULL;
+        _cleanup_(behalf_done) Behalf behalf = BEHALF_NULL;
         _cleanup_free_ char *path = NULL;
         int r;
 
-        r = ctl_watch_signals(c);
+        r = behalf_prepare(c, &behalf, why);
         if (r == 0)
-                r = ask(c, &path, why);
+                r = ctl_watch_signals(c);
+        if (r == 0)
+                r = ask(c, &behalf, &path, why);
         if (r != 0)
                 return r;
         r = await(c, path, &granted, why);

@@ -23,6 +23,7 @@ static const Column hold_columns[] = {
         { "LATENCY", COLUMN_SPAN, "LatencyUSec", .detail = true },
         { "UNATTENDED", COLUMN_BOOL, "Unattended", .detail = true },
         { "QUEUE", COLUMN_SOME, "QueuePosition", .drop = 7 },
+        { "TAG", COLUMN_TEXT, "Tag", .cut = true, .drop = 8 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };

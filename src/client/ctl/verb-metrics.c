@@ -18,13 +18,8 @@ typedef struct Label {
 } Label;
 
 static const Label hold_labels[] = {
-        { "hold", NULL },
-        { "state", "State" },
-        { "mode", "Mode" },
-        { "user", "Uid" },
-        { "cpus", "Cpus" },
-        { "reason", "Reason" },
-        {},
+        { "hold", NULL },   { "state", "State" },   { "mode", "Mode" }, { "user", "Uid" },
+        { "cpus", "Cpus" }, { "reason", "Reason" }, { "tag", "Tag" },   {},
 };
 static const Label hold_label[] = { { "hold", NULL }, {} };
 static const Label monitor_labels[] = {
@@ -98,6 +93,17 @@ static const Family families[] = {
           "The estimate in the event's unit, where it has one." },
 };
 
+/* What Prometheus keeps grows with the number of values of a label, and every job has a tag of its
+ * own. */
+#define TAGS_MAX 64u
+
+static bool label_is_left_out(const Label *label, const Value *v) {
+        static unsigned n_tags;
+
+        return v && label->property && strcmp(label->property, "Tag") == 0 && v->text && *v->text &&
+               n_tags++ >= TAGS_MAX;
+}
+
 static int print_labels(const Object *o, const Label *labels) {
         for (const Label *label = labels; label->name; label++) {
                 const Value *v = label->property ? object_value(o, label->property) : NULL;
@@ -108,7 +114,7 @@ static int print_labels(const Object *o, const Label *labels) {
                 else if (v->kind == VALUE_NUMBER)
                         text = words_user((uid_t) v->number);
                 else
-                        text = words_label(v->text ?: "");
+                        text = words_label(label_is_left_out(label, v) ? "..." : v->text ?: "");
                 if (!text)
                         return -ENOMEM;
                 printf("%c%s=\"%s\"", label == labels ? '{' : ',', label->name, text);

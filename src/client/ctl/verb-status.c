@@ -36,6 +36,7 @@ static const Column granted_columns[] = {
         { "COUNTERS", COLUMN_ALL, "Counters", .drop = 2 },
         { "PMUS", COLUMN_TEXTS, "Pmus" },
         { "CPUS", COLUMN_TEXT, "Cpus", .drop = 1 },
+        { "TAG", COLUMN_TEXT, "Tag", .cut = true, .drop = 8 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };
@@ -90,6 +91,7 @@ static const Column waiting_columns[] = {
         { "COUNTERS", COLUMN_ALL, "Counters", .drop = 5 },
         { "PMUS", COLUMN_TEXTS, "Pmus", .drop = 1 },
         { "CPUS", COLUMN_TEXT, "Cpus", .drop = 2 },
+        { "TAG", COLUMN_TEXT, "Tag", .cut = true, .drop = 8 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
 };
 

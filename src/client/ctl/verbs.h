@@ -10,6 +10,8 @@
 int verb_status(Ctl *c, Refusal *why);
 
 int verb_hold(Ctl *c, Refusal *why);
+int verb_release(Ctl *c, Refusal *why);
+int verb_extend(Ctl *c, Refusal *why);
 int verb_open(Ctl *c, Refusal *why);
 int verb_run(Ctl *c, Refusal *why);
 int verb_read(Ctl *c, Refusal *why);
@@ -18,7 +20,7 @@ int verb_attach(Ctl *c, Refusal *why);
 int verb_detach(Ctl *c, Refusal *why);
 int verb_adopt(Ctl *c, Refusal *why);
 int verb_persist(Ctl *c, Refusal *why);
-int verb_act(Ctl *c, Refusal *why); /* release, close, start, stop, reset */
+int verb_act(Ctl *c, Refusal *why); /* close, start, stop, reset */
 
 int verb_list(Ctl *c, Refusal *why); /* holds, counters, samplers, pmus */
 int verb_monitors(Ctl *c, Refusal *why);

@@ -47,7 +47,8 @@ const size_t n_action_table = ELEMENTSOF(action_table);
 #define OWNED ACTION_MANAGE
 
 const MethodActions method_table[] = {
-        /* manage: a hold longer than HoldMaxSec, a wait longer than WaitMaxSec */
+        /* manage: a hold longer than HoldMaxSec, a wait longer than WaitMaxSec, one on behalf of
+         * others */
         { MANAGER, "Hold", ACTION_HOLD | ACTION_HOLD_EXCLUSIVE | ACTION_MANAGE },
         { MANAGER, "HoldUnattended", ACTION_HOLD_UNATTENDED | ACTION_MANAGE },
         { MANAGER, "OpenCounters", ACTIONS_COUNT | ACTION_MONITOR | ACTION_PERSIST },
@@ -67,6 +68,7 @@ const MethodActions method_table[] = {
 
         { HOLD, "Wait", OWNED },
         { HOLD, "Release", OWNED },
+        { HOLD, "Extend", OWNED },
 
         { COUNTER, "Start", OWNED },
         { COUNTER, "Stop", OWNED },

@@ -25,11 +25,12 @@ typedef struct Asked Asked;
 struct Asked {
         const char *reason; /* the client's own words */
         const char *scope;  /* process, cpu, cgroup */
+        const char *tag;    /* of a hold on behalf of others */
         const char *mode;   /* of a hold: shared, exclusive; of events: counting, sampling */
         char pmus[ASKED_LIST_SIZE];
         char events[ASKED_LIST_SIZE]; /* event-words.h */
         char cpus[ASKED_LIST_SIZE];   /* a list as in /sys */
-        uid_t target;                 /* whose process; ASKED_NOBODY: none */
+        uid_t target;                 /* whose process, or on whose behalf; ASKED_NOBODY: none */
 };
 
 #define ASKED_NULL ((Asked){ .target = ASKED_NOBODY })

@@ -108,6 +108,7 @@ void details_fill(Details *d, uid_t uid, pid_t pid, const Asked *asked) {
                 (void) stpcpy(d->reason, DETAILS_UNKNOWN);
         quote_known(d->scope, a->scope);
         quote_known(d->mode, a->mode);
+        quote_known(d->tag, a->tag);
         quote_known(d->pmus, a->pmus);
         quote_known(d->events, a->events);
         quote_known(d->cpus, a->cpus);
@@ -127,6 +128,7 @@ static const struct {
         { "perfalloc.events", offsetof(Details, events) },
         { "perfalloc.scope", offsetof(Details, scope) },
         { "perfalloc.mode", offsetof(Details, mode) },
+        { "perfalloc.tag", offsetof(Details, tag) },
         { "perfalloc.cpus", offsetof(Details, cpus) },
         { "perfalloc.target-uid", offsetof(Details, target) },
 };

@@ -25,7 +25,7 @@ typedef struct Details Details;
 struct Details {
         uid_t uid;
         char program[32];
-        char reason[DETAILS_TEXT_SIZE];
+        char reason[DETAILS_TEXT_SIZE], tag[DETAILS_TEXT_SIZE];
         char scope[16], mode[16];
         char pmus[DETAILS_LIST_SIZE], events[DETAILS_LIST_SIZE], cpus[DETAILS_LIST_SIZE];
         char target[16]; /* a uid, without quotes */

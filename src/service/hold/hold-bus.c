@@ -5,8 +5,10 @@
 #include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/hold/hold-call.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-signals.h"
+#include "service/hold/hold-time.h"
 #include "service/hold/hold-waiter.h"
 #include "service/util/property.h"
 #include "service/util/reply.h"
@@ -15,6 +17,10 @@
 
 PROPERTY_GETTER(get_reason) {
         return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.reason);
+}
+
+PROPERTY_GETTER(get_tag) {
+        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.tag ?: "");
 }
 
 PROPERTY_GETTER(get_mode) {
@@ -98,9 +104,13 @@ PROPERTY_GETTER(get_promised) {
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */
 static int hold_enter(Hold *h, sd_bus_message *m, sd_bus_error *error) {
         Holds *holds = h->holds;
+        Peer *peer = peers_sender(holds->context->peers, m);
         Refusal why = REFUSAL_NULL;
-        int r = auth_check_owner(holds->context->auth, peers_sender(holds->context->peers, m), m,
-                                 h->object.uid, h->object.path, &why);
+        int r;
+
+        if (peer->uid == h->maker)
+                return 0;
+        r = auth_check_owner(holds->context->auth, peer, m, h->object.uid, h->object.path, &why);
 
         return r == 0 ? 0 : reply_failure(r, &why, error);
 }
@@ -116,6 +126,11 @@ static int method_wait(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }
 
+static int hold_refuse_over(const Hold *h, Refusal *why) {
+        return refuse(why, REFUSAL_ENDED, "the hold has already ended (%s)",
+                      hold_result_name(h->result));
+}
+
 static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Hold *h = userdata;
         const Peer *peer = peers_sender(h->context->peers, m);
@@ -124,12 +139,30 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r != 0)
                 return r;
-        if (h->state == HOLD_ENDED) {
-                r = refuse(&why, REFUSAL_ENDED, "the hold has already ended (%s)",
-                           hold_result_name(h->result));
+        if (h->state == HOLD_ENDED)
+                return reply_failure(hold_refuse_over(h, &why), &why, error);
+        hold_end(h, peer->uid == h->object.uid || peer->uid == h->maker ? HOLD_RELEASED
+                                                                        : HOLD_REVOKED);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_extend(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Hold *h = userdata;
+        Peer *peer = peers_sender(h->context->peers, m);
+        Refusal why = REFUSAL_NULL;
+        uint64_t lifetime_usec;
+        int r = hold_enter(h, m, error);
+
+        if (r != 0)
+                return r;
+        r = MIN(sd_bus_message_read(m, "t", &lifetime_usec), 0);
+        if (r == 0)
+                r = hold_limit_lifetime(h->holds, peer, m, &lifetime_usec);
+        if (r == 0 && h->state == HOLD_ENDED)
+                r = hold_refuse_over(h, &why);
+        if (r != 0)
                 return reply_failure(r, &why, error);
-        }
-        hold_end(h, peer->uid == h->object.uid ? HOLD_RELEASED : HOLD_REVOKED);
+        hold_extend(h, lifetime_usec);
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -138,6 +171,7 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_PROPERTY("Uid", "u", NULL, offsetof(Hold, object.uid), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Pid", "u", NULL, offsetof(Hold, pid), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Reason", "s", get_reason, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Tag", "s", get_tag, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Pmus", "as", NULL, offsetof(Hold, request.what.pmus),
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Cpus", "s", NULL, offsetof(Hold, request.what.cpus),
@@ -155,7 +189,7 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_PROPERTY("GrantTimestamp", "t", NULL, offsetof(Hold, granted_usec),
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ExpireTimestamp", "t", NULL, offsetof(Hold, expires_usec),
-                        SD_BUS_VTABLE_PROPERTY_CONST),
+                        SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("LatencyUSec", "t", NULL, offsetof(Hold, latency_usec), 0),
         SD_BUS_PROPERTY("QueuePosition", "u", get_queue_position, 0, 0),
         SD_BUS_PROPERTY("Obstacles", "a(us)", get_obstacles, 0, 0),
@@ -165,6 +199,9 @@ static const sd_bus_vtable hold_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_release,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Extend", SD_BUS_ARGS("t", lifetime_usec), SD_BUS_NO_RESULT,
+                                method_extend, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("Expiring", SD_BUS_ARGS("t", timestamp), 0),
         SD_BUS_VTABLE_END,
 };
 

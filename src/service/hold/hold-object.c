@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-object.h"
 
+#include <string.h>
+
 Hold *hold_find(const Holds *holds, uint64_t id) {
         Object *o = objects_find(&holds->objects, id);
 
         return o ? hold_of_object(o) : NULL;
+}
+
+Hold *hold_find_tagged(const Holds *holds, uid_t maker, const char *tag) {
+        LedgerHold *l;
+
+        TAILQ_FOREACH (l, &holds->context->ledger.holds, list) {
+                Hold *h = hold_of_ledger(l);
+
+                if (h->maker == maker && h->request.tag && strcmp(h->request.tag, tag) == 0)
+                        return h;
+        }
+        return NULL;
 }
 
 unsigned hold_queue_position(const Hold *h) {
@@ -61,6 +75,7 @@ Hold *hold_free(Hold *h) {
         close_fd(h->lease);
         quota_release(&h->charge);
         hold_request_done(&h->request);
+        free(h->client);
         cpuset_done(&h->joined);
         free(h->promised);
         object_leave(&h->object, &h->holds->objects);

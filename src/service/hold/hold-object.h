@@ -78,7 +78,9 @@ struct Hold {
         LedgerHold ledger;
         Holds *holds;
         Context *context;
-        pid_t pid;
+        uid_t maker;  /* who asked for it; the object's uid is whose it is */
+        pid_t pid;    /* likewise */
+        char *client; /* its unique name on the bus; NULL: none, or it was on another bus */
         HoldRequest request;
         QuotaCharge charge;
         StoreItem item;
@@ -88,6 +90,7 @@ struct Hold {
         bool confirmed;
         uint64_t requested_usec, granted_usec, expires_usec; /* CLOCK_REALTIME; 0: not set */
         uint64_t expires_boottime_usec; /* CLOCK_BOOTTIME: the expiry that counts; 0: never */
+        bool warned;                    /* Expiring was sent */
         uint64_t admitted_usec;         /* CLOCK_MONOTONIC: when it was authorized */
         uint64_t latency_usec;
         uint64_t yield_until_usec, ended_usec; /* CLOCK_MONOTONIC */
@@ -153,6 +156,9 @@ static inline Hold *hold_of_ledger(LedgerHold *l) {
 }
 
 Hold *hold_find(const Holds *holds, uint64_t id); /* NULL: there is none */
+
+/* The hold that has not ended and that the maker has given this tag. NULL: there is none. */
+Hold *hold_find_tagged(const Holds *holds, uid_t maker, const char *tag);
 
 unsigned hold_queue_position(const Hold *h); /* 0: not queued */
 

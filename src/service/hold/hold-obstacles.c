@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "service/hold/hold-claims.h"
 
 int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
@@ -41,15 +42,21 @@ static int visit_asked(void *userdata, const Yielder *y) {
         return visit->f(visit->userdata, pid, who);
 }
 
+#define SHOWN_MAX 48u /* bytes of a tag or a reason */
+
+/* The process that asked for an unattended hold has long ended, and is not in the way. */
 static int visit_blocker(void *userdata, LedgerHold *l) {
         const Hold *h = container_of(l, Hold, ledger);
         const ObstacleVisit *visit = userdata;
-        char who[160];
+        const char *tag = h->request.tag ?: "";
+        char who[256];
 
-        (void) snprintf(who, sizeof(who), "hold %" PRIu64 " of uid %u (%s, %s)", h->object.id,
-                        (unsigned) h->object.uid, h->request.exclusive ? "exclusive" : "shared",
-                        hold_state_name(h->state));
-        return visit->f(visit->userdata, h->pid, who);
+        (void) snprintf(who, sizeof(who), "hold %" PRIu64 " of uid %u (%s%.*s%s'%.*s', %s, %s)",
+                        h->object.id, (unsigned) h->object.uid, *tag ? "tag " : "",
+                        utf8_cut(tag, SHOWN_MAX), tag, *tag ? ", " : "",
+                        utf8_cut(h->request.reason, SHOWN_MAX), h->request.reason,
+                        h->request.exclusive ? "exclusive" : "shared", hold_state_name(h->state));
+        return visit->f(visit->userdata, h->request.unattended ? 0 : h->pid, who);
 }
 
 int hold_obstacles(const Hold *h, int (*f)(void *userdata, pid_t pid, const char *who),

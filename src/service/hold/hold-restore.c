@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-restore.h"
 
+#include "service/bus/host-state.h"
 #include "service/hold/hold-history.h"
 #include "service/hold/hold-probe.h"
 #include "service/hold/hold-signals.h"
@@ -56,15 +57,24 @@ static int hold_enlist(Hold *h, const Unpack *u) {
         return 0;
 }
 
-static int hold_restore_lease(Hold *h, StoreRecord *record) {
-        int r;
+/* The lease, then what it is tied to. */
+static int hold_restore_fds(Hold *h, StoreRecord *record) {
+        bool leased = h->state != HOLD_ENDED && !h->request.unattended;
+        bool tied = h->state != HOLD_ENDED && h->request.tie.kind != HOLD_TIE_NONE;
+        int r = 0;
 
-        if (record->n_fds == 0)
-                return 0;
-        r = hold_watch_lease(h, record->fds[0]);
-        if (r >= 0)
+        if (record->n_fds != (size_t) leased + tied)
+                return -EBADMSG;
+        if (leased)
+                r = hold_watch_lease(h, record->fds[0]);
+        if (r < 0)
+                return r;
+        if (leased)
                 record->fds[0] = -1; /* the hold has it now */
-        return r;
+        if (!tied)
+                return 0;
+        h->request.tie.fd = TAKE_FD(record->fds[leased]);
+        return hold_watch_tie(h);
 }
 
 static int hold_restore(Holds *holds, StoreRecord *record) {
@@ -73,14 +83,21 @@ static int hold_restore(Holds *holds, StoreRecord *record) {
 
         if (!h)
                 return -ENOMEM;
-        *h = (Hold){ .holds = holds, .context = holds->context, .lease = -1 };
+        *h = (Hold){
+                .holds = holds,
+                .context = holds->context,
+                .request = HOLD_REQUEST_NULL,
+                .lease = -1,
+        };
         r = hold_unpack(h, &record->state);
+        if (!holds->context->host->same_bus)
+                free(TAKE_PTR(h->client));
         if (r >= 0)
                 r = object_enter(&h->object, &holds->objects, record->id);
         if (r >= 0 && h->state != HOLD_ENDED)
                 r = hold_watch_time(h);
         if (r >= 0)
-                r = hold_restore_lease(h, record);
+                r = hold_restore_fds(h, record);
         if (r >= 0)
                 r = hold_enlist(h, &record->state);
         if (r < 0)

@@ -63,6 +63,23 @@ void hold_signal_ended(const Hold *h) {
                                   hold_result_name(h->result));
 }
 
+void hold_signal_expiry(const Hold *h) {
+        (void) sd_bus_emit_properties_changed(h->context->bus, h->object.path,
+                                              PERFALLOC_HOLD_INTERFACE, "ExpireTimestamp", NULL);
+}
+
+/* libsystemd 252 has no call for a signal to one client. */
+void hold_signal_expiring(const Hold *h) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        if (h->client &&
+            sd_bus_message_new_signal(h->context->bus, &m, h->object.path, PERFALLOC_HOLD_INTERFACE,
+                                      "Expiring") >= 0 &&
+            sd_bus_message_set_destination(m, h->client) >= 0 &&
+            sd_bus_message_append(m, "t", h->expires_usec) >= 0)
+                (void) sd_bus_send(NULL, m, NULL);
+}
+
 void hold_signal_yielding(Holds *holds) {
         (void) sd_bus_emit_properties_changed(holds->context->bus, PERFALLOC_OBJECT_PATH,
                                               PERFALLOC_MANAGER_INTERFACE, "Yielding", NULL);
@@ -93,13 +110,13 @@ static const char *names_end(Names *names) {
 
 static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
         const Names *names = userdata;
-        char name[160];
+        char name[320];
 
         if (names->hidden && pid > 0) {
                 names_add(userdata, HOLD_OBSTACLE_HIDDEN);
                 return 0;
         }
-        (void) snprintf(name, sizeof(name), "%.120s (pid %d)", who, (int) pid);
+        (void) snprintf(name, sizeof(name), "%s (pid %d)", who, (int) pid);
         names_add(userdata, pid > 0 ? name : who);
         return 0;
 }
@@ -223,6 +240,8 @@ static bool hold_log_may(const Hold *h) {
 static void hold_log(const Hold *h, int priority, const char *message_id, const char *text) {
         char id[24], uid[16], pid[16], latency[24];
         const char *fields[] = {
+                "PERFALLOC_TAG",
+                h->request.tag ?: "",
                 "PERFALLOC_HOLD",
                 id,
                 "PERFALLOC_UID",

@@ -13,6 +13,8 @@ void hold_signal_state(const Hold *h);
 void hold_signal_granted(const Hold *h); /* State, Confirmed and GrantTimestamp, then HoldGranted */
 void hold_signal_confirmed(const Hold *h); /* Confirmed alone */
 void hold_signal_ended(const Hold *h);     /* HoldEnded */
+void hold_signal_expiry(const Hold *h);    /* ExpireTimestamp */
+void hold_signal_expiring(const Hold *h);  /* Expiring, to the client alone */
 void hold_signal_yielding(Holds *holds);   /* Manager.Yielding */
 
 /* Answers a Wait on a hold that is granted or has ended. */

@@ -5,7 +5,11 @@
 
 static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U32, "uid", Hold, object.uid),
+        PACK_FIELD(PACK_U32, "maker", Hold, maker),
         PACK_FIELD(PACK_U32, "pid", Hold, pid),
+        PACK_FIELD(PACK_STRING, "client", Hold, client),
+        PACK_FIELD(PACK_STRING, "tag", Hold, request.tag),
+        PACK_FIELD(PACK_U32, "tie", Hold, request.tie.kind),
         PACK_FIELD(PACK_STRING, "reason", Hold, request.reason),
         PACK_FIELD(PACK_U32, "counters", Hold, request.counters),
         PACK_FIELD(PACK_BOOL, "exclusive", Hold, request.exclusive),
@@ -22,6 +26,7 @@ static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U64, "granted", Hold, granted_usec),
         PACK_FIELD(PACK_U64, "expires", Hold, expires_usec),
         PACK_FIELD(PACK_U64, "expires-boottime", Hold, expires_boottime_usec),
+        PACK_FIELD(PACK_BOOL, "warned", Hold, warned),
         PACK_FIELD(PACK_U64, "admitted", Hold, admitted_usec),
         PACK_FIELD(PACK_U64, "latency", Hold, latency_usec),
         PACK_FIELD(PACK_U64, "ended", Hold, ended_usec),
@@ -36,6 +41,18 @@ static void pack_obstacles(Pack *p, const Hold *h) {
                 pack_string(p, "who", h->obstacles[i].who);
                 pack_end(p, begin);
         }
+}
+
+/* The lease, then what it is tied to. */
+static void hold_keep(Hold *h) {
+        int fds[2];
+        size_t n = 0;
+
+        if (h->lease >= 0)
+                fds[n++] = h->lease;
+        if (h->request.tie.fd >= 0)
+                fds[n++] = h->request.tie.fd;
+        store_keep(&h->item, fds, n, STORE_SOON);
 }
 
 /* In a hold of N counters: how many more had to yield. */
@@ -59,7 +76,7 @@ void hold_save(Hold *h) {
         if (!h->item.store)
                 return;
         if (h->item.lost)
-                store_keep(&h->item, &h->lease, h->lease >= 0, STORE_SOON);
+                hold_keep(h);
         p = store_pack(holds->context->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &holds->context->pmus);
@@ -100,8 +117,10 @@ int hold_unpack(Hold *h, const Unpack *u) {
         r = unpack_struct(u, hold_fields, ELEMENTSOF(hold_fields), h);
         if (r < 0)
                 return r;
-        if (h->state >= _HOLD_STATE_MAX || h->result >= _HOLD_RESULT_MAX || !h->request.reason)
+        if (h->state >= _HOLD_STATE_MAX || h->result >= _HOLD_RESULT_MAX || !h->request.reason ||
+            h->request.tie.kind >= _HOLD_TIE_MAX)
                 return -EBADMSG;
+        h->request.uid = h->object.uid;
         while (unpack_next(u, "obstacle", &place, &obstacle))
                 (void) hold_add_obstacle(h, (pid_t) unpack_u64(&obstacle, "pid", 0),
                                          unpack_string(&obstacle, "who") ?: "");
@@ -111,7 +130,7 @@ int hold_unpack(Hold *h, const Unpack *u) {
 
 void hold_enter_store(Hold *h) {
         store_enter(h->context->store, &h->item, STORE_HOLD, h->object.id);
-        if (h->lease >= 0)
-                store_keep(&h->item, &h->lease, 1, STORE_SOON);
+        if (h->lease >= 0 || h->request.tie.fd >= 0)
+                hold_keep(h);
         hold_save(h);
 }

@@ -8,11 +8,20 @@
 
 #include "service/hold/hold-object.h"
 
+#define HOLD_WARNING_USEC (60 * USEC_PER_SEC)
+
 /* Sets the expiry by the request. */
 void hold_set_end(Hold *h);
 
-/* The handlers get the hold as userdata. */
+/* The handlers get the hold as userdata. expired is called HOLD_WARNING_USEC before the expiry, or
+ * at once when less is left, and again at the expiry: it calls hold_warn() first. */
 int hold_add_timers(Hold *h, sd_event_time_handler_t stepped, sd_event_time_handler_t expired);
+
+/* Warns the client. False: that was done before, and the hold expires now. */
+bool hold_warn(Hold *h);
+
+/* Lets it expire that long after now, and tells so. UINT64_MAX: never. */
+void hold_extend(Hold *h, uint64_t lifetime_usec);
 
 void hold_step_at(Hold *h, uint64_t usec); /* CLOCK_MONOTONIC; UINT64_MAX: never */
 void hold_await_queue(Hold *h);

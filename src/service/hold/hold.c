@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "service/hold/hold-claims.h"
@@ -31,8 +32,17 @@ int hold_watch_lease(Hold *h, int lease) {
         return r;
 }
 
+static void hold_untied(void *userdata) {
+        hold_end(userdata, HOLD_LEASE_CLOSED);
+}
+
+int hold_watch_tie(Hold *h) {
+        return hold_tie_watch(&h->request.tie, h->context->event, hold_untied, h);
+}
+
 static int hold_expired(sd_event_source *source, uint64_t usec, void *userdata) {
-        hold_end(userdata, HOLD_EXPIRED);
+        if (!hold_warn(userdata))
+                hold_end(userdata, HOLD_EXPIRED);
         return 0;
 }
 
@@ -192,6 +202,7 @@ void hold_end(Hold *h, HoldResult result) {
         h->step = sd_event_source_disable_unref(h->step);
         h->expiry = sd_event_source_disable_unref(h->expiry);
         h->lease = close_fd(h->lease);
+        hold_tie_done(&h->request.tie);
         if (h->item.store)
                 store_keep(&h->item, NULL, 0, STORE_SOON);
         h->ended_usec = now_usec(CLOCK_MONOTONIC);
@@ -355,7 +366,7 @@ static void hold_ask_yielders(Hold *h) {
         hold_probe_ahead(h);
 }
 
-/* Adds the lease and the timers. */
+/* Adds the lease, the tie and the timers. */
 static int hold_add_lease(Hold *h, int *ret_lease) {
         _cleanup_close_ int lease = -1;
         int r = 0;
@@ -367,6 +378,8 @@ static int hold_add_lease(Hold *h, int *ret_lease) {
                 return r;
         hold_set_end(h);
         r = hold_watch_time(h);
+        if (r >= 0)
+                r = hold_watch_tie(h);
         if (r < 0)
                 return r;
         if (ret_lease)
@@ -408,10 +421,12 @@ int hold_new(Holds *holds, const Peer *peer, HoldRequest *request, Hold **ret, i
                 return -ENOMEM;
         }
         *h = (Hold){
-                .object.uid = peer->uid,
+                .object.uid = request->uid,
                 .holds = holds,
                 .context = holds->context,
+                .maker = peer->uid,
                 .pid = peer->pid,
+                .client = peer->name ? strdup(peer->name) : NULL,
                 .request = *request,
                 .requested_usec = now_usec(CLOCK_REALTIME) - request->age_usec,
                 .admitted_usec = now_usec(CLOCK_MONOTONIC),

@@ -14,7 +14,7 @@ typedef struct Stage {
 
 /* userdata: the fake sysfs. */
 static void stage_up(Stage *s, gconstpointer userdata) {
-        *s = (Stage){};
+        *s = (Stage){ .q = HOLD_REQUEST_NULL };
         desert_up(&s->desert);
         s->machine = fake_sysfs_of(fixture_tree(userdata));
 }
@@ -136,6 +136,12 @@ static void test_what_is_wrong_is_named(Stage *s, gconstpointer unused) {
                 { "wait_usec u 3", "'wait_usec'" },
                 { "yield_usec s soon", "'yield_usec'" },
                 { "best_effort s yes", "'best_effort'" },
+                { "uid t 3", "'uid'" },
+                { "uid u 4294967295", "'uid'" },
+                { "tag u 3", "'tag'" },
+                { "tag s ", "'tag' is empty" },
+                { "cgroup s x", "'cgroup'" },
+                { "pidfd u 3", "'pidfd'" },
                 { "counters u 1|counters u 1", "'counters'" },
         };
 
@@ -216,6 +222,47 @@ static void test_lifetime_of_0_is_until_it_is_released(Stage *s, gconstpointer u
         }
 }
 
+static void test_for_whom_is_the_callers_without_an_option(Stage *s, gconstpointer unused) {
+        assert_taken(s, "");
+        g_assert_false(s->q.on_behalf);
+        g_assert_cmpuint(s->q.uid, ==, HOLD_UID_CALLER);
+        g_assert_cmpstr(s->q.tag, ==, "");
+        g_assert_cmpint(s->q.tie.kind, ==, HOLD_TIE_NONE);
+        assert_taken(s, "uid u 0");
+        g_assert_true(s->q.on_behalf);
+        g_assert_cmpuint(s->q.uid, ==, 0);
+        assert_taken(s, "tag s job-7");
+        g_assert_true(s->q.on_behalf);
+        g_assert_cmpuint(s->q.uid, ==, HOLD_UID_CALLER);
+        g_assert_cmpstr(s->q.tag, ==, "job-7");
+}
+
+static bool equals(Stage *s, const char *a, const char *b) {
+        HoldRequest first;
+        bool equal;
+
+        assert_taken(s, a);
+        first = s->q;
+        s->q = HOLD_REQUEST_NULL;
+        assert_taken(s, b);
+        equal = hold_request_equal(&first, &s->q);
+        hold_request_done(&first);
+        return equal;
+}
+
+/* What the hold is called, and how long one waits for it, may differ. */
+static void test_equal_requests_are_for_the_same_counters(Stage *s, gconstpointer unused) {
+        g_assert_true(equals(s, "", "best_effort b yes|wait_usec t 7|yield_usec t 7"));
+        g_assert_true(equals(s, "cpus s 0-23", "pmus as cpu_core,cpu_atom"));
+        g_assert_false(equals(s, "", "counters u 1"));
+        g_assert_false(equals(s, "", "mode s exclusive"));
+        g_assert_false(equals(s, "", "uid u 1"));
+        g_assert_false(equals(s, "uid u 2", "uid u 1"));
+        g_assert_false(equals(s, "", "cpus s 0-3"));
+        g_assert_false(equals(s, "pmus as breakpoint", "pmus as breakpoint,power"));
+        g_assert_false(equals(s, "pmus as breakpoint", "pmus as power"));
+}
+
 static void test_message_may_be_read_again(Stage *s, gconstpointer unused) {
         assert_taken(s, "counters u 3");
         hold_request_done(&s->q);
@@ -258,6 +305,10 @@ int main(int argc, char **argv) {
                   test_more_counters_than_there_are_is_refused_where_known },
                 { "lifetime-of-0-is-until-it-is-released",
                   test_lifetime_of_0_is_until_it_is_released },
+                { "for-whom-is-the-callers-without-an-option",
+                  test_for_whom_is_the_callers_without_an_option },
+                { "equal-requests-are-for-the-same-counters",
+                  test_equal_requests_are_for_the_same_counters },
                 { "message-may-be-read-again", test_message_may_be_read_again },
                 { "message-of-another-kind-is-a-fault", test_message_of_another_kind_is_a_fault },
                 { "machine-without-core-pmus-has-an-empty-scope",

@@ -54,13 +54,18 @@ static bool has_hold(const Holds *holds, pid_t pid) {
         return false;
 }
 
-static int request_make(const Holds *holds, bool root, HoldRequest *ret, Refusal *why) {
+static int request_make(const Holds *holds, const ProcessFacts *owner, HoldRequest *ret,
+                        Refusal *why) {
+        bool root = process_is_root(owner);
+
         *ret = (HoldRequest){ .unattended = true,
                               .best_effort = true,
                               .wait_usec = UINT64_MAX,
                               .yield_usec = HOLD_YIELD_USEC,
                               .lifetime_usec =
-                                      root ? UINT64_MAX : holds->context->config.hold_max_usec };
+                                      root ? UINT64_MAX : holds->context->config.hold_max_usec,
+                              .uid = owner->uid[0],
+                              .tie = HOLD_TIE_NULL };
         ret->reason = strdup(REASON);
         if (!ret->reason)
                 return -ENOMEM;
@@ -75,7 +80,7 @@ static void perfalloc_begin(PcpPerfalloc *p, const ProcessFacts *owner) {
         Hold *h;
         int r;
 
-        r = request_make(holds, process_is_root(owner), &request, &why);
+        r = request_make(holds, owner, &request, &why);
         if (r == 0) {
                 /* stored before the hold exists: otherwise nobody would end it if the service were
                  * killed in between */

@@ -2,6 +2,7 @@
 #include "lease.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 
 int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
                 sd_event_io_handler_t closed, void *userdata) {
@@ -24,4 +25,13 @@ int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
         *ret_ours = TAKE_FD(ours);
         *ret_theirs = TAKE_FD(theirs);
         return 0;
+}
+
+int lease_copy(int ours, int *ret_theirs) {
+        char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+
+        /* either end of a pipe opens both (proc(5)) */
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", ours);
+        *ret_theirs = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        return *ret_theirs < 0 ? -errno : 0;
 }

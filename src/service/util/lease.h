@@ -19,6 +19,9 @@
 int lease_new(sd_event *event, int *ret_ours, sd_event_source **ret_source,
               sd_event_io_handler_t closed, void *userdata, int *ret_theirs);
 
+/* Another copy of the client's end, made from ours. */
+int lease_copy(int ours, int *ret_theirs);
+
 /* Watches a lease of an earlier run of the service. ours stays the caller's. */
 int lease_watch(sd_event *event, int ours, sd_event_source **ret_source,
                 sd_event_io_handler_t closed, void *userdata);

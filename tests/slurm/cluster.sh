@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# A Slurm cluster of three nodes on one machine. To be sourced in tests/rig/fast.
+#
+# Each node is a slurmd in a mount namespace of its own, with a bus and a perfallocd of its own at the usual
+# places; what the rig's commands do in there is done to that node (node_run).
+
+cluster=/run/cluster
+cluster_nodes=(node1 node2 node3)
+
+cluster_conf() {
+        local host
+
+        host=$(hostname -s)
+        cat <<END
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=16817
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$cluster/munge/socket
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_res
+SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+SwitchType=switch/none
+ReturnToService=2
+MessageTimeout=30
+KillWait=1
+StateSaveLocation=$cluster/state
+SlurmdSpoolDir=$cluster/%n
+SlurmctldPidFile=$cluster/slurmctld.pid
+SlurmdPidFile=$cluster/%n/pid
+SlurmctldLogFile=$cluster/slurmctld.log
+SlurmdLogFile=$cluster/%n.log
+SlurmdParameters=config_overrides
+PlugStackConfig=$cluster/plugstack.conf
+PrologFlags=Alloc
+NodeName=node[1-3] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17003] CPUs=8 State=UNKNOWN
+PartitionName=all Nodes=node[1-3] Default=YES MaxTime=INFINITE OverSubscribe=YES:4 State=UP
+END
+}
+
+# As in a mount namespace of the node; the rig's places are the node's own.
+node_namespace() {
+        local node=$1 place
+
+        for place in /run/dbus /run/rig/state /run/perfalloc; do
+                mkdir -p "$cluster/$node$place" "$place"
+        done
+        cp /run/rig/state/environment "$cluster/$node/run/rig/state/"
+        chown perfalloc: "$cluster/$node/run/perfalloc"
+        for place in /run/dbus /run/rig/state /run/perfalloc; do
+                mount --bind "$cluster/$node$place" "$place" || return
+        done
+}
+
+node_main() {
+        node_namespace "$1" || return
+        dbus-daemon --config-file=/run/rig/bus.conf --nofork --nopidfile --nosyslog </dev/null >/dev/null 2>&1 &
+        until [[ -S /run/dbus/system_bus_socket ]]; do
+                sleep 0.01
+        done
+        service-start && echo $$ >"$cluster/$1.ready" || return
+        exec sleep infinity
+}
+
+# node_run NODE COMMAND...: in the node's namespace.
+node_run() {
+        local node=$1
+        shift
+        nsenter --mount="/proc/$(<"$cluster/$node.ready")/ns/mnt" -- "$@"
+}
+
+node_start_slurmd() {
+        mkdir -p "$cluster/$1"
+        node_run "$1" env SLURM_CONF=$cluster/slurm.conf slurmd -N "$1" 9>&-
+}
+
+cluster_is_up() {
+        [[ $(sinfo -h -o %T -t idle -N | wc -l) -eq ${#cluster_nodes[@]} ]]
+}
+
+# cluster_start PLUGIN
+cluster_start() {
+        local node
+
+        mkdir -p $cluster/state $cluster/munge
+        cluster_conf >$cluster/slurm.conf
+        echo "required $1 timeout=5s" >$cluster/plugstack.conf
+        export SLURM_CONF=$cluster/slurm.conf
+        dd if=/dev/urandom of=$cluster/munge.key bs=128 count=1 status=none
+        chmod 600 $cluster/munge.key
+        munged --force --key-file=$cluster/munge.key --socket=$cluster/munge/socket --pid-file=$cluster/munge/pid \
+                --log-file=$cluster/munge/log --seed-file=$cluster/munge/seed 9>&- || return
+        for node in "${cluster_nodes[@]}"; do
+                mkdir -p "$cluster/$node"
+                unshare --mount --propagation private bash -c "
+                        . '$PERFALLOC_SOURCE/tests/slurm/cluster.sh'
+                        node_main $node" >"$cluster/$node.out" 2>&1 9>&- &
+        done
+        slurmctld -c 9>&- || return
+        for node in "${cluster_nodes[@]}"; do
+                wait_until test -s "$cluster/$node.ready" && node_start_slurmd "$node" || return
+        done
+        wait_until cluster_is_up
+}
+
+cluster_logs() {
+        tail -n 60 $cluster/*.log $cluster/*.out | sed 's/^/# /'
+}

@@ -1,0 +1,232 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The plugin for Slurm, in a cluster of three nodes. Run by tests/rig/fast.
+#
+# What is held is the PMU software: it is always confirmed, and the nodes, which share the machine's other
+# counters, are not in each other's way.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+# shellcheck source=tests/bus/command.sh
+. "$PERFALLOC_SOURCE/tests/bus/command.sh"
+# shellcheck source=tests/slurm/cluster.sh
+. "$PERFALLOC_SOURCE/tests/slurm/cluster.sh"
+
+hold=--perfalloc=pmus=software,exclusive
+all=(as alice srun -N3 --immediate=20 "$hold")
+show='perfallocctl --no-legend --json holds'
+
+# holds NODE: those that have not ended.
+holds() {
+        node_run "$1" perfallocctl --json holds | grep -c '"hold"'
+}
+
+# hold_count N: on each node.
+hold_count() {
+        local node
+
+        for node in "${cluster_nodes[@]}"; do
+                [[ $(holds "$node") -eq $1 ]] || return
+        done
+}
+
+nothing_is_left() {
+        wait_until hold_count 0 && wait_until cluster_is_up && [[ -z $(sinfo -h -R -o %E) ]]
+}
+
+# running: tasks of the step run on all nodes.
+running() {
+        [[ -e $dir/run/node1 && -e $dir/run/node2 && -e $dir/run/node3 ]]
+}
+
+# step ARG...: a step whose tasks stay, in the background.
+step() {
+        rm -rf $dir/run
+        as alice mkdir $dir/run
+        # shellcheck disable=SC2016
+        as alice srun -N3 --immediate=20 "$@" bash -c 'touch "$HOME/run/$SLURMD_NODENAME"; sleep 1000' \
+                >$dir/said 2>&1 </dev/null &
+        pid=$!
+        wait_until running
+}
+
+step_cancel() {
+        as alice scancel --user=alice
+        wait $pid
+}
+
+tasks_start_with_all_held() {
+        run 0 "${all[@]}" bash -c "$show" && [[ $(grep -c '"state": "granted"' $dir/said) -eq 3 ]] &&
+                [[ $(grep -c '"confirmed": true' $dir/said) -eq 3 ]] && [[ $(grep -c '"user": 2001' $dir/said) -eq 3 ]] &&
+                [[ $(grep -c '"tag": "slurm-' $dir/said) -eq 3 ]] && nothing_is_left
+}
+
+without_the_option_nothing_is_held() {
+        run 0 as alice srun -N3 --immediate=20 bash -c "$show" && ! said '"hold"'
+}
+
+one_node_that_cannot_stops_all() {
+        node_run node2 perfallocctl -q hold --pmu=software --exclusive --uid=carol --tag=hers --reason=hog >/dev/null || return
+        run 1 "${all[@]}" bash -c 'echo it ran' && said 'node2' && said "uid 2003 (tag hers, 'hog'" && said 'no task is started' && said 'wait=TIME' &&
+                ! said 'it ran' && wait_until eval '[[ $(holds node1) -eq 0 && $(holds node3) -eq 0 ]]'
+        set -- $?
+        [[ ${2:-} ]] || node_run node2 perfallocctl release --tag=hers
+        [[ $1 -eq 0 ]] && nothing_is_left
+}
+
+best_effort_runs_and_says_what_is_missing() {
+        node_run node2 perfallocctl -q hold --pmu=software --exclusive --uid=carol --tag=hers >/dev/null || return
+        run 0 as alice srun -N3 --immediate=20 $hold,best-effort bash -c 'echo it ran' && [[ $(grep -c 'it ran' $dir/said) -eq 3 ]] &&
+                said 'perfalloc: node2: ' && ! said 'node1' && ! said 'node3'
+        set -- $?
+        node_run node2 perfallocctl release --tag=hers
+        [[ $1 -eq 0 ]] && nothing_is_left
+}
+
+node_that_does_not_answer_is_waited_for_in_bounds() {
+        node_run node3 service-signal STOP
+        "${all[@]}" bash -c 'echo it ran' >$dir/said 2>&1 </dev/null &
+        pid=$!
+        wait_until grep -q 'only 2 of 3 nodes' $dir/said
+        node_run node3 service-signal CONT
+        ended 1 && said 'node1' && said 'node2' && ! said 'it ran' && nothing_is_left
+}
+
+wrong_words_are_refused_at_once() {
+        run 255 as alice srun -N3 --perfalloc=exclusiv true && said "'exclusiv'" &&
+                run 255 as alice sbatch --perfalloc=counters=0 --wrap=true && said "'0'"
+}
+
+cancelled_step_gives_back() {
+        step "$hold" && hold_count 1 && step_cancel
+        nothing_is_left
+}
+
+# slurmstepd_kill NODE
+slurmstepd_kill() {
+        local pid
+
+        for pid in $(pgrep slurmstepd); do
+                [[ ! /proc/$pid/ns/mnt -ef /proc/$(<"$cluster/$1.ready")/ns/mnt ]] || kill -9 "$pid" || return
+        done
+}
+
+node2_is_free() {
+        [[ $(holds node2) -eq 0 && $(holds node1) -eq 1 ]]
+}
+
+killed_slurmstepd_gives_back() {
+        local status=0
+
+        step "$hold" && hold_count 1 && slurmstepd_kill node2 && wait_until node2_is_free || status=1
+        step_cancel
+        pkill -9 -u alice sleep
+        nothing_is_left && return $status
+}
+
+killed_slurmd_changes_nothing() {
+        local status=0
+
+        step "$hold" && kill -9 "$(<$cluster/node1/pid)" && hold_count 1 && node_start_slurmd node1 && hold_count 1 || status=1
+        step_cancel
+        nothing_is_left && return $status
+}
+
+restarted_service_changes_nothing() {
+        local status=0
+
+        step "$hold" && node_run node1 service-restart && node_run node2 service-kill --again && hold_count 1 || status=1
+        step_cancel
+        nothing_is_left && return $status
+}
+
+batch_job_holds_in_its_steps() {
+        cat >$dir/script <<END
+#!/bin/bash
+echo "outside: \$($show | grep -c granted)"
+srun bash -c '$show'
+END
+        run 0 as alice sbatch --wait -N3 -o $dir/out "$hold" $dir/script && cp $dir/out $dir/said && said 'outside: 0' &&
+                [[ $(grep -c '"state": "granted"' $dir/said) -eq 3 ]] && nothing_is_left
+}
+
+arrays_hold_each_for_itself() {
+        printf '#!/bin/bash\nsrun bash -c "%s" >%s/array.$SLURM_ARRAY_TASK_ID\n' "$show" $dir >$dir/script
+        run 0 as alice sbatch --wait -N1 -c8 --array=1-4 -o /dev/null "$hold" $dir/script || return
+        for i in 1 2 3 4; do
+                grep -q '"state": "granted"' $dir/array.$i || return
+        done
+        nothing_is_left
+}
+
+# A job that is requeued is put off by Slurm, and cannot be changed before it is pending.
+starts_again() {
+        scontrol update "jobid=$1" StartTime=now
+        running
+}
+
+requeued_job_holds_again() {
+        local job
+
+        rm -rf $dir/run
+        as alice mkdir $dir/run
+        # shellcheck disable=SC2016
+        printf '#!/bin/bash\nsrun bash -c '\''perfallocctl --json holds >"$HOME/run/held.$SLURM_RESTART_COUNT.$SLURMD_NODENAME"; touch "$HOME/run/$SLURMD_NODENAME"; sleep 1000'\''\n' >$dir/script
+        job=$(as alice sbatch --parsable --requeue -N3 -o /dev/null "$hold" $dir/script) && wait_until running && hold_count 1 &&
+                as alice scontrol requeue "$job" || return
+        rm -f $dir/run/node*
+        wait_until starts_again "$job" && hold_count 1 && grep -q granted $dir/run/held.1.node2
+        set -- $?
+        as alice scancel "$job"
+        [[ $1 -eq 0 ]] && nothing_is_left
+}
+
+components_wait_for_each_other() {
+        run 0 as alice srun -N1 --immediate=20 "$hold" bash -c "$show" : -N2 "$hold" bash -c "$show" &&
+                [[ $(grep -c '"state": "granted"' $dir/said) -eq 3 ]] && nothing_is_left
+}
+
+# median COMMAND...: of eleven, in milliseconds.
+median() {
+        local i began
+
+        for i in {1..11}; do
+                began=$(date +%s%N)
+                "$@" >/dev/null 2>&1 || return
+                echo $((($(date +%s%N) - began) / 1000000))
+        done | sort -n | sed -n 6p
+}
+
+costs_are_measured() {
+        echo "# srun -N3 true: $(median as alice srun -N3 true) ms; with --perfalloc: $(median as alice srun -N3 "$hold" true) ms" >&3
+}
+
+exec 3>&1
+if ! command -v slurmctld munged >/dev/null || [[ ! -e $PERFALLOC_BUILD/src/slurm/perfalloc.so ]]; then
+        echo '1..0 # SKIP Slurm is not installed, or its plugin is not built'
+        exit 0
+fi
+chmod 711 /run/cluster 2>/dev/null
+if ! cluster_start "$PERFALLOC_BUILD/src/slurm/perfalloc.so"; then
+        cluster_logs
+        echo 'Bail out! the cluster did not start'
+        exit 1
+fi
+check 'tasks start when the counters of all nodes are held for the user' tasks_start_with_all_held
+check 'without the option nothing is held' without_the_option_nothing_is_held
+check 'one node that cannot stops all, and is named with its obstacle' one_node_that_cannot_stops_all
+check 'best-effort runs, and says what is missing where' best_effort_runs_and_says_what_is_missing
+check 'a node that does not answer is waited for in bounds' node_that_does_not_answer_is_waited_for_in_bounds
+check 'wrong words are refused before anything is allocated' wrong_words_are_refused_at_once
+check 'a step that is cancelled gives back' cancelled_step_gives_back
+check 'a slurmstepd that is killed gives back' killed_slurmstepd_gives_back
+check 'a slurmd that is killed changes nothing' killed_slurmd_changes_nothing
+check 'a perfallocd that is started anew changes nothing' restarted_service_changes_nothing
+check 'a batch job holds in its steps' batch_job_holds_in_its_steps
+check 'the jobs of an array hold each for itself' arrays_hold_each_for_itself
+check 'a job that is requeued holds again' requeued_job_holds_again
+check 'components of a heterogeneous step wait for each other' components_wait_for_each_other
+check 'what it costs is measured' costs_are_measured
+[[ $tap_failures -eq 0 ]] || cluster_logs
+tap_end
