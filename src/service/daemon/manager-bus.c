@@ -3,6 +3,7 @@
 
 #include "perf/event/attr.h"
 #include "perf/event/event-parse.h"
+#include "service/broker/broker-call.h"
 #include "service/counter/open-call.h"
 #include "service/counter/persistent.h"
 #include "service/counter/read-call.h"
@@ -30,12 +31,24 @@ PROPERTY_GETTER(get_features) {
         int r = sd_bus_message_open_container(reply, 'a', "s");
 
         if (r >= 0)
+                r = sd_bus_message_append(reply, "s", "broker");
+        if (r >= 0)
                 r = bridges_append_features(manager->bridges, reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 PROPERTY_GETTER(get_attr_size) {
         return sd_bus_message_append(reply, "u", attr_kernel_size());
+}
+
+PROPERTY_GETTER(get_totals) {
+        const Manager *manager = userdata;
+        int r = sd_bus_message_open_container(reply, 'a', "{st}");
+
+        for (Total total = 0; total < _TOTAL_MAX && r >= 0; total++)
+                r = sd_bus_message_append(reply, "{st}", total_name(total),
+                                          totals_value(&manager->context.totals, total));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static int append_event(void *userdata, const char *name, const char *pmu,
@@ -89,6 +102,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Yielding", "b", get_yielding, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Features", "as", get_features, 0, 0),
         SD_BUS_PROPERTY("AttrSize", "u", get_attr_size, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Totals", "a{st}", get_totals, 0, 0),
         METHOD("Hold", ("s", reason, "a{sv}", options), ("o", hold, "h", lease), hold_call_handle,
                holds),
         METHOD("HoldUnattended", ("s", reason, "t", lifetime_usec, "a{sv}", options), ("o", hold),
@@ -108,6 +122,7 @@ static const sd_bus_vtable manager_vtable[] = {
         METHOD("HasSamplers", NONE, ("b", has), sampler_call_has, samplers),
         METHOD("RegisterMonitor", ("s", name, "a{sv}", options), ("o", monitor, "h", lease),
                monitor_handle_register, monitors),
+        METHOD("Broker", ("h", listener, "a{sv}", options), NONE, broker_call_handle, brokers),
         METHOD("ListEvents", ("s", pattern), ("a(sss)", events), method_list_events, context),
         METHOD("EncodeEvent", ("s", event), ("u", type, "t", config, "t", config1, "t", config2),
                method_encode_event, context),
