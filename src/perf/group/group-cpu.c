@@ -5,15 +5,28 @@
 #include "perf/group/group-read.h"
 #include "perf/group/group-start.h"
 
+static const CpuSet *unit_cpus(const Group *g, size_t unit) {
+        const Event *e = &g->events[0];
+
+        for (size_t i = 1; i < g->n_events && e->n_others == 0; i++)
+                e = &g->events[i];
+        return &event_on(e, unit)->pmu->cpus;
+}
+
 int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online) {
-        int r = group_grow(g, cpuset_count(cpus));
+        size_t n = group_units(g);
+        int r = group_grow(g, n * cpuset_count(cpus));
 
         if (r < 0)
                 return r;
-        CPU_FOREACH (cpu, cpus)
-                group_add_part(g, (GroupPart){ .cpu = cpu,
-                                               .tid = -1,
-                                               .ended = !cpuset_has(online, (unsigned) cpu) });
+        for (size_t unit = 0; unit < n; unit++)
+                CPU_FOREACH (cpu, cpus)
+                        if (n == 1 || cpuset_has(unit_cpus(g, unit), (unsigned) cpu))
+                                group_add_part(g, (GroupPart){ .cpu = cpu,
+                                                               .tid = -1,
+                                                               .ended = !cpuset_has(online,
+                                                                                    (unsigned) cpu),
+                                                               .unit = unit });
         return 0;
 }
 

@@ -31,20 +31,26 @@ static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
         return NULL;
 }
 
+static int pmu_admit_opening(const Holds *holds, uid_t uid, const Event *e, const CpuSet *cpus,
+                             Refusal *why) {
+        const Pmu *pmu = e->pmu;
+        const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
+
+        if (!h)
+                return 0;
+        return refuse(why, REFUSAL_BUSY,
+                      "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait until it ends",
+                      e->name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+}
+
 int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                         const CpuSet *cpus, Refusal *why) {
-        for (size_t i = 0; i < n_events; i++) {
-                const Pmu *pmu = events[i].pmu;
-                const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
+        int r = 0;
 
-                if (h)
-                        return refuse(
-                                why, REFUSAL_BUSY,
-                                "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait "
-                                "until it ends",
-                                events[i].name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
-        }
-        return 0;
+        for (size_t i = 0; i < n_events; i++)
+                for (size_t unit = 0; unit < event_units(&events[i]) && r == 0; unit++)
+                        r = pmu_admit_opening(holds, uid, event_on(&events[i], unit), cpus, why);
+        return r;
 }
 
 static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsigned cpu) {
@@ -66,21 +72,25 @@ bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu) {
         return true;
 }
 
+static int pmu_admit_pinned(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus,
+                            const char *field, Refusal *why) {
+        CPU_FOREACH (cpu, cpus)
+                if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
+                    !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
+                        return refuse(why, REFUSAL_NOT_PERMITTED,
+                                      "%s takes counters away from everybody else, and so needs a "
+                                      "hold on PMU %s; take one first (Hold, perfalloc)",
+                                      field, pmu->name);
+        return 0;
+}
+
 int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                        const CpuSet *cpus, const char *field, Refusal *why) {
-        const CpuSet *all = &holds->context->pmus.online;
+        int r = 0;
 
         for (size_t i = 0; i < n_events; i++)
-                CPU_FOREACH (cpu, cpus ?: all) {
-                        const Pmu *pmu = events[i].pmu;
-
-                        if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
-                            !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
-                                return refuse(why, REFUSAL_NOT_PERMITTED,
-                                              "%s takes counters away from everybody else, and so "
-                                              "needs a hold on PMU %s; take one first (Hold, "
-                                              "perfalloc)",
-                                              field, pmu->name);
-                }
-        return 0;
+                for (size_t unit = 0; unit < event_units(&events[i]) && r == 0; unit++)
+                        r = pmu_admit_pinned(holds, uid, event_on(&events[i], unit)->pmu,
+                                             cpus ?: &holds->context->pmus.online, field, why);
+        return r;
 }

@@ -46,8 +46,12 @@ DEFINE_CLEANUP(ConfiguredMonitor *, configured_free)
 
 /* The CPUs on which the monitor counts the event. */
 static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
-        return cpuset_intersect(ret, &e->pmu->cpus,
-                                spec->has_cpus ? &spec->cpus : &spec->pmus->present);
+        _cleanup_(cpuset_done) CpuSet all = CPUSET_NULL;
+        int r = event_cpus(e, &all);
+
+        return r < 0 ? r
+                     : cpuset_intersect(ret, &all,
+                                        spec->has_cpus ? &spec->cpus : &spec->pmus->present);
 }
 
 static int configured_open_set(ConfiguredMonitor *c, const MonitorSpec *spec, size_t first,
