@@ -4,12 +4,13 @@
 #include <perfalloc/dbus.h>
 #include <string.h>
 
+#include "client/wording.h"
+
 static int refuse_connection(int r, Refusal *why) {
         if (r == -ENOMEM)
                 return r;
         return refuse(why, BUS_E_FAILED,
-                      "cannot connect to the system bus (%s); perfalloc needs dbus, and perfallocd "
-                      "on it",
+                      "cannot connect to the system bus (%s); perfalloc needs dbus and perfallocd",
                       strerror(-r));
 }
 
@@ -72,7 +73,10 @@ static const char *hint(const char *name) {
 }
 
 int bus_refuse(const sd_bus_error *error, Refusal *why) {
-        return refuse(why, BUS_E_FAILED, "%s%s", error->message ?: error->name, hint(error->name));
+        char text[REFUSAL_TEXT_MAX];
+
+        wording_of_error(error, text);
+        return refuse(why, BUS_E_FAILED, "%s%s", text, hint(error->name));
 }
 
 bool bus_lost_service(sd_bus_message *reply) {

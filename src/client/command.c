@@ -7,11 +7,32 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* Whether a shell waits for this job, which has the terminal. */
+static bool has_terminal(void) {
+        _cleanup_close_ int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+        return fd >= 0 && tcgetpgrp(fd) == getpgrp();
+}
+
+/* COMMAND has stopped by itself: the shell waits for perfalloc, so that stops too. Whoever
+ * continues one means both. Without a shell nobody would continue perfalloc. */
+static void command_follow_stop(const Command *c) {
+        if (!has_terminal())
+                return;
+        (void) raise(SIGSTOP);
+        (void) kill(c->pid, SIGCONT);
+}
+
 static void command_reap(Command *c) {
         siginfo_t info = {};
 
-        if (waitid(P_PID, (id_t) c->pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+        if (waitid(P_PID, (id_t) c->pid, &info, WEXITED | WSTOPPED | WNOHANG) < 0 ||
+            info.si_pid == 0)
                 return;
+        if (info.si_code == CLD_STOPPED) {
+                command_follow_stop(c);
+                return;
+        }
         c->ended = true;
         if (info.si_code == CLD_EXITED)
                 c->status = info.si_status;

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 
 #include "client/bus.h"
+#include "client/hold-words.h"
 
 #define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a hanging service may delay its client */
 #define LOST_MAX     5 /* calls of Hold, because the call itself may crash the service */
@@ -83,7 +84,7 @@ static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return settle_error(c, sd_bus_message_get_error(m));
         r = sd_bus_message_read(m, "bt", &confirmed, &c->latency_usec);
         c->confirmed = confirmed;
-        if (r >= 0 && !c->options->quiet)
+        if (r >= 0 && (!c->options->quiet || options_require(c->options)))
                 r = view_hold(c);
         else
                 settle(c, MIN(r, 0));
@@ -109,7 +110,7 @@ static int ask_interactively(HoldClient *c) {
         char text[128];
         int r;
 
-        (void) snprintf(text, sizeof(text), "waiting for somebody to authenticate for %s",
+        (void) snprintf(text, sizeof(text), "waiting for authentication (%s)",
                         c->options->exclusive ? "org.perfalloc1.hold-exclusive"
                                               : "org.perfalloc1.hold");
         progress_say(&c->progress, text);
@@ -166,14 +167,14 @@ static int on_hold(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
-/* The name of COMMAND in printable letters, without its arguments, which are private. */
+/* The base name of COMMAND in printable letters, without its arguments, which are private. */
 static int append_reason(sd_bus_message *m, const Options *o) {
         char reason[128] = "perfalloc";
 
         if (o->reason)
                 return sd_bus_message_append(m, "s", o->reason);
         if (o->command)
-                (void) snprintf(reason, sizeof(reason), "%s", o->command[0]);
+                (void) snprintf(reason, sizeof(reason), "%s", basename(o->command[0]));
         for (char *p = reason; *p; p++)
                 if ((unsigned char) *p < 0x20 || (unsigned char) *p >= 0x7f)
                         *p = '?';
@@ -234,7 +235,7 @@ static int hold_send(HoldClient *c) {
                 r = append_options(m, c->options);
         if (r == -EINVAL) {
                 (void) refuse(&c->why, HOLD_CLIENT_E_FAILED,
-                              "--reason, --cpus or --pmu has something that is not UTF-8");
+                              "--reason, --cpus or --pmu is not valid UTF-8");
                 settle(c, HOLD_CLIENT_E_FAILED);
                 return 0;
         }
@@ -246,7 +247,7 @@ int hold_client_take(HoldClient *c) {
 
         r = signals_watch(c->signals, c->event, SIGNALS_END, interrupted, c);
         if (r >= 0)
-                r = progress_start(&c->progress, c->bus);
+                r = progress_start(&c->progress, c->bus, true);
         if (r >= 0)
                 r = hold_send(c);
         while (r >= 0 && !c->settled)
@@ -266,7 +267,7 @@ static int on_end_told(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_method_error(m, PERFALLOC_ERROR_ENDED))
                 c->ended(c->userdata, sd_bus_message_get_error(m)->message);
         else
-                c->ended(c->userdata, "perfallocd has gone, and the hold with it");
+                c->ended(c->userdata, "perfallocd has stopped");
         return 0;
 }
 
@@ -285,7 +286,7 @@ static int on_lease(sd_event_source *source, int fd, uint32_t revents, void *use
         if (r >= 0)
                 r = sd_bus_call_async(c->bus, &c->call, m, on_end_told, c, RELEASE_USEC);
         if (r < 0)
-                c->ended(c->userdata, "perfallocd or the bus has gone, and the hold with it");
+                c->ended(c->userdata, "perfallocd or the bus has stopped");
         return 0;
 }
 
@@ -307,6 +308,34 @@ static bool release(HoldClient *c) {
         if (r >= 0)
                 (void) sd_bus_call(c->bus, m, RELEASE_USEC, &error, NULL);
         return !sd_bus_error_has_name(&error, SD_BUS_ERROR_NO_REPLY);
+}
+
+static char **texts_free(char **texts) {
+        for (char **t = texts; t && *t; t++)
+                free(*t);
+        free(texts);
+        return NULL;
+}
+DEFINE_CLEANUP(char **, texts_free)
+
+static char **pmu_texts(const HoldClient *c, const char *path, const char *property) {
+        char **texts = NULL;
+
+        (void) sd_bus_get_property_strv(c->bus, PERFALLOC_BUS_NAME, path, PERFALLOC_PMU_INTERFACE,
+                                        property, NULL, &texts);
+        return texts;
+}
+
+char *hold_client_kernel(const HoldClient *c, const char *pmu) {
+        _cleanup_(texts_freep) char **kernel = NULL, **fixed = NULL;
+        _cleanup_free_ char *path = NULL;
+
+        if (sd_bus_path_encode(PERFALLOC_OBJECT_PATH "/pmu", pmu, &path) < 0)
+                return NULL;
+        kernel = pmu_texts(c, path, "Kernel");
+        if (kernel && *kernel)
+                fixed = pmu_texts(c, path, "Fixed");
+        return hold_words_kernel(pmu, kernel, fixed);
 }
 
 void hold_client_release(HoldClient *c) {

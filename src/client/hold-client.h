@@ -36,7 +36,7 @@ struct HoldClient {
         int lease;
         bool confirmed;
         uint64_t latency_usec; /* from authorization to grant */
-        Object hold;           /* when it was granted; empty if quiet or unreadable */
+        Object hold;           /* when it was granted; empty if it was not read */
         int signo;
 
         Agent agent;
@@ -67,6 +67,9 @@ void hold_client_close(HoldClient *c);
  * most users need no password, and then no agent. SIGINT, SIGTERM and SIGHUP are
  * HOLD_CLIENT_E_INTERRUPTED. */
 int hold_client_take(HoldClient *c);
+
+/* What the kernel keeps of a PMU of the hold, in words; NULL: nothing, or it cannot be asked. */
+char *hold_client_kernel(const HoldClient *c, const char *pmu);
 
 /* ended will be called once, when the granted hold ends by itself. */
 int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata);

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/cpuset.h"
 
@@ -39,6 +40,10 @@ bool hold_precedes(const Object *a, const Object *b) {
 
 /* ---- words ---- */
 
+bool hold_is_empty(const Object *o) {
+        return *object_text(o, "State") && !*hold_pmus(o);
+}
+
 static void print_scope(const Object *o, FILE *f) {
         const char *cpus = object_value(o, "Cpus")->text ?: "?";
         uint64_t n = object_number(o, "Counters");
@@ -58,18 +63,71 @@ static void print_scope(const Object *o, FILE *f) {
         fprintf(f, " on %s%s %s", n > 0 && many ? "each of " : "", many ? "CPUs" : "CPU", cpus);
 }
 
-static void print_holder(const Object *o, FILE *f) {
+const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]) {
+        char path[64];
+        FILE *f;
+
+        ret[0] = '\0';
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", object_number(o, "Pid"));
+        f = fopen(path, "re");
+        if (!f)
+                return ret;
+        if (!fgets(ret, COMMAND_NAME_MAX, f))
+                ret[0] = '\0';
+        (void) fclose(f);
+        ret[strcspn(ret, "\n")] = '\0';
+        return ret;
+}
+
+const char *hold_words_time(uint64_t usec, char ret[static HOLD_TIME_MAX]) {
+        time_t seconds = (time_t) (usec / USEC_PER_SEC), now = time(NULL);
+        struct tm tm, today;
+        bool same;
+
+        ret[0] = '\0';
+        if (!localtime_r(&seconds, &tm) || !localtime_r(&now, &today))
+                return ret;
+        same = tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday;
+        (void) strftime(ret, HOLD_TIME_MAX, same ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+        return ret;
+}
+
+static void print_user(const Object *o, FILE *f) {
         uid_t uid = (uid_t) object_number(o, "Uid");
         const struct passwd *user = getpwuid(uid);
 
-        fprintf(f, "pid %" PRIu64 " of ", object_number(o, "Pid"));
         if (user)
-                fprintf(f, "%s (", user->pw_name);
+                fputs(user->pw_name, f);
         else
-                fprintf(f, "uid %" PRIu32 " (", uid);
+                fprintf(f, "uid %" PRIu32, uid);
+}
+
+static void print_state(const Object *o, FILE *f) {
+        uint64_t since = object_number(o, object_is(o, "State", "granted") ? "GrantTimestamp"
+                                                                           : "RequestTimestamp");
+        char text[HOLD_TIME_MAX];
+
+        fputs(object_value(o, "State")->text ?: "?", f);
+        if (since > 0)
+                fprintf(f, " since %s", hold_words_time(since, text));
+}
+
+char *hold_words_holder(const Object *o, const char *command) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        print_user(o, f);
+        fprintf(f, *command ? ", %s (pid %" PRIu64 "): " : ",%s pid %" PRIu64 ": ", command,
+                object_number(o, "Pid"));
         print_scope(o, f);
-        fprintf(f, ", %s, %s)", object_value(o, "Mode")->text ?: "?",
-                object_value(o, "State")->text ?: "?");
+        fprintf(f, ", %s, ", object_value(o, "Mode")->text ?: "?");
+        print_state(o, f);
+        if (*object_text(o, "Reason"))
+                fprintf(f, ", '%s'", object_text(o, "Reason"));
+        return fclose(f) == 0 ? TAKE_PTR(text) : NULL;
 }
 
 static void print_obstacles(const Object *o, FILE *f) {
@@ -97,10 +155,6 @@ char *hold_words_scope(const Object *o) {
         return printed(o, print_scope);
 }
 
-char *hold_words_holder(const Object *o) {
-        return printed(o, print_holder);
-}
-
 char *hold_words_obstacles(const Object *o) {
         return printed(o, print_obstacles);
 }
@@ -119,9 +173,26 @@ static void time_format(uint64_t usec, char text[static TIME_MAX]) {
                                 usec % USEC_PER_SEC / 10000);
 }
 
+char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed) {
+        bool own = false;
+        char *text;
+
+        if (!kernel || !*kernel)
+                return NULL;
+        for (; fixed && *fixed; fixed++)
+                own |= strcmp(*fixed, "cycles") == 0;
+        return asprintf(
+                       &text,
+                       "the kernel's NMI watchdog (%s) keeps %s of %s on each CPU; NmiWatchdog=yes "
+                       "in perfallocd.conf(5) lends it to holds",
+                       *kernel, own ? "the counter of cycles" : "one general counter", pmu) < 0
+                       ? NULL
+                       : text;
+}
+
 char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
         _cleanup_free_ char *scope = NULL, *obstacles = hold_words_obstacles(o);
-        const char *exclusive = object_is(o, "Mode", "exclusive") ? ", exclusively" : "";
+        const char *exclusive = object_is(o, "Mode", "exclusive") ? " exclusively" : "";
         bool known = *object_text(o, "State");
         char latency[TIME_MAX], *text;
         int r;
@@ -130,16 +201,14 @@ char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
         scope = known ? hold_words_scope(o) : strdup("the counters");
         if (!scope || !obstacles)
                 return NULL;
-        if (known && !*hold_pmus(o))
-                r = asprintf(&text, "this machine has no core PMU: there is nothing to reserve "
-                                    "(other PMUs are held with --pmu=NAME)");
+        if (hold_is_empty(o))
+                r = asprintf(&text, "%s", HOLD_WORDS_EMPTY);
         else if (confirmed)
                 r = asprintf(&text, "holding %s%s (confirmed in %s)", scope, exclusive, latency);
         else
                 r = asprintf(&text,
-                             "warning: holding %s%s, but they are not confirmed to be free (after "
-                             "%s); in the way: %s",
-                             scope, exclusive, latency,
-                             *obstacles ? obstacles : "nobody knows who");
+                             "warning: holding %s%s (after %s), but not confirmed to be free; "
+                             "in use by: %s",
+                             scope, exclusive, latency, *obstacles ? obstacles : "unknown");
         return r < 0 ? NULL : text;
 }

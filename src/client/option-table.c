@@ -63,7 +63,9 @@ static int option_apply(void *options, const OptionRow *row, char *argument, Ref
                 return number_parse(row, argument, field, why);
         case OPTION_TIME:
                 if (timespan_parse(argument, field) < 0)
-                        return refuse_value(row, argument, "no time like 5s, 2min, infinity", why);
+                        return refuse(why, REFUSAL_INVALID_ARGS,
+                                      "--%s: invalid time '%.64s' (for example 5s, 2min, infinity)",
+                                      row->name, argument);
                 return 0;
         }
         return 0;
@@ -78,15 +80,17 @@ static void getopt_tables_fill(GetoptTables *g, const OptionTable *t) {
         /* '+': stop at the first word that is no option; '-': return it; ':': distinguish a missing
          * argument from an unknown option */
         char *letter = stpcpy(g->letters, t->mixed ? "-:" : "+:");
+        size_t n_names = 0;
 
         for (size_t i = 0; i < t->n_rows; i++) {
                 const OptionRow *row = &t->rows[i];
 
-                g->names[i] = (struct option){
-                        .name = row->name,
-                        .has_arg = row->argument ? required_argument : no_argument,
-                        .val = row->letter ?: NO_LETTER + (int) i,
-                };
+                if (row->name)
+                        g->names[n_names++] = (struct option){
+                                .name = row->name,
+                                .has_arg = row->argument ? required_argument : no_argument,
+                                .val = row->letter ?: NO_LETTER + (int) i,
+                        };
                 if (!row->letter)
                         continue;
                 *letter++ = row->letter;
@@ -94,7 +98,7 @@ static void getopt_tables_fill(GetoptTables *g, const OptionTable *t) {
                         *letter++ = ':';
         }
         *letter = '\0';
-        g->names[t->n_rows] = (struct option){};
+        g->names[n_names] = (struct option){};
 }
 
 static const OptionRow *row_find(const OptionTable *t, int value) {
@@ -113,10 +117,11 @@ static int refuse_option(const OptionTable *t, int value, char **argv, Refusal *
         char letter[] = { '-', (char) optopt, '\0' };
 
         if (value == ':')
-                return refuse(why, REFUSAL_INVALID_ARGS, "--%s needs an argument: %s", row->name,
-                              row->argument);
+                return refuse(why, REFUSAL_INVALID_ARGS, "option --%s needs an argument: %s",
+                              row->name, row->argument);
         if (row)
-                return refuse(why, REFUSAL_INVALID_ARGS, "--%s takes no argument", row->name);
+                return refuse(why, REFUSAL_INVALID_ARGS, "option --%s takes no argument",
+                              row->name);
         return refuse(why, REFUSAL_INVALID_ARGS, "unknown or ambiguous option '%.64s' (see --help)",
                       optopt ? letter : word);
 }
@@ -172,15 +177,44 @@ bool option_row_goes_with(const OptionRow *row, const char *verb) {
         return false;
 }
 
-void option_table_print(const OptionTable *t) {
-        for (size_t i = 0; i < t->n_rows; i++) {
-                const OptionRow *row = &t->rows[i];
-                char name[32];
+static void row_print(const OptionRow *row) {
+        char name[32];
 
-                (void) snprintf(name, sizeof(name), "--%s%s%s", row->name, row->argument ? "=" : "",
-                                row->argument ?: "");
-                printf("  %c%c%c %-19s %s%s%s%s\n", row->letter ? '-' : ' ', row->letter ?: ' ',
-                       row->letter ? ',' : ' ', name, row->verbs ? "(" : "", row->verbs ?: "",
-                       row->verbs ? ") " : "", row->help);
+        if (!row->name)
+                return;
+        (void) snprintf(name, sizeof(name), "--%s%s%s", row->name, row->argument ? "=" : "",
+                        row->argument ?: "");
+        printf("  %c%c%c %-19s %s\n", row->letter ? '-' : ' ', row->letter ?: ' ',
+               row->letter ? ',' : ' ', name, row->help);
+}
+
+static bool rows_go_together(const OptionRow *a, const OptionRow *b) {
+        return a->verbs == b->verbs || (a->verbs && b->verbs && strcmp(a->verbs, b->verbs) == 0);
+}
+
+/* "Options for open, watch:" */
+static void heading_print(const OptionRow *row) {
+        if (!row->verbs) {
+                puts("Options:");
+                return;
+        }
+        fputs("\nOptions for ", stdout);
+        for (const char *p = row->verbs; *p; p++)
+                printf(*p == ' ' ? ", " : "%c", *p);
+        puts(":");
+}
+
+void option_table_print(const OptionTable *t) {
+        bool printed[OPTION_ROWS_MAX] = {};
+
+        for (size_t i = 0; i < t->n_rows; i++) {
+                if (printed[i])
+                        continue;
+                heading_print(&t->rows[i]);
+                for (size_t j = i; j < t->n_rows; j++)
+                        if (rows_go_together(&t->rows[i], &t->rows[j])) {
+                                row_print(&t->rows[j]);
+                                printed[j] = true;
+                        }
         }
 }

@@ -19,8 +19,8 @@ typedef enum OptionKind {
 } OptionKind;
 
 struct OptionRow {
-        char letter; /* 0: none */
-        const char *name;
+        char letter;          /* 0: none */
+        const char *name;     /* NULL: only a letter, a synonym that --help leaves out */
         const char *argument; /* NULL: takes none */
         OptionKind kind;
         size_t offset; /* of the value in the struct of options */
@@ -53,5 +53,5 @@ int option_table_parse(const OptionTable *t, void *options, int argc, char **arg
 /* Whether an option applies to a verb. */
 bool option_row_goes_with(const OptionRow *row, const char *verb);
 
-/* Prints a line of --help for each row. */
+/* Prints a line of --help for each row, grouped by verbs. */
 void option_table_print(const OptionTable *t);

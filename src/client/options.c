@@ -9,27 +9,30 @@ static const OptionRow rows[] = {
         { 'D', "foreground", NULL, OPTION_CLEAR, offsetof(Options, background),
           "run in the foreground (the default)" },
         { 'd', "daemon", NULL, OPTION_SET, offsetof(Options, background),
-          "run in the background, after the counters are held" },
+          "run in the background once the counters are held" },
         { 'f', "lock-file", "FILE", OPTION_TEXT, offsetof(Options, lock_file),
           "also take PCP's lock on FILE, for pmdaperfevent" },
         { 'h', "help", NULL, OPTION_SET, offsetof(Options, help), "display this help and exit" },
         { 'v', "version", NULL, OPTION_SET, offsetof(Options, version),
           "display the version and exit" },
+        { 'V', NULL, NULL, OPTION_SET, offsetof(Options, version) },
         { 0, "exclusive", NULL, OPTION_SET, offsetof(Options, exclusive),
-          "let nobody else hold them at the same time" },
+          "do not share the counters with other holds" },
         { 0, "counters", "N", OPTION_NUMBER, offsetof(Options, counters),
           "hold N counters on each CPU (default: all)" },
         { 0, "cpus", "LIST", OPTION_TEXT, offsetof(Options, cpus),
-          "hold them on these CPUs, as in 0-3,8 (default: all)" },
+          "CPUs to hold, such as 0-3,8 (default: all)" },
         { 0, "pmu", "NAME", OPTION_TEXTS, offsetof(Options, pmus),
-          "hold those of this PMU; may be repeated (default: the core PMUs)" },
+          "hold counters of this PMU (default: the core PMUs)" },
         { 0, "wait", "TIME", OPTION_TIME, offsetof(Options, wait_usec),
-          "wait that long for other holders (5s, 2min, infinity; default: not)" },
+          "wait for other holds, e.g. 5s, 2min, infinity\n"
+          "                          (default: fail at once)" },
         { 0, "best-effort", NULL, OPTION_SET, offsetof(Options, best_effort),
-          "go on even if somebody does not give way" },
-        { 0, "reason", "TEXT", OPTION_TEXT, offsetof(Options, reason),
-          "what for, for those who have to consent" },
-        { 0, "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "say nothing but errors" },
+          "continue even if not all counters become free" },
+        { 0, "require", NULL, OPTION_SET, offsetof(Options, require),
+          "fail if there is nothing to hold" },
+        { 0, "reason", "TEXT", OPTION_TEXT, offsetof(Options, reason), "purpose, shown to others" },
+        { 'q', "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "print only errors" },
 };
 
 static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows) };
@@ -53,13 +56,17 @@ void options_done(Options *o) {
         *o = OPTIONS_NULL;
 }
 
+bool options_require(const Options *o) {
+        return o->require || o->exclusive || o->counters > 0;
+}
+
 void options_print_help(void) {
         printf("Usage: perfalloc [OPTION]... [COMMAND [ARG]...]\n"
-               "Hold this machine's performance counters: monitors give way, and carry on\n"
-               "afterwards. Runs COMMAND once they are held, or stays until it is told to end.\n"
+               "Hold the performance counters of this machine: monitors that use them yield. Once\n"
+               "the counters are held, run COMMAND, or stay until interrupted.\n"
                "\n");
         option_table_print(&table);
         printf("\n"
-               "The exit status is that of COMMAND, 126 or 127 when it cannot be run, and 1 when\n"
-               "the counters cannot be held. See perfalloc(1).\n");
+               "The exit status is that of COMMAND, 126 or 127 if it cannot be run, and 1 if the\n"
+               "counters cannot be held. See perfalloc(1).\n");
 }

@@ -15,6 +15,7 @@ struct Options {
         /* for the service; NULL, 0: its default */
         bool exclusive;
         bool best_effort;
+        bool require; /* fail where there is nothing to hold */
         uint32_t counters;
         const char *cpus;
         char **pmus;        /* NULL-terminated */
@@ -35,5 +36,8 @@ struct Options {
 /* Texts point into argv, which must outlive ret. REFUSAL_INVALID_ARGS names the option. */
 int options_parse(Options *ret, int argc, char **argv, Refusal *why);
 void options_done(Options *o);
+
+/* Whether a hold of nothing, on a machine without a core PMU, is a failure. */
+bool options_require(const Options *o);
 
 void options_print_help(void);

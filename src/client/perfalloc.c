@@ -29,7 +29,7 @@ static Ending fail(const char *what, int r) {
 static void command_goes_on(void *userdata, const char *why) {
         const Options *o = userdata;
 
-        say_error("warning: the counters are held no longer: %s; %s goes on", why, o->command[0]);
+        say_error("warning: the counters are no longer held: %s; %s continues", why, o->command[0]);
 }
 
 static Ending run(HoldClient *c, const Options *o) {
@@ -67,7 +67,7 @@ static int stay_no_longer(void *userdata, const struct signalfd_siginfo *info) {
 static void stay_in_vain(void *userdata, const char *why) {
         Stay *s = userdata;
 
-        say_error("the counters are held no longer: %s", why);
+        say_error("the counters are no longer held: %s", why);
         *s = (Stay){ .over = true, .ending = failure };
 }
 
@@ -85,15 +85,30 @@ static Ending stay(HoldClient *c) {
 
 /* ---- both ---- */
 
+static void say_granted(const HoldClient *c) {
+        _cleanup_free_ char *words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
+
+        if (words)
+                say_note("%s", words);
+        for (char **pmu = object_value(&c->hold, "Pmus")->texts; pmu && *pmu; pmu++) {
+                _cleanup_free_ char *kept = hold_client_kernel(c, *pmu);
+
+                if (kept)
+                        say_note("%s", kept);
+        }
+}
+
 static Ending use(HoldClient *c, const Options *o, int report) {
-        _cleanup_free_ char *words = NULL;
         Ending ending;
         int r;
 
+        if (hold_is_empty(&c->hold) && options_require(o)) {
+                say_error(HOLD_WORDS_EMPTY);
+                hold_client_release(c);
+                return failure;
+        }
         if (!o->quiet)
-                words = hold_words_grant(&c->hold, c->confirmed, c->latency_usec);
-        if (words)
-                say_note("%s", words);
+                say_granted(c);
         if (report >= 0) {
                 r = daemon_detach(report);
                 if (r < 0)

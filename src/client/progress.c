@@ -5,11 +5,14 @@
 #include <perfalloc/dbus.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/bus.h"
 #include "client/hold-words.h"
 #include "client/say.h"
+#include "core/clock.h"
 
+#define CLOCK_USEC  USEC_PER_SEC
 #define MOMENT_USEC (250 * USEC_PER_MSEC)
 #define SOON_USEC   (100 * USEC_PER_MSEC) /* for signals that come together */
 #define NAMED_MAX   4u                    /* so many holders are named, the others are counted */
@@ -36,19 +39,45 @@ static int progress_disturbed(sd_bus_message *m, void *userdata, sd_bus_error *e
         return 0;
 }
 
+/* On a terminal in place, and again in a second, because time passes. */
+static void progress_show(Progress *p, const char *lines) {
+        if (say_in_place(lines))
+                progress_look_in(p, CLOCK_USEC);
+        else
+                progress_say(p, lines);
+}
+
 /* ---- the queue ---- */
 
-static void print_queue(const Object *own, const Objects *all, FILE *f) {
+/* " for 12s" on a terminal, where it is kept up to date. */
+static void print_waiting(const Object *own, bool in_place, FILE *f) {
+        uint64_t now = now_usec(CLOCK_REALTIME), since = object_number(own, "RequestTimestamp");
+        uint64_t until = object_number(own, "WaitTimestamp");
+        char text[HOLD_TIME_MAX];
+
+        fprintf(f, "waiting");
+        if (in_place && now > since)
+                fprintf(f, " for %" PRIu64 "s", (now - since) / USEC_PER_SEC);
+        if (until > 0)
+                fprintf(f, " until %s", hold_words_time(until, text));
+        fprintf(f, ", place %" PRIu64 " in the queue", object_number(own, "QueuePosition"));
+}
+
+static void print_queue(const Progress *p, const Objects *all, bool in_place, FILE *f) {
         unsigned n = 0;
 
-        fprintf(f, "waiting in the queue at place %" PRIu64, object_number(own, "QueuePosition"));
+        print_waiting(&p->hold, in_place, f);
         OBJECTS_FOREACH (other, all, PERFALLOC_HOLD_INTERFACE) {
+                char command[COMMAND_NAME_MAX] = "";
                 _cleanup_free_ char *words = NULL;
 
-                if (!hold_precedes(other, own) || n++ >= NAMED_MAX)
+                if (!hold_precedes(other, &p->hold) || n++ >= NAMED_MAX)
                         continue;
-                words = hold_words_holder(other);
-                fprintf(f, "%s%s", n > 1 ? "; " : ", behind ", words ?: "?");
+                if (p->local)
+                        (void) hold_words_command(other, command);
+                words = hold_words_holder(other, command);
+                fprintf(f, "%s%s%s", n > 1 ? ";" : ", behind", in_place ? "\n  " : " ",
+                        words ?: "?");
         }
         if (n > NAMED_MAX)
                 fprintf(f, "; and %u more", n - NAMED_MAX);
@@ -68,9 +97,9 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
         /* the holders ahead cannot always be told, its place in the queue can */
         if (!sd_bus_message_is_method_error(m, NULL))
                 (void) objects_read(&all, m);
-        print_queue(&p->hold, &all, f);
+        print_queue(p, &all, isatty(STDERR_FILENO), f);
         if (fclose(f) == 0)
-                progress_say(p, text);
+                progress_show(p, text);
         return 0;
 }
 
@@ -79,11 +108,11 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
 static void progress_say_yielding(Progress *p) {
         _cleanup_free_ char *text = NULL, *obstacles = hold_words_obstacles(&p->hold);
 
-        if (!obstacles || asprintf(&text, "waiting for monitors to give way%s%s",
+        if (!obstacles || asprintf(&text, "waiting for monitors to yield%s%s",
                                    *obstacles ? ": " : "", obstacles) < 0)
                 text = NULL;
         else
-                progress_say(p, text);
+                progress_show(p, text);
 }
 
 static int progress_viewed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -124,7 +153,7 @@ static int progress_look(sd_event_source *source, uint64_t usec, void *userdata)
 
         if (!p->path) {
                 if (!p->said)
-                        progress_say(p, "waiting for perfallocd and polkit to answer");
+                        progress_say(p, "waiting for perfallocd and polkit");
                 return 0;
         }
         if (!p->subscribed)
@@ -141,13 +170,15 @@ void progress_set_hold(Progress *p, const char *path) {
         progress_look_in(p, MOMENT_USEC);
 }
 
-int progress_start(Progress *p, sd_bus *bus) {
+int progress_start(Progress *p, sd_bus *bus, bool local) {
         p->bus = bus;
+        p->local = local;
         return sd_event_add_time_relative(sd_bus_get_event(bus), &p->timer, CLOCK_MONOTONIC,
                                           MOMENT_USEC, 0, progress_look, p);
 }
 
 void progress_stop(Progress *p) {
+        say_in_place_end();
         p->timer = sd_event_source_disable_unref(p->timer);
         p->ended = sd_bus_slot_unref(p->ended);
         p->changed = sd_bus_slot_unref(p->changed);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Tells what is being waited for, and for whom, once that takes longer than a moment, and again
- * when it changes. A hold that is granted at once causes no call and no message of this.
+ * Tells what is being waited for, since when and until when, and for whom, once that takes longer
+ * than a moment. On a terminal that is kept up to date in place; elsewhere it is told again when it
+ * changes. A hold that is granted at once causes no call and no message of this.
  */
 
 #include <systemd/sd-bus.h>
@@ -14,6 +15,7 @@ typedef struct Progress Progress;
 
 struct Progress {
         sd_bus *bus;
+        bool local;       /* the service is on this machine, and so are the holders' processes */
         const char *path; /* NULL: there is no hold yet */
         sd_event_source *timer;
         bool subscribed;
@@ -25,8 +27,8 @@ struct Progress {
 
 #define PROGRESS_NULL ((Progress){})
 
-/* The bus must be attached to an event loop. */
-int progress_start(Progress *p, sd_bus *bus);
+/* The bus must be attached to an event loop. local: it is that of this machine. */
+int progress_start(Progress *p, sd_bus *bus, bool local);
 void progress_stop(Progress *p);
 
 /* The hold exists. path must outlive p. */

@@ -20,6 +20,13 @@ void say_as(const char *command); /* "perfalloc" until then; has to stay */
 void say_to(SayTo where);
 void say_quietly(bool quiet); /* no more notes */
 
+/* Lines that replace those which were said so last; the next message removes them. Longer lines
+ * than the terminal is wide are cut. False: standard error is no terminal, and nothing is said. */
+bool say_in_place(const char *lines);
+
+/* Removes them. */
+void say_in_place_end(void);
+
 /* An error. */
 void say_error(const char *format, ...) _printf_(1, 2);
 

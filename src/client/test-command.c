@@ -244,6 +244,8 @@ static void what_is_killed_before_it_runs_has_ended(Fixture *f, const void *data
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
+        (void) signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it, */
+        (void) signal(SIGHUP, SIG_DFL); /* and nohup's this one */
         ADD("exit-status-comes-through", exit_status_comes_through);
         ADD("death-by-signal-comes-through", death_by_signal_comes_through);
         ADD("what-is-not-found-is-127", what_is_not_found_is_127);

@@ -82,9 +82,12 @@ static void scope_is_told_in_words(void) {
         assert_words(hold_words_scope(&o), "1 counter of cpu on CPU 7");
         h = hold(atom_and_core, "0,2", "granted");
         assert_words(hold_words_scope(&o), "all counters of cpu_atom, cpu_core on CPUs 0,2");
-        assert_words(hold_words_holder(&o),
-                     "pid 4711 of uid 4294967294 (all counters of cpu_atom, cpu_core on CPUs 0,2, "
-                     "shared, granted)");
+        assert_words(hold_words_holder(&o, "make"),
+                     "uid 4294967294, make (pid 4711): all counters of cpu_atom, cpu_core on CPUs "
+                     "0,2, shared, granted");
+        assert_words(hold_words_holder(&o, ""),
+                     "uid 4294967294, pid 4711: all counters of cpu_atom, cpu_core on CPUs 0,2, "
+                     "shared, granted");
 }
 
 static void grant_says_what_is_held_and_how_sure_that_is(void) {
@@ -96,12 +99,12 @@ static void grant_says_what_is_held_and_how_sure_that_is(void) {
                      "holding all counters of cpu on CPUs 0-1 (confirmed in 143 µs)");
         h.mode = text("Mode", "exclusive");
         assert_words(hold_words_grant(&o, true, 12345),
-                     "holding all counters of cpu on CPUs 0-1, exclusively (confirmed in 12.3 ms)");
+                     "holding all counters of cpu on CPUs 0-1 exclusively (confirmed in 12.3 ms)");
         h.obstacles = texts("Obstacles", one);
-        assert_words(
-                hold_words_grant(&o, false, 2109999),
-                "warning: holding all counters of cpu on CPUs 0-1, exclusively, but they are not "
-                "confirmed to be free (after 2.10 s); in the way: hog (pid 7)");
+        assert_words(hold_words_grant(&o, false, 2109999),
+                     "warning: holding all counters of cpu on CPUs 0-1 exclusively (after 2.10 s), "
+                     "but not "
+                     "confirmed to be free; in use by: hog (pid 7)");
 }
 
 static void obstacles_are_named_up_to_four(void) {
@@ -115,12 +118,26 @@ static void obstacles_are_named_up_to_four(void) {
         assert_words(hold_words_obstacles(&o), "a; b; c; d; and 2 more");
 }
 
+static void what_the_kernel_keeps_is_named(void) {
+        char *none[] = { NULL }, *watchdog[] = { (char *) "kernel.nmi_watchdog", NULL };
+        char *intel[] = { (char *) "instructions", (char *) "cycles", NULL };
+
+        g_assert_null(hold_words_kernel("cpu", none, intel));
+        g_assert_null(hold_words_kernel("cpu", NULL, NULL));
+        assert_words(hold_words_kernel("cpu", watchdog, intel),
+                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps the counter of cycles "
+                     "of cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+        assert_words(hold_words_kernel("cpu", watchdog, none),
+                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps one general counter of "
+                     "cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+}
+
 static void grant_of_nothing_says_so(void) {
         Hold h = hold(no_pmus, "0-1", "granted");
         Object o = seen(&h, 1);
         char *words = hold_words_grant(&o, true, 1);
 
-        g_assert_nonnull(strstr(words, "nothing to reserve"));
+        g_assert_nonnull(strstr(words, "nothing to hold"));
         free(words);
 }
 
@@ -140,6 +157,8 @@ int main(int argc, char **argv) {
                         grant_says_what_is_held_and_how_sure_that_is);
         g_test_add_func("/hold-words/obstacles-are-named-up-to-four",
                         obstacles_are_named_up_to_four);
+        g_test_add_func("/hold-words/what-the-kernel-keeps-is-named",
+                        what_the_kernel_keeps_is_named);
         g_test_add_func("/grant/of-nothing-says-so", grant_of_nothing_says_so);
         g_test_add_func("/grant/that-could-not-be-read-still-has-words",
                         grant_that_could_not_be_read_still_has_words);

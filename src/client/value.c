@@ -59,6 +59,10 @@ int value_add_number(Value *v, uint64_t n) {
         return texts_add(v, asprintf(&text, "%" PRIu64, n) < 0 ? NULL : text);
 }
 
+int value_add_text(Value *v, const char *text) {
+        return texts_add(v, strdup(text));
+}
+
 static int read_one_text(sd_bus_message *m, const char *type, char **ret) {
         const char *s;
         int r = sd_bus_message_read_basic(m, type[0], &s);

@@ -39,5 +39,6 @@ void value_done(Value *v);
 /* Reads a value of one of these types, without a variant around it. */
 int value_read_as(Value *ret, sd_bus_message *m, const char *type);
 
-/* Adds one to VALUE_NUMBERS. */
+/* Adds one to VALUE_NUMBERS; to VALUE_TEXTS, a copy. */
 int value_add_number(Value *v, uint64_t n);
+int value_add_text(Value *v, const char *text);

@@ -270,11 +270,10 @@ static int attr_check_known(const Attr *a, Refusal *why) {
                 uint64_t unknown = attr_number(a, place) & ~known[place];
 
                 if (unknown != 0)
-                        return refuse(
-                                why, REFUSAL_NOT_PERMITTED,
-                                "attr: bit %u of %s is not known to this service, and so nobody "
-                                "may set it through it; clear it",
-                                bit_number(place, unknown), attr_numbers[place].name);
+                        return refuse(why, REFUSAL_NOT_PERMITTED,
+                                      "attr: bit %u of %s is unknown to this service, which "
+                                      "therefore refuses it; clear it",
+                                      bit_number(place, unknown), attr_numbers[place].name);
         }
         return 0;
 }
@@ -370,8 +369,8 @@ int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why) {
         attr_check_branches(a, &needs);
         if (flags & ATTR_FLAG_PINNED && flags & ATTR_FLAG_INHERIT)
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "attr: pinned and inherit do not go together: the kernel starves the "
-                              "children of a pinned event and tells nobody");
+                              "attr: pinned and inherit exclude each other: the kernel does not "
+                              "report when a child's pinned event is not counted");
         *ret = needs;
         return 0;
 }

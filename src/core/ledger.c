@@ -72,11 +72,12 @@ static void hold_enter(Ledger *l, LedgerHold *h) {
 
 static void hold_leave(Ledger *l, LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
+        size_t i = 0;
 
         SLOT_FOREACH (slot, w) {
                 slot_leave(slot, h);
                 if (h->extra)
-                        slot->extra -= h->extra[w.part];
+                        slot->extra -= h->extra[i++];
         }
         l->n_active--;
         l->n_partial -= !ledger_hold_is_full(h);
@@ -139,8 +140,7 @@ int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
 
         if (k == LEDGER_E_WAITS && !(entries = calloc(n_slots, sizeof(*entries))))
                 return -ENOMEM;
-        if (n_slots > 0 && !ledger_hold_is_full(h) &&
-            !(extra = calloc(h->scope.n_parts, sizeof(*extra))))
+        if (n_slots > 0 && !ledger_hold_is_full(h) && !(extra = calloc(n_slots, sizeof(*extra))))
                 return -ENOMEM;
 
         h->entries = TAKE_PTR(entries);
@@ -236,16 +236,38 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
         return 0;
 }
 
-void ledger_set_extra(Ledger *l, LedgerHold *h, size_t part, unsigned extra) {
-        SlotWalk w = { .table = &l->slots, .scope = &h->scope, .part = part };
+static void slot_set_extra(Slot *slot, unsigned *extra, unsigned value) {
+        slot->extra += value;
+        slot->extra -= *extra;
+        *extra = value;
+}
 
-        if (h->state != LEDGER_ACTIVE || !h->extra || part >= h->scope.n_parts)
+void ledger_set_extra(Ledger *l, LedgerHold *h, size_t number, unsigned extra) {
+        SlotWalk w = ledger_walk(l, h);
+        size_t i = 0;
+
+        if (h->state != LEDGER_ACTIVE || !h->extra)
                 return;
-        for (Slot *slot; (slot = slot_walk_next(&w)) && w.part == part;) {
-                slot->extra += extra;
-                slot->extra -= h->extra[part];
+        SLOT_FOREACH (slot, w)
+                if (i++ == number)
+                        slot_set_extra(slot, &h->extra[number], extra);
+}
+
+void ledger_add_missing(Ledger *l, LedgerHold *h, unsigned pmu, unsigned cpu, unsigned missing) {
+        SlotWalk w = ledger_walk(l, h);
+        size_t i = 0;
+
+        if (h->state != LEDGER_ACTIVE || !h->extra)
+                return;
+        SLOT_FOREACH (slot, w) {
+                uint64_t planned = slot->kept + slot->sum + slot->extra,
+                         unused = slot->chunk->capacity - MIN(slot->chunk->capacity, planned);
+
+                if (h->scope.parts[w.part].pmu == pmu && w.cpu == cpu + 1)
+                        slot_set_extra(slot, &h->extra[i],
+                                       h->extra[i] + missing + (unsigned) unused);
+                i++;
         }
-        h->extra[part] = extra;
 }
 
 bool ledger_demands(const Ledger *l, const Scope *scope, SlotDemand demand) {

@@ -74,9 +74,14 @@ bool ledger_is_first(const Ledger *l, const LedgerHold *h);
 int ledger_blockers(const Ledger *l, const LedgerHold *h,
                     int (*f)(void *userdata, LedgerHold *blocker), void *userdata);
 
-/* Monitors must yield this many counters more than promised in one part of an active hold's scope,
- * because others use so many there. Ignored for a full hold. */
-void ledger_set_extra(Ledger *l, LedgerHold *h, size_t part, unsigned extra);
+/* Monitors must yield this many counters more than promised on one slot of an active hold, because
+ * others use so many there. The slots of its scope are numbered, part by part. Ignored for a full
+ * hold. */
+void ledger_set_extra(Ledger *l, LedgerHold *h, size_t slot, unsigned extra);
+
+/* So many counters are missing there beside those monitors that the last plan has let stay: as many
+ * more must yield as make room for them. */
+void ledger_add_missing(Ledger *l, LedgerHold *h, unsigned pmu, unsigned cpu, unsigned missing);
 
 /* Whether active holds have this demand on any slot of the scope. */
 bool ledger_demands(const Ledger *l, const Scope *scope, SlotDemand demand);

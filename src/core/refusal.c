@@ -6,6 +6,8 @@
 
 #include <perfalloc/dbus.h>
 
+#include "core/utf8.h"
+
 #define DBUS_ERROR "org.freedesktop.DBus.Error."
 
 static const struct {
@@ -62,27 +64,10 @@ int refusal_from_errno(int error) {
         return 0;
 }
 
-/* The length in bytes of the UTF-8 character at p; 0: invalid, or a control character. */
-static size_t utf8_length(const char *p) {
-        unsigned char c = (unsigned char) *p;
-        size_t n = c < 0x80                ? 1
-                   : c >= 0xc2 && c < 0xe0 ? 2
-                   : c >= 0xe0 && c < 0xf0 ? 3
-                   : c < 0xf5              ? 4
-                                           : 0;
-
-        if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xc2) || n == 0)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if (((unsigned char) p[i] & 0xc0) != 0x80)
-                        return 0;
-        return n;
-}
-
 /* A client's text may be cut in the middle of a character; D-Bus does not accept that. */
 static void text_clean(char *text) {
         for (char *p = text; *p;) {
-                size_t n = utf8_length(p);
+                size_t n = utf8_text_length(p);
 
                 if (n == 0)
                         *p = '?';

@@ -36,7 +36,8 @@ struct Slot {
         size_t n_exclusive;  /* active exclusive holds: 0 or 1 */
         uint64_t sum;        /* counters promised to the active holds that are not full */
         uint64_t extra;      /* see ledger_set_extra() */
-        uint64_t kept;       /* scratch of plan_compute(): general counters */
+        uint64_t kept;       /* of the last plan_compute(), where a number is promised: general
+                              * counters of the monitors that stay */
         uint32_t kept_fixed; /* likewise: fixed ones, and those that do not exist */
         struct SlotQueue waiting;
         bool gaps; /* the numbers in the queue are no longer consecutive */

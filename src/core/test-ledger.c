@@ -298,10 +298,12 @@ static void test_extra_goes_with_its_hold(Desk *d, gconstpointer unused) {
         assert_admitted(d, b);
         ledger_set_extra(&d->ledger, a, 0, 3);
         ledger_set_extra(&d->ledger, a, 0, 1);
+        ledger_set_extra(&d->ledger, a, 1, 2);
+        ledger_set_extra(&d->ledger, a, 2, 9);
         ledger_set_extra(&d->ledger, b, 0, 5);
         pmu = &d->ledger.slots.pmus[0];
         g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 1);
-        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 6);
+        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 7);
         ledger_remove(&d->ledger, a);
         g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 0);
         g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 5);

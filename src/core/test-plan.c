@@ -167,6 +167,25 @@ static void test_nobody_yields_where_there_is_no_limit(Stage *s, gconstpointer u
         g_assert_false(m->must);
 }
 
+/* Three of four are taken by others: no monitor can stay beside one that is promised, though there
+ * is room for one on paper. */
+static void test_what_is_missing_makes_room(Stage *s, gconstpointer unused) {
+        PlanMonitor *m = stage_monitor(s, "0-1", PLAN_ALWAYS, 5);
+        LedgerHold *h;
+
+        m->by_cpu = true;
+        g_assert_cmpint(plan_monitor_init(m), ==, 0);
+        stage_capacity(s, 4);
+        h = stage_hold(s, "0-1", false, 1);
+        stage_plan(s);
+        g_assert_false(m->must);
+        ledger_add_missing(&s->ledger, h, 0, 1, 1);
+        stage_plan(s);
+        g_assert_true(cpuset_has(&m->where, 1));
+        g_assert_false(cpuset_has(&m->where, 0));
+        ledger_remove(&s->ledger, h);
+}
+
 static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unused) {
         PlanMonitor *first = stage_monitor(s, "0", PLAN_ALWAYS, 5);
         PlanMonitor *second = stage_monitor(s, "0", PLAN_ALWAYS, 1);
@@ -283,11 +302,14 @@ static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
 
         for (size_t i = 0; i < s->n_holds; i++) {
                 const LedgerHold *h = &s->holds[i];
-                const ScopePart *part = scope_find(&h->scope, pmu);
+                SlotWalk w = { .table = &s->ledger.slots, .scope = &h->scope };
+                size_t k = 0;
 
-                if (h->state == LEDGER_ACTIVE && !h->exclusive && h->counters > 0 &&
-                    scope_has(&h->scope, pmu, cpu))
-                        demand += h->counters + h->extra[part - h->scope.parts];
+                if (h->state != LEDGER_ACTIVE || h->exclusive || h->counters == 0)
+                        continue;
+                for (; slot_walk_next(&w); k++)
+                        if (h->scope.parts[w.part].pmu == pmu && w.cpu == cpu + 1)
+                                demand += h->counters + h->extra[k];
         }
         return demand;
 }
@@ -370,9 +392,9 @@ static void stage_random(Stage *s) {
                 ledger_remove(&s->ledger, h);
                 scope_random(&h->scope);
                 (void) ledger_admit(&s->ledger, h, true); /* some wait: they demand nothing */
-                for (size_t part = 0; part < h->scope.n_parts; part++)
+                for (size_t slot = 0; slot < h->n_slots; slot++)
                         if (g_test_rand_bit())
-                                ledger_set_extra(&s->ledger, h, part,
+                                ledger_set_extra(&s->ledger, h, slot,
                                                  (unsigned) g_test_rand_int_range(0, 3));
         }
         for (size_t i = 0; i < N_MONITORS; i++) {
@@ -462,6 +484,7 @@ int main(int argc, char *argv[]) {
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
         ADD("fixed-counters-are-in-nobodys-way", test_fixed_counters_are_in_nobodys_way);
         ADD("general-ones-make-room", test_general_ones_make_room);
+        ADD("what-is-missing-makes-room", test_what_is_missing_makes_room);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);
         g_test_add_func("/plan/model/agrees-with-the-rule", test_agrees_with_the_rule);
         g_test_add_func("/plan/model/keeps-each-promise", test_keeps_each_promise);

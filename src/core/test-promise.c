@@ -2,104 +2,167 @@
 #include "core/promise.h"
 
 #include <glib.h>
-
-#define N_HOLDS 4u
+#include <limits.h>
 
 static const Shape whole = { 6, 3 };
 
-typedef struct Desk {
-        Ledger ledger;
-        LedgerHold holds[N_HOLDS];
-        size_t n;
-} Desk;
-
-static void desk_set_up(Desk *d, gconstpointer unused) {
-        *d = (Desk){};
-        ledger_init(&d->ledger);
-}
-
-static void desk_tear_down(Desk *d, gconstpointer unused) {
-        ledger_done(&d->ledger);
-        for (size_t i = 0; i < d->n; i++)
-                scope_done(&d->holds[i].scope);
-}
-
-static LedgerHold *desk_hold(Desk *d, const char *list, unsigned counters, bool exclusive) {
-        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
-        LedgerHold *h = &d->holds[d->n++];
-
-        *h = (LedgerHold){ .counters = counters, .exclusive = exclusive };
-        g_assert_cmpint(cpuset_parse(&cpus, list, NULL), ==, 0);
-        g_assert_cmpint(scope_add(&h->scope, 0, &cpus), ==, 0);
-        g_assert_cmpint(ledger_admit(&d->ledger, h, false), ==, 0);
-        return h;
-}
-
-static void assert_promised(const Desk *d, const LedgerHold *h, unsigned cpu, unsigned general,
-                            uint32_t fixed) {
-        Shape is = promise_of(&d->ledger, h, 0, cpu, whole);
-
+static void assert_shape(Shape is, unsigned general, uint32_t fixed) {
         g_assert_cmpuint(is.general, ==, general);
         g_assert_cmpuint(is.fixed, ==, fixed);
 }
 
-static void assert_must_be_free(const Desk *d, unsigned cpu, Shape opened, unsigned general,
-                                uint32_t fixed) {
-        Shape is = promise_must_be_free(&d->ledger, 0, cpu, whole, opened);
+/* ---- what is known ---- */
 
-        g_assert_cmpuint(is.general, ==, general);
-        g_assert_cmpuint(is.fixed, ==, fixed);
+static void test_alone(void) {
+        const Promise all = { .whole = whole }, part = { .whole = whole, .number = 4 };
+
+        assert_shape(promise_must_be_free(&all), 6, 3);
+        assert_shape(promise_of(&all, whole), 6, 3);
+        assert_shape(promise_must_be_free(&part), 4, 0);
+        assert_shape(promise_of(&part, (Shape){ 4, 0 }), 4, 0);
 }
 
-static void test_all(Desk *d, gconstpointer unused) {
-        LedgerHold *h = desk_hold(d, "0-1", 0, false), *other = desk_hold(d, "1", 0, false);
+static void test_numbers_add_up(void) {
+        Promise p = { .whole = whole,
+                      .number = 1,
+                      .n_holders = 2,
+                      .holders = { { .number = 2 }, { .number = 3 } } };
 
-        assert_promised(d, h, 0, 6, 3);
-        assert_promised(d, other, 1, 6, 3);
-        assert_must_be_free(d, 0, SHAPE_NULL, 6, 3);
-        assert_must_be_free(d, 1, (Shape){ 2, 1 }, 4, 2);
-        assert_must_be_free(d, 2, SHAPE_NULL, 0, 0);
-        assert_must_be_free(d, 64, SHAPE_NULL, 0, 0);
+        assert_shape(promise_must_be_free(&p), 6, 0);
+        p.holders[1].opened.takes = (Shape){ 2, 1 };
+        assert_shape(promise_must_be_free(&p), 4, 0);
+        /* what is beyond the own number was promised to nobody */
+        p.holders[1].opened.takes = (Shape){ 5, 1 };
+        assert_shape(promise_must_be_free(&p), 3, 0);
+        p.number = 0;
+        assert_shape(promise_must_be_free(&p), 2, 2);
 }
 
-static void test_number(Desk *d, gconstpointer unused) {
-        LedgerHold *h = desk_hold(d, "0-1", 4, false), *other = desk_hold(d, "1", 2, false);
+static void test_all_beside_a_number(void) {
+        Promise p = { .whole = whole, .n_holders = 1, .holders = { { .number = 4 } } };
 
-        assert_promised(d, h, 1, 4, 0);
-        assert_promised(d, other, 1, 2, 0);
-        assert_must_be_free(d, 0, SHAPE_NULL, 4, 0);
-        assert_must_be_free(d, 1, SHAPE_NULL, 6, 0);
-        assert_must_be_free(d, 1, (Shape){ 4, 1 }, 2, 0);
-        ledger_remove(&d->ledger, h);
-        assert_must_be_free(d, 1, SHAPE_NULL, 2, 0);
+        assert_shape(promise_must_be_free(&p), 6, 3);
+        assert_shape(promise_of(&p, whole), 2, 3);
+        p.holders[0].opened.takes = (Shape){ 3, 0 };
+        assert_shape(promise_must_be_free(&p), 3, 3);
+        assert_shape(promise_of(&p, (Shape){ 3, 3 }), 2, 3);
 }
 
-/* What was promised by number is not promised once more, used or not. */
-static void test_all_beside_a_number(Desk *d, gconstpointer unused) {
-        LedgerHold *part = desk_hold(d, "0", 6, false), *all = desk_hold(d, "0-1", 0, false);
+static void test_beside_all(void) {
+        Promise p = { .whole = whole, .n_holders = 1, .holders = { { .all = true } } };
 
-        assert_promised(d, part, 0, 6, 0);
-        assert_promised(d, all, 0, 0, 3);
-        assert_promised(d, all, 1, 6, 3);
-        assert_must_be_free(d, 0, SHAPE_NULL, 6, 3);
-        assert_must_be_free(d, 0, (Shape){ 6, 0 }, 0, 3);
+        assert_shape(promise_must_be_free(&p), 6, 3);
+        p.number = 2;
+        assert_shape(promise_must_be_free(&p), 6, 3);
+        p.holders[0].opened.takes = (Shape){ 5, 1 };
+        assert_shape(promise_must_be_free(&p), 2, 2);
 }
 
-static void test_exclusive(Desk *d, gconstpointer unused) {
-        LedgerHold *h = desk_hold(d, "0", 2, true);
+/* ---- what is not ---- */
 
-        assert_promised(d, h, 0, 6, 3);
-        assert_must_be_free(d, 0, SHAPE_NULL, 6, 3);
+static void test_one_holder(void) {
+        Promise p = { .whole = whole,
+                      .number = 2,
+                      .n_holders = 1,
+                      .holders = { { .number = 4, .perhaps = 8 } } };
+
+        g_assert_true(promise_explain(&p, (Shape){ 3, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 3, 0);
+        g_assert_true(promise_explain(&p, (Shape){ 5, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 2, 0);
+        /* one of them may be a stranger's, or all */
+        g_assert_true(promise_explain(&p, (Shape){ 3, 0 }, 1));
+        assert_shape(promise_must_be_free(&p), 4, 0);
+        g_assert_true(promise_explain(&p, (Shape){ 3, 0 }, UINT_MAX));
+        assert_shape(promise_must_be_free(&p), 6, 0);
 }
 
-#define ADD(name, function)                                                                        \
-        g_test_add("/promise/" name, Desk, NULL, desk_set_up, function, desk_tear_down)
+static void test_somebody_unseen(void) {
+        Promise p = { .whole = whole,
+                      .number = 2,
+                      .n_holders = 1,
+                      .holders = { { .number = 4, .perhaps = 1 } } };
+
+        g_assert_false(promise_explain(&p, (Shape){ 3, 0 }, 1));
+        assert_shape(promise_must_be_free(&p), 6, 0);
+        g_assert_true(promise_explain(&p, (Shape){ 3, 0 }, 2));
+        assert_shape(promise_must_be_free(&p), 5, 0);
+        p.n_holders = 0;
+        g_assert_false(promise_explain(&p, (Shape){ 1, 0 }, 0));
+        g_assert_false(promise_explain(&p, (Shape){ 0, 1 }, 0));
+}
+
+/* Of two who may have opened what is taken one may have gone beyond their number. */
+static void test_two_holders(void) {
+        Promise p = { .whole = whole,
+                      .number = 1,
+                      .n_holders = 2,
+                      .holders = { { .number = 2, .perhaps = 8 }, { .number = 3, .perhaps = 0 } } };
+
+        g_assert_true(promise_explain(&p, (Shape){ 4, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 4, 0);
+        p.holders[1].perhaps = 6;
+        g_assert_true(promise_explain(&p, (Shape){ 5, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 4, 0);
+        p.holders[0].perhaps = 2;
+        p.holders[1].perhaps = 3;
+        g_assert_true(promise_explain(&p, (Shape){ 5, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 1, 0);
+}
+
+static void test_all_of_it(void) {
+        Promise p = { .whole = whole,
+                      .n_holders = 1,
+                      .holders = { { .all = true, .perhaps = 4 } } };
+
+        g_assert_true(promise_explain(&p, (Shape){ 3, 1 }, 0));
+        assert_shape(promise_must_be_free(&p), 3, 2);
+        assert_shape(promise_of(&p, (Shape){ 3, 2 }), 3, 2);
+        g_assert_true(promise_explain(&p, (Shape){ 3, 1 }, 1));
+        assert_shape(promise_must_be_free(&p), 4, 3);
+        g_assert_false(promise_explain(&p, (Shape){ 5, 1 }, 1));
+}
+
+/* Whatever holders and strangers have opened: a promise that is explained is true. */
+static void test_no_history_lies(void) {
+        for (unsigned i = 0; i < 200000; i++) {
+                Promise p = { .whole = whole,
+                              .number = (unsigned) g_test_rand_int_range(0, 4),
+                              .n_holders = (size_t) g_test_rand_int_range(0, 4) };
+                unsigned strangers = (unsigned) g_test_rand_int_range(0, 3), taken = strangers,
+                         needed = p.number, known = 0;
+                Shape must;
+
+                for (size_t k = 0; k < p.n_holders; k++) {
+                        PromiseHolder *h = &p.holders[k];
+                        unsigned hidden = (unsigned) g_test_rand_int_range(0, 3);
+
+                        h->number = (unsigned) g_test_rand_int_range(1, 3);
+                        h->opened.takes.general = (unsigned) g_test_rand_int_range(0, 2);
+                        h->perhaps = hidden + (unsigned) g_test_rand_int_range(0, 3);
+                        needed += h->number - MIN(h->number, hidden + h->opened.takes.general);
+                        taken += hidden;
+                        known += h->opened.takes.general;
+                }
+                if (p.number == 0 || taken + known > 6)
+                        continue;
+                (void) promise_explain(&p, (Shape){ .general = taken },
+                                       strangers + (unsigned) g_test_rand_int_range(0, 2));
+                must = promise_must_be_free(&p);
+                g_assert_cmpuint(must.general, >=, needed);
+        }
+}
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
-        ADD("all-is-general-and-fixed", test_all);
-        ADD("numbers-add-up", test_number);
-        ADD("all-is-what-no-number-has", test_all_beside_a_number);
-        ADD("exclusive-is-all", test_exclusive);
+        g_test_add_func("/promise/all-is-general-and-fixed", test_alone);
+        g_test_add_func("/promise/numbers-add-up", test_numbers_add_up);
+        g_test_add_func("/promise/all-is-what-no-number-has", test_all_beside_a_number);
+        g_test_add_func("/promise/a-number-beside-all", test_beside_all);
+        g_test_add_func("/promise/what-one-holder-has-opened-is-not-missing", test_one_holder);
+        g_test_add_func("/promise/who-is-unseen-is-no-holder", test_somebody_unseen);
+        g_test_add_func("/promise/beyond-the-own-number-is-nobody-s-promise", test_two_holders);
+        g_test_add_func("/promise/what-holders-of-all-have-opened-is-not-missing", test_all_of_it);
+        g_test_add_func("/promise/what-is-explained-is-true", test_no_history_lies);
         return g_test_run();
 }

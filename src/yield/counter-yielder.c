@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-yielder.h"
 
-#include "perf/group/group-yield.h"
-
 #include <stdio.h>
 
-#include "perf/pmu/counter-use.h"
+#include "perf/group/group-use.h"
+#include "perf/group/group-yield.h"
 
 static CounterYielder *counter_yielder_of(const Yielder *y) {
         return container_of(y, CounterYielder, yielder);
@@ -49,19 +48,6 @@ static const YielderOps counter_yielder_ops = {
         .resume = counter_yielder_resume,
         .describe = counter_yielder_describe,
 };
-
-/* An event that cannot be tried now is taken for one that takes a general counter. */
-static CounterUse group_use(const Group *g) {
-        CounterUse sum = {};
-
-        for (size_t i = 0; i < g->n_events; i++) {
-                CounterUse one;
-
-                (void) counter_use_measure(g->events[i].pmu, &g->events[i].attr, &one);
-                counter_use_add(&sum, &one);
-        }
-        return sum;
-}
 
 int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, uint32_t priority,
                         PlanClass yields_to, uint64_t seq, CounterYielder **ret) {

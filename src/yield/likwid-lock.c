@@ -118,7 +118,7 @@ static LockFile lock_open(LikwidLock *l, int *ret_fd, struct stat *ret_st) {
 
         if (r == LOCK_FILE_OPEN && !lock_file_is_roots(l->path, ret_st)) {
                 (void) refuse(&why, REFUSAL_INVALID_ARGS,
-                              "%s may have been put there by somebody who is not root", l->path);
+                              "%s may have been created by a user other than root", l->path);
                 r = LOCK_FILE_UNUSABLE;
         }
         if (r == LOCK_FILE_OPEN && !can_chown()) {

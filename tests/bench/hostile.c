@@ -380,7 +380,26 @@ static void play_unread(int fd) {
                 pause();
 }
 
-/* The same with signals. */
+/* Descriptors that are never read: dbus-daemon stops reading from whoever has sent 64 of them. */
+static void play_descriptors(int fd) {
+        sd_bus *bus = bus_open();
+        char *path;
+
+        counters_open(bus, 1, &path);
+        for (unsigned i = 0; i < 1000; i++) {
+                sd_bus_message *m =
+                        method_new(bus, path, PERFALLOC_COUNTER_INTERFACE, "GetFds", NULL);
+
+                check(sd_bus_call_async(bus, NULL, m, NULL, NULL, UINT64_MAX), "GetFds");
+                sd_bus_message_unref(m);
+        }
+        check(sd_bus_flush(bus), "GetFds");
+        ready(fd);
+        for (;;)
+                pause();
+}
+
+/* Large signals that are never read. */
 static void play_signals(int fd) {
         sd_bus *bus = bus_open();
         char *path;
@@ -540,6 +559,7 @@ static const struct {
         { "flood", play_flood },
         { "huge", play_huge, ALONE },
         { "unread", play_unread, ALONE },
+        { "descriptors", play_descriptors, ALONE },
         { "signals", play_signals, ALONE },
 };
 

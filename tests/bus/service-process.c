@@ -21,10 +21,14 @@ pid_t service_pid(void) {
         return (pid_t) pid;
 }
 
-void service_clock_forward(uint64_t usec) {
+void clock_forward_of(pid_t service, uint64_t usec) {
         const union sigval msec = { .sival_int = (int) (usec / USEC_PER_MSEC) };
 
-        g_assert_cmpint(sigqueue(service_pid(), CLOCK_SIGNAL, msec), ==, 0);
+        g_assert_cmpint(sigqueue(service, CLOCK_SIGNAL, msec), ==, 0);
+}
+
+void service_clock_forward(uint64_t usec) {
+        clock_forward_of(service_pid(), usec);
 }
 
 /* A child of that name; 0: there is none. */

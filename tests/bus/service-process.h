@@ -16,6 +16,7 @@ unsigned service_events(void);      /* those of them that are perf events */
 
 /* Puts the monotonic clock of perfallocd-clock forward, before it reads the next message. */
 void service_clock_forward(uint64_t usec);
+void clock_forward_of(pid_t service, uint64_t usec);
 
 /* Its private bytes; 0 with a sanitizer, which keeps freed memory. */
 uint64_t service_memory(void);

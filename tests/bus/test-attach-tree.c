@@ -284,7 +284,7 @@ static void test_an_exclusive_hold_in_the_middle(void) {
         g_autoptr(Client) bob = client_new("bob"), root = client_new("root");
         pid_t child;
         g_autoptr(Actor) parent = parent_new("bob", &child);
-        unsigned n_refused = 0;
+        unsigned n_refused = 0, n_named = 0;
 
         for (int i = 0; i < 200; i++) {
                 g_autofree char *counter = unattached_open(bob), *hold = NULL;
@@ -305,11 +305,14 @@ static void test_an_exclusive_hold_in_the_middle(void) {
                                         PERFALLOC_ERROR_BUSY);
                 n_refused += !attached;
                 g_assert_false(confirmed && attached);
+                /* what waits for the tree is in the way, and named */
+                g_assert_true(confirmed || hold_names(root, hold, getpid()));
+                n_named += !confirmed;
                 hold_release(root, hold);
                 await(hold_is(root, hold, "ended"));
                 counter_do(bob, counter, "Close");
         }
-        g_test_message("%u of 200 were refused", n_refused);
+        g_test_message("%u of 200 were refused, %u in the way", n_refused, n_named);
 }
 
 /* The service stops one tree for several calls in turn: they do not disturb each other. */

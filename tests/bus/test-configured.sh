@@ -107,7 +107,7 @@ changed_file_is_opened_anew() {
 wrong_change_keeps_the_old() {
         printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
         reload
-        wait_until log_says "more.conf: refused; what it said before stays" && counters_are 5
+        wait_until log_says "more.conf: not used because of an error; the monitor stays as it was" && counters_are 5
 }
 
 removed_file_is_closed() {
@@ -144,7 +144,7 @@ restart_sees_changes() {
         counter=$(counter_of more)
         printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
         service-restart
-        wait_until log_says "more.conf: refused" && [[ $(counter_of more) == "$counter" ]] || return
+        wait_until log_says "more.conf: not used because of an error" && [[ $(counter_of more) == "$counter" ]] || return
         printf '[Monitor]\nEvents=cpu-migrations\n' >$directory/more.conf
         service-kill --again
         wait_until more_is_another "$counter" && counters_are 4 || return
@@ -207,7 +207,13 @@ confirmed_turns_false_until_probed() {
                 wait_until confirmed_is "$hold" true && call "$hold" Hold Release
 }
 
+name_is_refused() {
+        log_says 'monitors.d: a file is not used, for its name is not UTF-8' &&
+                busctl call org.perfalloc1 /org/perfalloc1 org.freedesktop.DBus.ObjectManager GetManagedObjects >/dev/null
+}
+
 mkdir -p $directory/directory.conf
+printf '[Monitor]\nEvents=cpu-clock\n' >$directory/$'latin1-\xfc'.conf
 printf '[Monitor]\nEvents=cpu-clock page-faults\n' >$directory/clocks.conf
 printf '[Monitor]\nEvents=task-clock\nGroup=yes\nPriority=7\nYield=never\n' >$directory/never.conf
 printf '[Monitor]\nEvents=cpu-clock\nColour=red\nno setting\nYield=sometimes\n' >$directory/wrong.conf
@@ -218,12 +224,13 @@ service-stop
 service-start
 
 check 'configured monitors count from the start, and are root'"'"'s' counts_at_start
-check 'a wrong setting is named by file and line' log_says "$directory/wrong.conf:3: there is no setting Colour="
+check 'a wrong setting is named by file and line' log_says "$directory/wrong.conf:3: unknown setting Colour="
 check 'so is a line that is none' log_says "$directory/wrong.conf:4: not a line like Setting=value"
-check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes is none of"
+check 'and a wrong value' log_says "$directory/wrong.conf:5: Yield=sometimes: not one of"
 check 'a directory is no configuration' log_says "$directory/directory.conf: not used: Is a directory"
 check 'nor what cannot be read' log_says "$directory/unreadable.conf: not used: Permission denied"
 check 'nor what is too long' log_says "$directory/long.conf: not used: File too large"
+check 'nor a file whose name the bus would not take' name_is_refused
 check 'nobody closes a configured monitor' root_cannot_close
 check 'they yield to a hold and go on from where they stood' yields_and_goes_on
 check 'reload opens what is new and leaves alone what has not changed' unchanged_file_goes_on

@@ -225,8 +225,8 @@ static void test_exclusive_hold(Fixture *f, const void *data) {
 
         hold = hold_take(f->alice, &lease, "a{sv}", 2, BREAKPOINTS, "mode", "s", "exclusive");
         g_assert_true(hold_wait(f->alice, hold));
-        raw_refused(f->dave, PERFALLOC_ERROR_BUSY, "exclusive hold", raw, "a{sv}", 0);
-        raw_refused(f->root, PERFALLOC_ERROR_BUSY, "exclusive hold", raw, "a{sv}", 0);
+        raw_refused(f->dave, PERFALLOC_ERROR_BUSY, "exclusively", raw, "a{sv}", 0);
+        raw_refused(f->root, PERFALLOC_ERROR_BUSY, "exclusively", raw, "a{sv}", 0);
         close_fd(raw_open(f->alice, raw, "a{sv}", 0));
         lease = close_fd(lease);
         await(hold_is(f->alice, hold, "ended"));

@@ -87,8 +87,30 @@ static void test_other_cpu(void) {
         g_assert_true(hold_wait(alice, path));
 }
 
-/* The measurement for the first hold is also the second hold's. */
-static void test_second_takes_over(void) {
+/* Nobody can tell what of such a PMU is free: nothing is confirmed, and nobody is blamed. */
+static void test_unmeasured(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *hold = NULL;
+        _cleanup_close_ int lease = -1;
+
+        if (!g_file_test("/sys/bus/event_source/devices/msr", G_FILE_TEST_EXISTS)) {
+                g_test_skip("there is no msr PMU");
+                return;
+        }
+        hold = hold_take(alice, &lease, "a{sv}", 1, "pmus", "as", 1, "msr");
+        client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", NULL);
+        g_assert_nonnull(strstr(alice->refusal, "cannot be measured"));
+        {
+                g_autoptr(sd_bus_message) m =
+                        client_get_variant(alice, hold, HOLD, "Obstacles", "a(us)");
+
+                g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "(us)"), >, 0);
+                g_assert_cmpint(sd_bus_message_at_end(m, false), >, 0);
+        }
+}
+
+/* A second hold is measured for itself. */
+static void test_second_is_measured(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *first = NULL, *second = NULL;
         g_autoptr(Actor) foreigner = foreigner_new();
@@ -221,8 +243,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/obstacle/best-effort-is-granted-and-not-confirmed", test_best_effort);
         g_test_add_func("/obstacle/who-has-gone-is-none", test_gone);
         g_test_add_func("/obstacle/who-counts-on-other-cpus-is-none", test_other_cpu);
-        g_test_add_func("/obstacle/a-second-hold-is-told-what-the-first-measured",
-                        test_second_takes_over);
+        g_test_add_func("/obstacle/a-second-hold-is-measured-for-itself", test_second_is_measured);
+        g_test_add_func("/obstacle/what-cannot-be-measured-is-nobodys-fault", test_unmeasured);
         g_test_add_func("/obstacle/a-partial-hold-is-confirmed-beside-it", test_in_partial);
         g_test_add_func("/obstacle/foreground-counters-go-on-and-are-named", test_foreground);
         g_test_add_func("/obstacle/other-users-foreground-counters-obstruct-exclusive-holds",

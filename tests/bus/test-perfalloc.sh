@@ -48,13 +48,30 @@ signal_of_command() {
         run 139 as alice perfalloc sh -c 'kill -SEGV $$' && run 143 as alice perfalloc sh -c 'kill $$'
 }
 
+# On a terminal, in the foreground: the shell's view of a COMMAND that stops itself.
+stopped_command_is_seen() {
+        timeout 60 python3 - <<'END'
+import os, pty, signal, sys
+
+pid, _ = pty.fork()
+if pid == 0:
+    os.execvp('perfalloc', ['perfalloc', '--pmu=software', 'sh', '-c', 'kill -STOP $$; exit 7'])
+_, status = os.waitpid(pid, os.WUNTRACED)
+if not os.WIFSTOPPED(status):
+    sys.exit(f'not stopped: {status:#x}')
+os.kill(pid, signal.SIGCONT)
+_, status = os.waitpid(pid, 0)
+sys.exit(0 if os.waitstatus_to_exitcode(status) == 7 else f'{status:#x}')
+END
+}
+
 says_what_it_holds() {
         run 0 as alice perfalloc --pmu=breakpoint --cpus=0 echo run &&
                 said 'perfalloc: holding all counters of breakpoint on CPU 0 (confirmed in ' && said run
 }
 
 nothing_to_reserve() {
-        run 0 as alice perfalloc echo run && said 'no core PMU: there is nothing to reserve' && said run
+        run 0 as alice perfalloc echo run && said 'no core PMU, so there is nothing to hold' && said run
 }
 
 quiet_says_nothing() {
@@ -109,7 +126,7 @@ waits_and_says_for_whom() {
         holder=$pid
         rm -f $dir/other
         as carol perfalloc --pmu=breakpoint --wait=infinity echo run >$dir/other 2>&1 &
-        wait_until grep -q "in the queue at place 1, behind pid $holder of alice" $dir/other || return
+        wait_until grep -q "place 1 in the queue, behind alice, perfalloc (pid $holder): " $dir/other || return
         ! grep -q run $dir/other && kill $holder && ended 0 && wait $! && grep -qx run $dir/other
 }
 
@@ -165,7 +182,7 @@ command_inherits_nothing() {
 
 early_end_is_a_warning() {
         start perfalloc --pmu=breakpoint sh -c "while ! test -e $dir/ready; do sleep 0.01; done; exit 4"
-        wait_until grep -q holding $dir/said && revoke && wait_until grep -q 'revoked); sh goes on' $dir/said &&
+        wait_until grep -q holding $dir/said && revoke && wait_until grep -q 'revoked); sh continues' $dir/said &&
                 touch $dir/ready && ended 4
 }
 
@@ -176,7 +193,7 @@ early_end_without_command_fails() {
 
 end_of_the_service_is_noticed() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && service-kill && ended 1 && said 'perfallocd has gone'
+        wait_until grep -q holding $dir/said && service-kill && ended 1 && said 'perfallocd has stopped'
 }
 
 restart_is_not_noticed() {
@@ -348,8 +365,9 @@ refused_value_is_named() {
 
 check 'exits as COMMAND does' status_of_command
 check 'dies of the signal that COMMAND died of' signal_of_command
+check 'stops with a COMMAND that stops itself, and goes on with it' stopped_command_is_seen
 check 'says what it holds' says_what_it_holds
-check 'says so where there is nothing to reserve' nothing_to_reserve
+check 'says so where there is nothing to hold' nothing_to_reserve
 check 'says nothing with --quiet' quiet_says_nothing
 check 'who is denied learns the action and the group, and COMMAND is not run' denied_is_not_run
 check 'a member of the group may' member_of_group_is_run

@@ -55,17 +55,17 @@ counter() {
 # ---- status ----
 
 status_is_the_default() {
-        run 0 perfallocctl && said 'The counters are free' && said breakpoint
+        run 0 perfallocctl && said 'The counters are not held' && said breakpoint
 }
 
 status_says_who_holds_and_who_waits() {
         local holder waiting
 
         holder=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
-        start as carol perfallocctl hold --pmu=breakpoint --wait=infinity
+        start as carol perfallocctl -q hold --pmu=breakpoint --wait=infinity
         waiting=$((holder + 1))
         wait_until property hold/$waiting Hold State || return
-        run 0 perfallocctl status && said 'held by 1 hold; 1 waits' && grep -qE "^ *$holder +granted +yes +alice " $dir/said &&
+        run 0 perfallocctl status && said 'held by 1 hold; 1 waits' && grep -qE "^ *$holder +granted +yes +alice " $dir/said && said COMMAND &&
                 said 'why not' && grep -qE "^ *$waiting +1 +$holder +carol " $dir/said &&
                 run 0 perfallocctl status --json &&
                 json "j['holds'][0]['hold'] == $holder and j['waiting'][0]['behind'] == [$holder]" &&
@@ -88,6 +88,74 @@ status_says_who_has_yielded() {
         set -- $?
         perfallocctl close "$monitor"
         return "$1"
+}
+
+# at_width COLUMNS COMMAND: on a terminal so wide; what is printed is in $dir/said.
+at_width() {
+        on_terminal "stty cols $1; TERM=dumb $2"
+        tr -d '\r' <$dir/said >$dir/plain && mv $dir/plain $dir/said
+}
+
+fits() {
+        [[ $(LC_ALL=C.UTF-8 awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' $dir/said) -le $1 ]] || {
+                cat $dir/said
+                return 1
+        }
+}
+
+# What matters most is there at every width, and no line is broken by the terminal.
+status_fits_the_screen() {
+        local holder waiting width status=0
+
+        holder=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --lifetime=1h --reason='the nightly benchmark') || return
+        start as carol perfallocctl -q hold --pmu=breakpoint --wait=1h --reason='also a benchmark'
+        waiting=$((holder + 1))
+        wait_until property hold/$waiting Hold State || return
+        for width in 60 80 120 200; do
+                at_width $width 'perfallocctl' && fits $width && said 'held by 1 hold; 1 waits' &&
+                        grep -qE "^ *$holder +granted .*alice .*the nightly" $dir/said &&
+                        grep -qE "^ *$waiting +1 +$holder +carol .*also a" $dir/said || status=1
+        done
+        at_width 80 'perfallocctl --no-pager holds' && fits 80 && said REASON && ! said QUEUE || status=1
+        at_width 200 'perfallocctl' && grep -q 'HOLD .*PID .*EXPIRES .*MODE .*REASON' $dir/said &&
+                grep -q 'HOLD PLACE BEHIND .*UNTIL .*REASON' $dir/said || status=1
+        # scripts get everything
+        run 0 perfallocctl status && grep -q 'HOLD .*CONFIRMED .*PID .*EXPIRES .*MODE .*REASON' $dir/said || status=1
+        as alice perfallocctl release "$holder"
+        wait $pid
+        as carol perfallocctl release $waiting
+        return $status
+}
+
+# The whole screen of an idle machine, as it is at 80 columns.
+status_at_80_columns() {
+        at_width 80 'perfallocctl status' && sed -i 's/0-[0-9]*\( \|$\)/0-1\1/' $dir/said && diff - $dir/said <<'END'
+The counters are not held.
+This machine has no core PMU; counters of other PMUs can be held.
+
+PMUs
+NAME       KIND       CPUS COUNTERS FIXED KERNEL HOLDS
+breakpoint breakpoint 0-1         4 -     -      -
+END
+}
+
+status_is_watched() {
+        local hold=''
+
+        start perfallocctl status --watch --interval=1h
+        wait_until grep -q 'not held' $dir/said && hold=$(perfallocctl -q hold --pmu=software) &&
+                wait_until grep -q 'held by 1 hold' $dir/said && kill $pid && ended 0
+        set -- $?
+        perfallocctl release "$hold"
+        return "$1"
+}
+
+ended_holds_are_listed_on_request() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=software --lifetime=1h) && perfallocctl release "$hold" &&
+                run 0 perfallocctl holds && ! grep -qE "^ *$hold " $dir/said &&
+                run 0 perfallocctl holds --all --json && json "[(h['state'], h['expires']) for h in j['holds'] if h['hold'] == $hold] == [('ended', 0)]"
 }
 
 # ---- hold ----
@@ -113,6 +181,30 @@ hold_as_json() {
 
 hold_ends_after_its_lifetime() {
         run 0 perfallocctl hold --pmu=breakpoint --lifetime=50ms && wait_until holds_are 0
+}
+
+# Who, what command, why, since when, until when; on a terminal in place.
+waiting_is_told() {
+        local hold
+
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
+        start as carol perfallocctl hold --pmu=breakpoint --wait=1h
+        wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, pid [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
+                kill $pid && ended 143
+        set -- $?
+        script -qec 'stty cols 60; exec perfallocctl hold --pmu=breakpoint --wait=1h' /dev/null >$dir/said </dev/null 2>&1 &
+        pid=$!
+        # again after a second, over the lines before
+        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
+                as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
+        perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
+        return "$1"
+}
+
+require_needs_something_to_hold() {
+        run 1 perfallocctl hold --require && said 'nothing to hold' && run 1 perfallocctl hold --counters=2 &&
+                run 1 perfallocctl hold --exclusive && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
+                run 0 perfallocctl release "$(tail -n 1 $dir/said)"
 }
 
 busy_is_4_and_leaves_nothing() {
@@ -230,6 +322,11 @@ encode_says_what_the_kernel_gets() {
 
 # ---- counting ----
 
+output_is_opened_first() {
+        run 1 as alice perfallocctl open -o /nowhere/readings task-clock:u -- touch $dir/was-run && said /nowhere &&
+                [[ ! -e $dir/was-run ]]
+}
+
 command_is_counted() {
         run 0 as alice perfallocctl open --json -o $dir/readings task-clock:u page-faults:u -- true && [[ ! -s $dir/said ]] &&
                 cp $dir/readings $dir/said && json "[r['quality'] for r in j['readings']] == ['exact', 'exact']" &&
@@ -253,8 +350,26 @@ command_has_its_status_and_output() {
 
 refused_command_is_not_run() {
         run 5 perfallocctl open nosuch -- echo not-run && ! said not-run &&
-                run 3 as bob perfallocctl open page-faults -- echo not-run && ! said not-run &&
+                run 3 as bob perfallocctl open --no-fallback page-faults -- echo not-run && ! said not-run &&
                 run 2 perfallocctl open task-clock -p 1 -- echo not-run && ! said not-run
+}
+
+# Without count-kernel it counts user space, as perf does, and says so.
+fallback_is_user_space() {
+        run 0 as bob perfallocctl open page-faults task-clock:u -- true && said page-faults:u &&
+                said 'counting user space only (:u)' && said --no-fallback &&
+                run 0 as bob perfallocctl open page-faults:u -- true && ! said fallback &&
+                run 0 as alice perfallocctl open page-faults -- true && ! said page-faults:u && ! said fallback
+}
+
+# What less is permitted is named; where nothing less helps, there is no fallback.
+refusals_name_what_needs_less() {
+        run 3 as bob perfallocctl open --no-fallback page-faults -- true && said "':u' after the event" || return
+        run 3 as bob perfallocctl open page-faults:k -- true && ! said fallback || return
+        run 3 as bob perfallocctl open -a page-faults && said "one's own processes" && ! said fallback || return
+        run 3 as bob perfallocctl open -p 1 page-faults && said count-other && said "one's own processes" || return
+        run 3 as bob perfallocctl hold --pmu=breakpoint && said 'perfalloc COMMAND' || return
+        run 3 as bob perfallocctl open --role=monitor page-faults:u -- true && said 'role foreground'
 }
 
 open_counts_until_interrupted() {
@@ -275,7 +390,36 @@ open_counts_until_its_process_ends() {
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
 }
 
+# What perf stat shows: values in groups of digits, what they mean, times.
+command_is_reported() {
+        run 0 as alice perfallocctl open task-clock page-faults -- sh -c 'ls -R /usr/lib >/dev/null' && said "Counted for 'sh':" &&
+                grep -qE '^ +[0-9.]+ ms  task-clock +# 0\.[0-9]{3} CPUs used$' $dir/said &&
+                grep -qE '^ +[0-9]+(,[0-9]{3})*  page-faults +# [0-9.k]+/s$' $dir/said &&
+                grep -qE '^ +[0-9.]+  seconds elapsed$' $dir/said && said 'seconds user' && said 'seconds system'
+}
+
+command_is_counted_without_events() {
+        run 0 as alice perfallocctl open -- true && said task-clock && said context-switches && said page-faults &&
+                run 0 as bob perfallocctl open -- true && said task-clock:u && [[ $(grep -c 'user space only' $dir/said) -eq 1 ]]
+}
+
+command_is_repeated() {
+        run 3 as alice perfallocctl open -r 4 page-faults -o $dir/readings -- sh -c 'echo ran; exit 3' &&
+                [[ $(grep -cx ran $dir/said) -eq 4 ]] && grep -q '(4 runs, means)' $dir/readings &&
+                grep -qE 'page-faults .*\(\+- [0-9.]+%\)$' $dir/readings && counters_are 0 &&
+                [[ $(as bob perfallocctl open -r 3 page-faults -- true 2>&1 | grep -c 'user space only') -eq 1 ]]
+}
+
+command_is_reported_to_programs() {
+        run 0 as alice perfallocctl open -x '|' page-faults task-clock -- true && [[ $(wc -l <$dir/said) -eq 5 ]] &&
+                grep -qE '^[0-9]+\|page-faults\|exact\|0\.00$' $dir/said && grep -qE '^[0-9.]+\|elapsed\|' $dir/said &&
+                run 0 as alice perfallocctl open --json -r 2 page-faults -- true &&
+                json "j['runs'] == 2 and j['times']['elapsed'] > 0 and j['readings'][0]['spread'] >= 0"
+}
+
 something_has_to_be_counted() {
+        run 2 perfallocctl open && run 2 perfallocctl open -r 2 -a task-clock && run 2 perfallocctl open --pinned task-clock -- true &&
+                said '--pinned cannot be used with a command' || return
         run 2 perfallocctl open cycles && said --all-cpus && run 2 perfallocctl open --all-cpus --cpus=0 cycles
 }
 
@@ -307,8 +451,8 @@ processes_are_attached_and_detached() {
 
         python3 -c 'while True: pass' &
         target=$!
-        start perfallocctl open --detached task-clock:u
-        counter=$(counter) && perfallocctl attach "$counter" $target && perfallocctl start "$counter" &&
+        start perfallocctl open --detached task-clock:u page-faults:u
+        counter=$(counter) && perfallocctl attach "$counter" $((counter - 1)) $target && perfallocctl start "$counter" &&
                 perfallocctl counters --json | grep -q "\[$target\]" &&
                 wait_until sh -c "perfallocctl read $counter --json | grep -q '\"quality\": \"exact\"'" &&
                 perfallocctl detach "$counter" $target && perfallocctl stop "$counter" &&
@@ -335,6 +479,16 @@ watch_prints_objects() {
 
 watch_draws_bars() {
         on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && said /s && said $'\033[2A'
+}
+
+watch_draws_a_picture() {
+        run 0 perfallocctl watch --all-cpus task-clock page-faults -i 5ms -n 20 --plot=$dir/plot.svg &&
+                python3 - $dir/plot.svg <<'END' && run 1 perfallocctl watch -a task-clock -n 1 --plot=/no/such/directory/x
+import sys, xml.etree.ElementTree
+tree = xml.etree.ElementTree.parse(sys.argv[1])
+lines = [e for e in tree.iter() if e.get('class') == 'line']
+assert len(lines) == 2 and all(e.get('d').count('L') >= 15 for e in lines), [e.get('d') for e in lines]
+END
 }
 
 watch_ends_when_told() {
@@ -527,10 +681,36 @@ pager_is_for_terminals() {
                 run 0 env PAGER='sed s/^/paged:/' perfallocctl pmus && ! said paged
 }
 
+help_is_a_verb() {
+        run 0 perfallocctl help && said 'Options for hold' && fits 80 && perfallocctl --help | diff - $dir/said &&
+                run 0 perfallocctl -V && said perfallocctl && run 0 perfalloc -V && run 0 perfallocctl list 'page-fault*' &&
+                said page-faults
+}
+
+# What does not exist is said alike, and is status 5.
+missing_objects_are_named_alike() {
+        run 5 perfallocctl release 999999 && said 'there is no hold 999999' &&
+                run 5 perfallocctl read 999999 && said 'there is no counter 999999' &&
+                run 5 perfallocctl close 999999 && said 'there is no counter 999999' &&
+                run 5 perfallocctl attach 999999 1 && said 'there is no counter 999999' &&
+                run 5 perfallocctl probe nosuch && said 'there is no PMU nosuch' &&
+                run 5 perfallocctl open -p 4194304 page-faults && said 'there is no process 4194304'
+}
+
+errors_speak_of_options() {
+        run 1 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
+                run 1 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
+                run 4 perfallocctl hold --pmu=msr && said --best-effort && ! said best_effort && ! said 'pid ' &&
+                run 2 perfallocctl hold --wait=soon && said "--wait: invalid time 'soon' (for example 5s, 2min, infinity)" &&
+                run 2 perfallocctl status extra && said "unexpected argument 'extra'" &&
+                run 5 perfallocctl encode page-fautls && said 'did you mean page-faults?' &&
+                run 1 perfallocctl open mem:0x1000/8:r -- true && said 'use rw'
+}
+
 command_line_is_checked() {
         run 2 perfallocctl frobnicate && said frobnicate && run 2 perfallocctl status more && said more &&
                 run 2 perfallocctl release && run 2 perfallocctl --frobnicate && said --frobnicate &&
-                run 2 perfallocctl status --lifetime=5 && said '--lifetime does not go with status' &&
+                run 2 perfallocctl status --lifetime=5 && said '--lifetime cannot be used with status' &&
                 run 2 perfallocctl hold --lifetime=soon && said soon && run 2 perfallocctl hold --reason=$'\xff'
 }
 
@@ -601,6 +781,12 @@ no_bus() {
 check 'without a verb it says that the counters are free' status_is_the_default
 check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
 check 'status and monitors say who has yielded' status_says_who_has_yielded
+check 'status fits the screen, and the reason stays' status_fits_the_screen
+check 'an idle machine at 80 columns' status_at_80_columns
+check 'status --watch prints it again when it changes' status_is_watched
+check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
+check 'what is waited for is told: who, why, since when, until when' waiting_is_told
+check 'with --require, --counters or --exclusive there has to be something to hold' require_needs_something_to_hold
 check 'hold prints a number, and holds until release' hold_stays_until_released
 check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet
 check 'hold --json prints the hold' hold_as_json
@@ -618,10 +804,17 @@ check 'headings are left out with --no-legend' headings_can_be_left_out
 check 'probe measures what can be measured' probe_measures
 check 'users names whoever has perf events' users_are_named
 check 'encode says what the kernel gets' encode_says_what_the_kernel_gets
+check 'a command does not run where the result cannot be written' output_is_opened_first
 check 'a command is counted, and its readings go where they should' command_is_counted
+check 'the counts of a command are reported with ratios and times' command_is_reported
+check 'without events the usual ones are counted' command_is_counted_without_events
+check 'a command is run several times, and the spread is told' command_is_repeated
+check 'fields and JSON have the times' command_is_reported_to_programs
 check 'what the command starts is counted' descendants_of_the_command_are_counted
 check 'the command has its exit status and its output' command_has_its_status_and_output
 check 'the command is not run when it cannot be counted' refused_command_is_not_run
+check 'user space is counted where the kernel may not be, and that is said' fallback_is_user_space
+check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted
 check 'open counts until its process ends' open_counts_until_its_process_ends
 check 'open says what could be counted' something_has_to_be_counted
@@ -632,6 +825,7 @@ check 'processes are attached and detached' processes_are_attached_and_detached
 check 'watch prints lines into a pipe' watch_prints_lines
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars
+check 'watch --plot draws what was shown' watch_draws_a_picture
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are OpenMetrics' metrics_are_openmetrics
@@ -650,6 +844,9 @@ check 'a host that cannot be reached is named' lost_host_is_named
 check '-M asks a local container' local_container_is_asked
 check 'colours are for terminals, and not with NO_COLOR' colors_are_for_terminals
 check 'a pager is for terminals, and not with --no-pager' pager_is_for_terminals
+check 'help is a verb, and fits' help_is_a_verb
+check 'what does not exist is named alike' missing_objects_are_named_alike
+check 'errors speak of options' errors_speak_of_options
 check 'a wrong command line is status 2 and named' command_line_is_checked
 check 'a refused value is named' refused_value_is_named
 check 'bash and zsh complete every verb' verbs_are_completed

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -249,20 +250,38 @@ void threads_keep_off(int cpu) {
         }
 }
 
-void cpus_can_be_taken(bool can) {
+static void sysctl_set(const char *path, const char *value) {
         g_autoptr(GError) error = NULL;
 
-        (void) g_file_set_contents_full("/proc/sys/kernel/sched_rt_runtime_us",
-                                        can ? "-1" : "950000", -1, G_FILE_SET_CONTENTS_NONE, 0644,
-                                        &error);
+        (void) g_file_set_contents_full(path, value, -1, G_FILE_SET_CONTENTS_NONE, 0644, &error);
         g_assert_no_error(error);
 }
 
-Actor *stranger_new(const Stranger *s) {
-        Actor *a = actor_new("root", be_stranger, s);
+void cpus_can_be_taken(bool can) {
+        sysctl_set("/proc/sys/kernel/sched_rt_runtime_us", can ? "-1" : "950000");
+}
+
+/* The service keeps the privilege that the setting demands when it starts. */
+void strangers_may_count(bool may) {
+        char *argv[] = { (char *) "systemctl", (char *) "stop", (char *) "perfallocd.service",
+                         NULL };
+        g_autoptr(GError) error = NULL;
+
+        sysctl_set("/proc/sys/kernel/perf_event_paranoid", may ? "-1" : "3");
+        (void) g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL,
+                            &error);
+        g_assert_no_error(error);
+}
+
+Actor *stranger_of(const char *user, const Stranger *s) {
+        Actor *a = actor_new(user, be_stranger, s);
 
         g_assert_cmpint(actor_hear(a), ==, '.');
         return a;
+}
+
+Actor *stranger_new(const Stranger *s) {
+        return stranger_of("root", s);
 }
 
 void stranger_assert_alive(Actor *a, bool whole) {
@@ -308,6 +327,26 @@ void paths_free(char **paths, size_t n) {
 char *cycles_monitor(Client *c, uint32_t priority) {
         return counter_open(c, "cycles", "a{sv}", 3, "scope", "s", "cpu", "role", "s", "monitor",
                             "priority", "u", priority);
+}
+
+static bool service_has_changed(Client *c, pid_t was) {
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint32_t pid = 0;
+
+        return sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                  "org.freedesktop.DBus", "GetConnectionUnixProcessID", &error,
+                                  &reply, "s", PERFALLOC_BUS_NAME) >= 0 &&
+               sd_bus_message_read_basic(reply, 'u', &pid) > 0 && (pid_t) pid != was;
+}
+
+void service_kill(Client *c) {
+        g_autofree char *said = g_build_filename(g_getenv("PERFALLOC_RIG_DIR"), "killed", NULL);
+        pid_t pid = service_pid();
+
+        g_assert_true(g_file_set_contents(said, "", 0, NULL));
+        g_assert_no_errno(kill(pid, SIGKILL));
+        await(service_has_changed(c, pid));
 }
 
 int counter_fd(Client *c, const char *path) {

@@ -77,9 +77,14 @@ typedef struct Stranger {
         uint64_t period;
 } Stranger;
 
-/* A root process with events of its own. All of them are open when this returns. One that has a CPU
+/* A process with events of its own, of root or of another user, who may open them while
+ * strangers_may_count(). All of them are open when this returns. One that has a CPU
  * for itself needs kernel.sched_rt_runtime_us to be -1, see cpus_can_be_taken(). */
 Actor *stranger_new(const Stranger *s);
+Actor *stranger_of(const char *user, const Stranger *s);
+
+/* Whether any user may open events: kernel.perf_event_paranoid -1, else 3 as on any Debian. */
+void strangers_may_count(bool may);
 
 void cpus_can_be_taken(bool can);
 
@@ -100,6 +105,9 @@ void paths_free(char **paths, size_t n);
 
 /* "cycles" on all CPUs, as a monitor. */
 char *cycles_monitor(Client *c, uint32_t priority);
+
+/* SIGKILL; returns when it runs again. */
+void service_kill(Client *c);
 
 /* The only descriptor of a counter; the caller's to close. */
 int counter_fd(Client *c, const char *path);

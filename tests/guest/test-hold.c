@@ -165,6 +165,91 @@ static void test_beyond_capacity(void) {
                        "counters", "u", (uint32_t) (GENERAL + 1));
 }
 
+/* Six that take general counters: of a hold of one, one gives way, and the holder counts. */
+static void test_general_monitors(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        char *monitors[GENERAL];
+        g_autofree char *hold = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+        unsigned yielded = 0;
+
+        for (unsigned i = 0; i < GENERAL; i++)
+                monitors[i] = counter_open(root, "instructions", "a{sv}", 3, "scope", "s", "cpu",
+                                           "role", "s", "monitor", "priority", "u", i);
+        hold = hold_take(alice, &lease, "a{sv}", 1, "counters", "u", (uint32_t) 1);
+        g_assert_true(hold_wait(alice, hold));
+        for (unsigned i = 0; i < GENERAL; i++)
+                yielded += counter_is(root, monitors[i], "yielded");
+        g_assert_cmpuint(yielded, ==, 1);
+        g_assert_true(counter_is(root, monitors[0], "yielded"));
+        counter = counter_open(alice, "instructions", "a{sv}", 1, "scope", "s", "cpu");
+        await(counter_value(alice, counter) > 0);
+        {
+                g_auto(Measured) m = counter_read(alice, counter);
+
+                g_assert_cmpstr(m.quality, ==, "exact");
+        }
+        paths_free(monitors, GENERAL);
+}
+
+/* What the counter has counted on a CPU, and for how long. */
+static EventTimes read_cpu(Client *c, const char *path, int cpu) {
+        g_autoptr(sd_bus_message) reply = client_call(c, path, COUNTER, "ReadEach", NULL);
+        const char *quality;
+        EventTimes t = {};
+        int32_t is;
+        uint32_t tid;
+
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(iuttts)"), >, 0);
+        while (sd_bus_message_read(reply, "(iuttts)", &is, &tid, &t.value, &t.enabled, &t.running,
+                                   &quality) > 0)
+                if (is == cpu)
+                        return t;
+        g_error("nothing is told of CPU %d", cpu);
+}
+
+/* A hold of CPU 0 takes nothing on CPU 1. */
+static void test_one_cpu(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        g_autofree char *monitor = cycles_monitor(root, 0), *hold = NULL;
+        EventTimes held, free;
+        int lease;
+
+        hold = hold_take(alice, &lease, "a{sv}", 1, "cpus", "s", "0");
+        g_assert_true(hold_wait(alice, hold));
+        g_assert_true(counter_is(root, monitor, "counting"));
+        g_assert_cmpuint(free_on(0), ==, COUNTERS);
+        g_assert_cmpuint(free_on(1), ==, COUNTERS - 1);
+        held = read_cpu(root, monitor, 0);
+        free = read_cpu(root, monitor, 1);
+        await(read_cpu(root, monitor, 1).value > free.value);
+        free = read_cpu(root, monitor, 1);
+        g_assert_cmpuint(free.running, ==, free.enabled);
+        g_assert_cmpuint(read_cpu(root, monitor, 0).value, ==, held.value);
+        close_fd(lease);
+        await(read_cpu(root, monitor, 0).value > held.value);
+        g_assert_cmpuint(read_cpu(root, monitor, 1).value, >=, free.value);
+}
+
+/* On a CPU that the hold does not cover nothing is pinned: that would end others' pinned events. */
+static void test_pinned_where_held(void) {
+        Stranger s = { .kind = INSTRUCTIONS, .cpu = 1, .n = GENERAL, .pinned = true, .own = true };
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *hold = NULL, *counter = NULL;
+        g_autoptr(Actor) stranger = NULL;
+        _cleanup_close_ int lease = -1;
+
+        hold = hold_take(alice, &lease, "a{sv}", 1, "cpus", "s", "0");
+        g_assert_true(hold_wait(alice, hold));
+        cpus_can_be_taken(true);
+        threads_keep_off(1);
+        stranger = stranger_new(&s);
+        counter = counter_open(alice, "instructions", "a{sv}", 1, "scope", "s", "cpu");
+        stranger_assert_alive(stranger, true);
+        threads_keep_off(-1);
+        cpus_can_be_taken(false);
+}
+
 static void test_exclusive(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *hold = NULL, *counter = NULL;
@@ -188,6 +273,9 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold/monitors-that-need-not-stop-stay-exact",
                         test_partial_leaves_others_exact);
         g_test_add_func("/hold/no-more-are-promised-than-there-are", test_beyond_capacity);
+        g_test_add_func("/hold/monitors-of-general-counters-make-room", test_general_monitors);
+        g_test_add_func("/hold/of-one-cpu-leaves-the-others-alone", test_one_cpu);
+        g_test_add_func("/hold/nothing-is-pinned-beyond-its-cpus", test_pinned_where_held);
         g_test_add_func("/hold/exclusive-keeps-others-out", test_exclusive);
         return g_test_run();
 }

@@ -30,9 +30,23 @@ rig_find_build() {
         rig_build=$(cd -- "$build" && pwd -P)
 }
 
+# Whether the lock is held around this command, as in: flock /run/perfalloc-rig.lock meson test.
+rig_is_locked() {
+        local pid=$PPID fd
+
+        while ((pid > 1)); do
+                for fd in "/proc/$pid/fd/"*; do
+                        [[ ! $fd -ef /run/perfalloc-rig.lock ]] || return 0
+                done
+                pid=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status")
+        done
+        return 1
+}
+
 # Breakpoint slots and CPU-wide events belong to the whole machine, so only one rig runs at a time,
 # also when several builds are tested at once. The lock ends with the process that holds descriptor 9.
 rig_lock() {
+        ! rig_is_locked || return 0
         exec 9>/run/perfalloc-rig.lock
         if ! flock -n 9; then
                 printf '# waiting for another rig on this machine\n' >&2

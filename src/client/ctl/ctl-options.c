@@ -9,57 +9,78 @@
 
 static const OptionRow rows[] = {
         { 'h', "help", NULL, OPTION_SET, AT(help), "display this help and exit" },
-        { 0, "version", NULL, OPTION_SET, AT(version), "display the version and exit" },
-        { 'H', "host", "HOST", OPTION_TEXT, AT(host), "ask on another host, over ssh" },
-        { 'M', "machine", "NAME", OPTION_TEXT, AT(machine), "ask in a local container" },
+        { 'V', "version", NULL, OPTION_SET, AT(version), "display the version and exit" },
+        { 'H', "host", "HOST", OPTION_TEXT, AT(host), "use the service of another host, over ssh" },
+        { 'M', "machine", "NAME", OPTION_TEXT, AT(machine),
+          "use the service of a local container" },
         { 0, "json", NULL, OPTION_SET, AT(json), "print JSON" },
-        { 0, "no-legend", NULL, OPTION_SET, AT(no_legend), "print no headings" },
+        { 0, "no-legend", NULL, OPTION_SET, AT(no_legend), "do not print headings" },
         { 0, "no-pager", NULL, OPTION_SET, AT(no_pager), "do not use a pager" },
-        { 'q', "quiet", NULL, OPTION_SET, AT(quiet), "say nothing but results and errors" },
+        { 'q', "quiet", NULL, OPTION_SET, AT(quiet), "print only results and errors" },
+
+        { 'w', "watch", NULL, OPTION_SET, AT(watch), "print it again when it changes", "status" },
+        { 0, "all", NULL, OPTION_SET, AT(all), "also list holds that have just ended", "holds" },
 
         { 0, "exclusive", NULL, OPTION_SET, AT(hold.exclusive),
-          "let nobody else hold them at the same time", "hold" },
+          "do not share the counters with other holds", "hold" },
         { 0, "counters", "N", OPTION_NUMBER, AT(hold.counters),
           "hold N counters on each CPU (default: all)", "hold" },
         { 0, "pmu", "NAME", OPTION_TEXTS, AT(hold.pmus),
-          "hold those of this PMU; may be repeated (default: the core PMUs)", "hold" },
+          "hold counters of this PMU (default: the core PMUs)", "hold" },
         { 0, "wait", "TIME", OPTION_TIME, AT(hold.wait_usec),
-          "wait that long for other holders (default: not)", "hold" },
+          "wait for other holds (default: fail at once)", "hold" },
         { 0, "deadline", "TIME", OPTION_TIME, AT(deadline_usec),
-          "how long monitors may take to give way (default: 500ms)", "hold" },
+          "time for monitors to yield (default: 500ms)", "hold" },
         { 0, "best-effort", NULL, OPTION_SET, AT(hold.best_effort),
-          "hold them even if somebody does not give way", "hold" },
-        { 0, "reason", "TEXT", OPTION_TEXT, AT(hold.reason), "what for", "hold" },
+          "hold them even if not all become free", "hold" },
+        { 0, "require", NULL, OPTION_SET, AT(hold.require), "fail if there is nothing to hold",
+          "hold" },
+        { 0, "reason", "TEXT", OPTION_TEXT, AT(hold.reason), "purpose, shown to others", "hold" },
         { 0, "lifetime", "TIME", OPTION_TIME, AT(lifetime_usec),
-          "how long it lasts (default: until it is released)", "hold" },
-        { 0, "cpus", "LIST", OPTION_TEXT, AT(hold.cpus),
-          "hold, or count, on these CPUs, as in 0-3,8", "hold open watch" },
+          "release the hold after TIME (default: never)", "hold" },
+        { 0, "cpus", "LIST", OPTION_TEXT, AT(hold.cpus), "CPUs to hold or count, such as 0-3,8",
+          "hold open watch" },
 
         { 'p', "pid", "PID", OPTION_NUMBER, AT(pid), "count this process", "open watch" },
         { 'a', "all-cpus", NULL, OPTION_SET, AT(all_cpus), "count on all CPUs", "open watch" },
         { 0, "cgroup", "PATH", OPTION_TEXT, AT(cgroup),
-          "count this cgroup, absolute or below /sys/fs/cgroup", "open watch" },
-        { 0, "descendants", NULL, OPTION_SET, AT(descendants), "count its descendants too",
-          "open watch attach" },
-        { 0, "detached", NULL, OPTION_SET, AT(detached), "count no process yet, and do not start",
-          "open" },
-        { 0, "stopped", NULL, OPTION_SET, AT(stopped), "do not start yet", "open" },
-        { 0, "group", NULL, OPTION_SET, AT(group), "all events count, or none does", "open watch" },
-        { 0, "pinned", NULL, OPTION_SET, AT(pinned), "never multiplex", "open watch" },
+          "count this cgroup (absolute or below /sys/fs/cgroup)", "open watch" },
+        { 0, "group", NULL, OPTION_SET, AT(group), "count all events together or none",
+          "open watch" },
+        { 0, "no-fallback", NULL, OPTION_SET, AT(no_fallback),
+          "fail rather than count user space only", "open watch" },
+        { 0, "pinned", NULL, OPTION_SET, AT(pinned), "never multiplex; needs a hold",
+          "open watch" },
+        { 0, "role", "ROLE", OPTION_TEXT, AT(role), "foreground (the default) or monitor",
+          "open watch" },
+        { 0, "priority", "N", OPTION_NUMBER, AT(priority),
+          "of monitors: those with a higher N yield later", "open watch" },
+        { 0, "yield", "WHEN", OPTION_TEXT, AT(yield),
+          "of monitors: always (the default), exclusive, never", "open watch" },
+        { 0, "name", "TEXT", OPTION_TEXT, AT(name), "name of the counters", "open watch" },
+        { 0, "descendants", NULL, OPTION_SET, AT(descendants),
+          "also count the descendants of the process", "open watch attach" },
+        { 0, "detached", NULL, OPTION_SET, AT(detached), "do not attach any process yet", "open" },
+        { 0, "stopped", NULL, OPTION_SET, AT(stopped), "do not start counting yet", "open" },
         { 0, "persistent", NULL, OPTION_SET, AT(persistent),
-          "let the counters outlive this command", "open" },
-        { 0, "role", "ROLE", OPTION_TEXT, AT(role), "foreground or monitor", "open watch" },
-        { 0, "priority", "N", OPTION_NUMBER, AT(priority), "among monitors: higher yields later",
-          "open watch" },
-        { 0, "yield", "WHEN", OPTION_TEXT, AT(yield), "a monitor yields always, exclusive, never",
-          "open watch" },
-        { 0, "name", "TEXT", OPTION_TEXT, AT(name), "what the counters are called", "open watch" },
-        { 'o', "output", "FILE", OPTION_TEXT, AT(output), "write the readings to FILE", "open" },
+          "keep the counters open; print their numbers", "open" },
+        { 'r', "repeat", "N", OPTION_NUMBER, AT(repeat), "run the command N times; print means",
+          "open" },
+        { 'x', "separator", "TEXT", OPTION_TEXT, AT(separator),
+          "print lines of fields with TEXT between them", "open" },
+        { 'o', "output", "FILE", OPTION_TEXT, AT(output), "write the result to FILE", "open" },
 
-        { 0, "each", NULL, OPTION_SET, AT(each), "one row for each CPU or thread", "read" },
+        { 0, "each", NULL, OPTION_SET, AT(each), "print a row for each CPU or thread", "read" },
+        { 0, "since", "TIME", OPTION_TEXT, AT(since),
+          "print entries from TIME on (today, 14:30, 2h, ...)", "log" },
+        { 0, "until", "TIME", OPTION_TEXT, AT(until), "print entries until TIME", "log" },
+        { 0, "user", "USER", OPTION_TEXT, AT(user), "print entries about this user", "log" },
+        { 0, "plot", "FILE", OPTION_TEXT, AT(plot), "draw what was shown into FILE (SVG)",
+          "watch" },
         { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
-          "from one reading to the next (default: 1s)", "watch" },
-        { 'n', "count", "N", OPTION_NUMBER, AT(count), "stop after N readings", "watch" },
+          "time between readings (default: 1s)", "status watch" },
+        { 'n', "count", "N", OPTION_NUMBER, AT(count),
+          "stop after N readings; of log: the last N entries", "status watch log" },
 };
 
 static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };
@@ -79,7 +100,7 @@ int ctl_options_parse(CtlOptions *ret, int argc, char **argv, Refusal *why) {
         o.command = words.rest;
         o.given = words.given;
         if (o.host && o.machine)
-                return refuse(why, REFUSAL_INVALID_ARGS, "--host and --machine are two places");
+                return refuse(why, REFUSAL_INVALID_ARGS, "--host and --machine exclude each other");
         *ret = o;
         o = CTL_OPTIONS_NULL;
         return 0;
@@ -94,7 +115,7 @@ void ctl_options_done(CtlOptions *o) {
 int ctl_options_check(const CtlOptions *o, const char *verb, Refusal *why) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
                 if (o->given & UINT64_C(1) << i && !option_row_goes_with(&rows[i], verb))
-                        return refuse(why, REFUSAL_INVALID_ARGS, "--%s does not go with %s",
+                        return refuse(why, REFUSAL_INVALID_ARGS, "--%s cannot be used with %s",
                                       rows[i].name, verb);
         return 0;
 }

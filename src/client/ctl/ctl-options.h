@@ -23,12 +23,18 @@ struct CtlOptions {
         uint64_t lifetime_usec, deadline_usec; /* 0: the service's default */
 
         /* open, watch, attach */
-        bool all_cpus, descendants, group, pinned, persistent, detached, stopped;
+        bool all_cpus, descendants, group, pinned, persistent, detached, stopped, no_fallback;
         uint32_t pid, priority;
         const char *cgroup, *role, *yield, *name;
 
-        bool each;              /* read */
-        uint64_t interval_usec; /* watch */
+        uint32_t repeat;                  /* open: runs of the command */
+        const char *separator;            /* open: of fields */
+        bool all;                         /* holds: ended ones too */
+        bool watch;                       /* status */
+        const char *since, *until, *user; /* log */
+        const char *plot;                 /* watch: a file */
+        bool each;                        /* read */
+        uint64_t interval_usec;           /* watch, status */
         uint32_t count;
 
         char **words; /* the verb first; NULL-terminated, NULL without any */

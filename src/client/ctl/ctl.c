@@ -6,12 +6,26 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "client/agent.h"
 #include "client/bus.h"
 #include "client/say.h"
 
+#define WIDTH_DEFAULT 80u /* of a terminal that does not tell */
+
 #define LOST_MAX 10 /* calls that end with the service, because the call itself may crash it */
+
+void ctl_look_at_terminal(Ctl *c) {
+        struct winsize size = {};
+
+        c->terminal = isatty(STDOUT_FILENO);
+        if (!c->terminal)
+                return;
+        c->width = WIDTH_DEFAULT;
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+                c->width = size.ws_col;
+}
 
 bool ctl_is_local(const Ctl *c) {
         return !c->options->host && !c->options->machine;
@@ -200,19 +214,21 @@ static bool host_is_lost(const Ctl *c, const sd_bus_error *error) {
 static int refuse_reply(const Ctl *c, const sd_bus_error *error, Refusal *why) {
         if (host_is_lost(c, error))
                 return refuse(why, CTL_E_FAILED,
-                              "there is no connection to the system bus of %s (it needs ssh, and "
-                              "systemd-stdio-bridge over there)",
+                              "cannot connect to the system bus of %s (this needs ssh, and "
+                              "systemd-stdio-bridge on that host)",
                               c->options->host);
         return ctl_refuse(error, why);
 }
 
-int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+static int call(Ctl *c, sd_bus_message *m, bool may_prompt, sd_bus_message **ret_reply,
+                Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
         r = call_through(c, m, &reply);
-        if (r == 0 && sd_bus_message_is_method_error(
-                              reply, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
+        if (r == 0 && may_prompt &&
+            sd_bus_message_is_method_error(reply,
+                                           SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED)) {
                 reply = sd_bus_message_unref(reply);
                 r = call_with_agent(c, m, &reply);
         }
@@ -223,6 +239,14 @@ int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why
         if (ret_reply)
                 *ret_reply = TAKE_PTR(reply);
         return 0;
+}
+
+int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+        return call(c, m, true, ret_reply, why);
+}
+
+int ctl_call_unprompted(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why) {
+        return call(c, m, false, ret_reply, why);
 }
 
 int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *interface,
@@ -260,8 +284,8 @@ int ctl_path(const char *kind, const char *word, char **ret, Refusal *why) {
         if (!*number || *number == '0' || strlen(number) > 20 ||
             number[strspn(number, "0123456789")])
                 return refuse(why, CTL_E_USAGE,
-                              "'%.64s' is no %s: give its number, as in 7, or %s7", word, kind,
-                              prefix);
+                              "invalid %s '%.64s': give its number (for example 7) or path (%s7)",
+                              kind, word, prefix);
         return asprintf(ret, "%s%s", prefix, number) < 0 ? -ENOMEM : 0;
 }
 

@@ -40,11 +40,15 @@ struct Ctl {
         int status;    /* COMMAND's exit status */
         bool lost;     /* the service ended during the last call */
         bool terminal; /* standard output is one (or a pager's, on one) */
+        size_t width;  /* of this terminal; else 0 */
 };
 
 /* Connects. options and signals must be set. */
 int ctl_open(Ctl *c, Refusal *why);
 void ctl_close(Ctl *c);
+
+/* Whether standard output is a terminal, and how wide. */
+void ctl_look_at_terminal(Ctl *c);
 
 /* Whether pids, cgroups and files are the same for the service. */
 bool ctl_is_local(const Ctl *c);
@@ -64,8 +68,11 @@ int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *int
  * is one, the bus is the local one, and standard input is a terminal. */
 int ctl_call(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
 
-/* The same for a method with arguments in the form of sd_bus_message_append(3). ret_reply may be
- * NULL. */
+/* The same, but polkit may not prompt. */
+int ctl_call_unprompted(Ctl *c, sd_bus_message *m, sd_bus_message **ret_reply, Refusal *why);
+
+/* As ctl_call(), for a method with arguments in the form of sd_bus_message_append(3). ret_reply may
+ * be NULL. */
 int ctl_call_method(Ctl *c, const char *path, const char *interface, const char *member,
                     sd_bus_message **ret_reply, Refusal *why, const char *types, ...);
 

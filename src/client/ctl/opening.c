@@ -8,9 +8,13 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "client/ctl/fallback.h"
+#include "client/say.h"
+
 #define CGROUPS "/sys/fs/cgroup/"
 
 void opening_done(Opening *o) {
+        o->user_only = fallback_events_free(o->user_only);
         o->pidfd = close_fd(o->pidfd);
         o->cgroup = close_fd(o->cgroup);
 }
@@ -27,7 +31,8 @@ static int hold_target(Ctl *c, Opening *o, Refusal *why) {
                 return 0;
         if (errno == ESRCH)
                 return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, o->pid);
-        return refuse(why, CTL_E_USAGE, "%" PRIu32 " is no process (%s)", o->pid, strerror(errno));
+        return refuse(why, CTL_E_USAGE, "pid %" PRIu32 " cannot be used (%s)", o->pid,
+                      strerror(errno));
 }
 
 static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
@@ -51,12 +56,17 @@ int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *w
         if (n == 0)
                 return refuse(
                         why, CTL_E_USAGE,
-                        "what is to be counted? A process (--pid), CPUs (--cpus, --all-cpus), "
-                        "a cgroup (--cgroup), or a command that is run (-- COMMAND)");
+                        "nothing to count: give a command (-- COMMAND), a process (--pid), CPUs "
+                        "(--cpus, --all-cpus) or a cgroup (--cgroup)");
         if (n > 1 || (q->all_cpus && q->hold.cpus))
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "--pid, --cpus, --all-cpus, --cgroup, --detached and a command exclude "
+                        "each other");
+        if (child > 0 && q->pinned)
                 return refuse(why, CTL_E_USAGE,
-                              "only one of --pid, --cpus, --all-cpus, --cgroup, --detached and a "
-                              "command can be counted at a time");
+                              "--pinned cannot be used with a command: its descendants are counted "
+                              "too, and the kernel does not report when they are not");
         o.events = events;
         o.pid = (uint32_t) child;
         if (q->pid > 0)
@@ -149,19 +159,59 @@ static int read_counters(sd_bus_message *m, Readings *ret, Refusal *why) {
         return r;
 }
 
-int opening_open(Ctl *c, const Opening *o, Readings *ret, Refusal *why) {
+/* prompt: polkit may ask for a password. */
+static int open_events(Ctl *c, const Opening *o, char **events, bool prompt, Readings *ret,
+                       Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         int r;
 
         r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE, "OpenCounters");
         if (r >= 0)
-                r = sd_bus_message_append_strv(m, o->events);
+                r = sd_bus_message_append_strv(m, events);
         if (r >= 0)
                 r = append_options(m, o, c->options);
         if (r == -EINVAL)
-                return refuse(why, CTL_E_USAGE,
-                              "an event or option has something that is not UTF-8");
+                return refuse(why, CTL_E_USAGE, "an event or option is not valid UTF-8");
         if (r >= 0)
-                r = ctl_call(c, m, &reply, why);
+                r = prompt ? ctl_call(c, m, &reply, why) : ctl_call_unprompted(c, m, &reply, why);
         return r == 0 ? read_counters(reply, ret, why) : r;
+}
+
+/* Of CPUs and cgroups user space alone is no less privileged. */
+static bool counts_processes(const Ctl *c, const Opening *o) {
+        return o->pid > 0 || c->options->detached;
+}
+
+/* Opens the events without the kernel, if that is permitted and counting it is not. CTL_E_DENIED:
+ * it is not. */
+static int open_user_only(Ctl *c, Opening *o, Readings *ret) {
+        char **events;
+        Refusal aside;
+        int r;
+
+        r = fallback_events(o->events, &events);
+        if (r < 0 || !events)
+                return r < 0 ? r : CTL_E_DENIED;
+        r = open_events(c, o, events, false, ret, &aside);
+        if (r != 0) {
+                fallback_events_free(events);
+                return r;
+        }
+        o->events = o->user_only = events;
+        say_note("counting user space only (:u): counting the kernel needs permission "
+                 "(org.perfalloc1.count-kernel); with --no-fallback this is an error");
+        return 0;
+}
+
+int opening_open(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
+        int r;
+
+        if (!c->options->no_fallback && counts_processes(c, o)) {
+                r = open_events(c, o, o->events, false, ret, why);
+                if (r == CTL_E_DENIED)
+                        r = open_user_only(c, o, ret);
+                if (r <= 0)
+                        return r;
+        }
+        return open_events(c, o, o->events, true, ret, why);
 }

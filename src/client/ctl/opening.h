@@ -10,9 +10,10 @@
 typedef struct Opening Opening;
 
 struct Opening {
-        char **events; /* NULL-terminated */
-        uint32_t pid;  /* the target, 0: none */
-        int pidfd;     /* of the target, if it is on this machine; else -1 */
+        char **events;    /* NULL-terminated */
+        char **user_only; /* the events after a fallback, owned; else NULL */
+        uint32_t pid;     /* the target, 0: none */
+        int pidfd;        /* of the target, if it is on this machine; else -1 */
         int cgroup;
 };
 
@@ -23,5 +24,6 @@ struct Opening {
 int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *why);
 void opening_done(Opening *o);
 
-/* Opens all events. ret: their counters, in order. */
-int opening_open(Ctl *c, const Opening *o, Readings *ret, Refusal *why);
+/* Opens all events. ret: their counters, in order. Where counting the kernel is not permitted, user
+ * space is counted, unless the options forbid it: o->events says so. */
+int opening_open(Ctl *c, Opening *o, Readings *ret, Refusal *why);

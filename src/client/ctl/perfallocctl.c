@@ -12,7 +12,8 @@
 typedef enum VerbFlags {
         VERB_LOCAL = 1 << 0,   /* needs a descriptor, which cannot come from another host */
         VERB_PAGER = 1 << 1,   /* may print more than a screen */
-        VERB_MACHINE = 1 << 2, /* prints for programs, also on a terminal */
+        VERB_ALONE = 1 << 2,   /* asks nothing of the service */
+        VERB_MACHINE = 1 << 3, /* prints for programs, also on a terminal */
 } VerbFlags;
 
 static const struct Verb {
@@ -23,34 +24,35 @@ static const struct Verb {
         int (*run)(Ctl *c, Refusal *why);
         const char *help;
 } verbs[] = {
-        { "status", "", 0, 0, VERB_PAGER, verb_status,
-          "who has the counters, who waits, who has given way (the default)" },
-        { "hold", "", 0, 0, 0, verb_hold,
-          "hold counters until they are released; prints a number" },
-        { "release", "HOLD...", 1, ANY, 0, verb_act, "give them back" },
+        { "status", "", 0, 0, 0, verb_status, "show who holds and uses the counters (default)" },
+        { "hold", "", 0, 0, 0, verb_hold, "hold counters until released; print a number" },
+        { "release", "HOLD...", 1, ANY, 0, verb_act, "release holds" },
         { "holds", "", 0, 0, VERB_PAGER, verb_list, "list holds" },
-        { "monitors", "", 0, 0, VERB_PAGER, verb_monitors, "list what gives way to holds" },
+        { "monitors", "", 0, 0, VERB_PAGER, verb_monitors, "list what yields to holds" },
         { "pmus", "", 0, 0, VERB_PAGER, verb_list, "list PMUs" },
         { "probe", "[PMU...]", 0, ANY, 0, verb_probe, "measure how many counters are free" },
-        { "users", "", 0, 0, VERB_PAGER, verb_users, "list processes that have perf events open" },
+        { "users", "", 0, 0, VERB_PAGER, verb_users, "list processes with open perf events" },
         { "events", "[PATTERN]", 0, 1, VERB_PAGER, verb_events, "list events" },
-        { "encode", "EVENT...", 1, ANY, 0, verb_encode, "say what events are to the kernel" },
+        { "encode", "EVENT...", 1, ANY, 0, verb_encode,
+          "show what the kernel is given for events" },
         { "counters", "", 0, 0, VERB_PAGER, verb_list, "list counters" },
-        { "open", "EVENT... [-- COMMAND...]", 1, ANY, 0, verb_open,
-          "count, until interrupted or COMMAND ends" },
+        { "open", "[EVENT...] [-- COMMAND...]", 0, ANY, 0, verb_open,
+          "count until COMMAND ends, or until interrupted" },
         { "read", "COUNTER...", 1, ANY, 0, verb_read, "read counters" },
-        { "start", "COUNTER...", 1, ANY, 0, verb_act, "let counters count" },
+        { "start", "COUNTER...", 1, ANY, 0, verb_act, "start counters" },
         { "stop", "COUNTER...", 1, ANY, 0, verb_act, "stop counters" },
         { "reset", "COUNTER...", 1, ANY, 0, verb_act, "set counters to 0" },
-        { "attach", "COUNTER PID", 2, 2, 0, verb_attach, "count a process too" },
-        { "detach", "COUNTER PID", 2, 2, 0, verb_detach, "count it no more" },
+        { "attach", "COUNTER... PID", 2, ANY, 0, verb_attach, "also count a process" },
+        { "detach", "COUNTER... PID", 2, ANY, 0, verb_detach, "stop counting a process" },
         { "persist", "COUNTER...", 1, ANY, 0, verb_persist,
-          "let counters outlive who opened them" },
+          "keep counters open after their connection ends" },
         { "adopt", "COUNTER...", 1, ANY, 0, verb_adopt,
-          "end that: counters go with their last user; reads them" },
-        { "close", "COUNTER...", 1, ANY, 0, verb_act, "end counters" },
+          "undo persist, and print what was counted" },
+        { "close", "COUNTER...", 1, ANY, 0, verb_act, "close counters" },
         { "watch", "COUNTER...|EVENT...", 1, ANY, VERB_LOCAL, verb_watch, "show rates" },
         { "samplers", "", 0, 0, VERB_PAGER, verb_list, "list samplers" },
+        { "log", "", 0, 0, VERB_PAGER | VERB_ALONE, verb_log,
+          "list past holds, denials and obstacles" },
         { "metrics", "", 0, 0, VERB_MACHINE, verb_metrics, "print everything as OpenMetrics text" },
 };
 
@@ -62,9 +64,10 @@ static const struct Verb *verb_find(const char *name) {
 }
 
 static void print_help(void) {
-        printf("Usage: perfallocctl [OPTION]... [VERB] [WORD]...\n"
-               "Performance counters of this machine: see, hold, count.\n"
-               "\n");
+        printf("Usage: perfallocctl [OPTION]... [VERB] [ARGUMENT]...\n"
+               "Show, hold and count with the performance counters of this machine.\n"
+               "\n"
+               "Verbs:\n");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 char synopsis[40];
 
@@ -74,11 +77,10 @@ static void print_help(void) {
         printf("\n");
         ctl_options_print();
         printf("\n"
-               "Objects are named by their number or their D-Bus path. The exit status is 0, that "
-               "of\n"
-               "COMMAND, or: 1 it failed, 2 the command line is wrong, 3 not permitted, 4 the "
-               "counters\n"
-               "are taken, 5 there is no such thing. See perfallocctl(1).\n");
+               "Holds, counters and samplers are named by their number or D-Bus path.\n"
+               "Exit status: 0, or that of COMMAND; 1 failed; 2 wrong command line; 3 not\n"
+               "permitted; 4 counters in use; 5 no such object, event or process.\n"
+               "See perfallocctl(1).\n");
 }
 
 static int fail(int r, const Refusal *why) {
@@ -114,21 +116,31 @@ static int words_join(CtlOptions *o, Refusal *why) {
 /* Checked before connecting, which may ask for a password. */
 static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *why) {
         if ((o->host || o->machine) && o->command)
-                return refuse(why, CTL_E_USAGE,
-                              "a command runs here, and cannot be counted on another host or in a "
-                              "container");
+                return refuse(
+                        why, CTL_E_USAGE,
+                        "a command runs on this host and cannot be counted by another host's or "
+                        "container's service");
         if ((o->host || o->machine) && o->cgroup)
                 return refuse(
                         why, CTL_E_USAGE,
-                        "--cgroup hands over a descriptor of a directory that is here, not on "
-                        "another host or in a container");
+                        "--cgroup passes a descriptor of a directory of this host, which another "
+                        "host's or container's service cannot use");
+        if ((o->host || o->machine) && verb->flags & VERB_ALONE)
+                return refuse(why, CTL_E_USAGE,
+                              "%s reads the journal of this host; use: ssh HOST perfallocctl %s",
+                              verb->name, verb->name);
         if (o->host && verb->flags & VERB_LOCAL)
                 return refuse(
                         why, CTL_E_USAGE,
-                        "%s needs a descriptor from the service, which a bus over ssh does not "
-                        "carry; for another host: ssh %.64s perfallocctl %s ...",
+                        "%s needs a descriptor from the service, which a bus connection over ssh "
+                        "does not carry; use: ssh %.64s perfallocctl %s ...",
                         verb->name, o->host, verb->name);
         return 0;
+}
+
+/* "list" as of perf(1) */
+static const char *verb_synonym(const char *word) {
+        return strcmp(word, "list") == 0 ? "events" : word;
 }
 
 static int verb_choose(CtlOptions *o, Ctl *c, const struct Verb **ret, Refusal *why) {
@@ -138,16 +150,17 @@ static int verb_choose(CtlOptions *o, Ctl *c, const struct Verb **ret, Refusal *
 
         if (r < 0)
                 return r;
-        c->verb = o->n_words > 0 ? o->words[0] : "status";
+        c->verb = o->n_words > 0 ? verb_synonym(o->words[0]) : "status";
         c->words = o->n_words > 0 ? o->words + 1 : none;
         c->n_words = o->n_words > 0 ? o->n_words - 1 : 0;
         verb = verb_find(c->verb);
         if (!verb)
                 return refuse(why, CTL_E_USAGE, "unknown verb '%.64s' (see --help)", c->verb);
         if (c->n_words < verb->n_min)
-                return refuse(why, CTL_E_USAGE, "%s needs more: %s", verb->name, verb->words);
+                return refuse(why, CTL_E_USAGE, "%s: missing argument (usage: perfallocctl %s %s)",
+                              verb->name, verb->name, verb->words);
         if (c->n_words > verb->n_max)
-                return refuse(why, CTL_E_USAGE, "%s: '%.64s' is too much", verb->name,
+                return refuse(why, CTL_E_USAGE, "%s: unexpected argument '%.64s'", verb->name,
                               c->words[verb->n_max]);
         if (ctl_options_check(o, verb->name, why) != 0)
                 return CTL_E_USAGE;
@@ -164,11 +177,11 @@ static int run(Ctl *c, const struct Verb *verb, Refusal *why) {
         Pager pager = PAGER_NULL;
         int r;
 
-        c->terminal = isatty(STDOUT_FILENO);
+        ctl_look_at_terminal(c);
         /* a decimal comma is neither JSON nor what scripts expect */
         if (!c->terminal || c->options->json || verb->flags & VERB_MACHINE)
                 (void) setlocale(LC_NUMERIC, "C");
-        r = ctl_open(c, why);
+        r = verb->flags & VERB_ALONE ? 0 : ctl_open(c, why);
         if (r != 0)
                 return r;
         if (verb->flags & VERB_PAGER && c->terminal && !c->options->no_pager)
@@ -211,6 +224,8 @@ int main(int argc, char **argv) {
         r = ctl_options_parse(&o, argc, argv, &why);
         if (r != 0)
                 return fail(r < 0 ? r : CTL_E_USAGE, &why);
+        if (o.n_words > 0 && strcmp(o.words[0], "help") == 0)
+                o.help = true;
         if (!o.help && !o.version)
                 return perfallocctl(&o);
         if (o.help)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <perfalloc/dbus.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/reading.h"
@@ -156,6 +157,26 @@ static int sums_fill(Table *t, const Readings *rs, const Objects *all, sd_bus_me
                 row_put(t, all, rs->paths[i], &row);
         }
         return MIN(r, 0);
+}
+
+int readings_read(Ctl *c, const Readings *rs, ReadingValue *ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = read_all(c, rs, &reply, why);
+
+        if (r == 0)
+                r = MIN(sd_bus_message_enter_container(reply, 'a', "(tttts)"), 0);
+        for (size_t i = 0; i < rs->n && r == 0; i++) {
+                ReadingValue *v = &ret[i];
+                const char *quality;
+
+                r = sd_bus_message_read(reply, "(tttts)", &v->value, &v->enabled_nsec,
+                                        &v->running_nsec, &v->estimate, &quality);
+                if (r <= 0)
+                        return r < 0 ? r : -EBADMSG;
+                (void) snprintf(v->quality, sizeof(v->quality), "%s", quality);
+                r = 0;
+        }
+        return r;
 }
 
 int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {

@@ -25,6 +25,15 @@ void readings_drop_last(Readings *r);
 /* Appends the paths as an array of objects. */
 int readings_append_paths(const Readings *r, sd_bus_message *m);
 
+/* What one of them has counted. */
+typedef struct ReadingValue {
+        uint64_t value, enabled_nsec, running_nsec, estimate;
+        char quality[16];
+} ReadingValue;
+
+/* Reads them. ret has room for all. */
+int readings_read(Ctl *c, const Readings *r, ReadingValue *ret, Refusal *why);
+
 /* Reads and prints them. Other users' persistent counters are opened for reading, if that is
  * allowed. */
 int readings_print(Ctl *c, const Readings *r, FILE *f, Refusal *why);

@@ -6,6 +6,7 @@
 #include <libsmartcols/libsmartcols.h>
 #include <string.h>
 
+#include "client/ctl/table-fit.h"
 #include "client/ctl/words.h"
 #include "core/clock.h"
 
@@ -14,6 +15,7 @@ struct Table {
         struct libscols_table *scols;
         struct libscols_line *row;
         bool json, legend, terminal;
+        size_t width; /* of the terminal; 0: there is none */
         uint64_t now_usec;
         int error;
 };
@@ -87,6 +89,17 @@ static char *format_distance(uint64_t from, uint64_t to, const char *before, con
         return span ? words_format("%s%s%s", before, span, after) : NULL;
 }
 
+/* As in the journal, with the year: entries may be old. */
+static char *format_time(const Table *t, const Value *v) {
+        time_t seconds = (time_t) (v->number / USEC_PER_SEC);
+        char text[32] = "-";
+        struct tm tm;
+
+        if (localtime_r(&seconds, &tm))
+                (void) strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+        return strdup(text);
+}
+
 static char *format_since(const Table *t, const Value *v) {
         return v->number == 0 ? strdup("-") : format_distance(v->number, t->now_usec, "", " ago");
 }
@@ -152,6 +165,7 @@ static const struct {
         [COLUMN_USER] = { format_user, format_number },
         [COLUMN_SPAN] = { format_span, format_number, SCOLS_FL_RIGHT },
         [COLUMN_NSEC] = { format_nsec, format_number, SCOLS_FL_RIGHT },
+        [COLUMN_TIME] = { format_time, format_number },
         [COLUMN_SINCE] = { format_since, format_number },
         [COLUMN_UNTIL] = { format_until, format_number },
         [COLUMN_TEXTS] = { format_texts, json_texts },
@@ -166,6 +180,7 @@ static const struct {
         { "granted", "green" },  { "counting", "green" },  { "exact", "green" },
         { "queued", "yellow" },  { "yielding", "yellow" }, { "asked", "yellow" },
         { "yielded", "yellow" }, { "scaled", "yellow" },   { "not-counted", "red" },
+        { "obstructed", "red" }, { "denied", "red" },      { "degraded", "red" },
         { "error", "red" },      { "ended", "darkgray" },  { "stopped", "darkgray" },
 };
 
@@ -291,6 +306,7 @@ int table_new(const Ctl *c, const TableSpec *spec, Table **ret) {
                       .json = c->options->json,
                       .legend = !c->options->no_legend,
                       .terminal = c->terminal,
+                      .width = c->width,
                       .now_usec = now_usec(CLOCK_REALTIME) };
         if (!t->scols)
                 return -ENOMEM;
@@ -351,26 +367,6 @@ int tables_print_json(Table *const tables[], size_t n_tables, FILE *f) {
         return 0;
 }
 
-static bool column_is_empty(const Table *t, size_t column) {
-        for (size_t row = 0; row < table_rows(t); row++) {
-                struct libscols_line *line = scols_table_get_line(t->scols, row);
-
-                if (strcmp(scols_cell_get_data(scols_line_get_cell(line, column)), "-") != 0)
-                        return false;
-        }
-        return true;
-}
-
-static void columns_hide_rare(Table *t) {
-        for (size_t i = 0; i < t->spec->n_columns; i++) {
-                struct libscols_column *column = scols_table_get_column(t->scols, i);
-
-                if (t->spec->columns[i].rare && column_is_empty(t, i))
-                        (void) scols_column_set_flags(column, scols_column_get_flags(column) |
-                                                                      SCOLS_FL_HIDDEN);
-        }
-}
-
 int table_print(Table *t, FILE *f) {
         if (t->error < 0)
                 return t->error;
@@ -381,7 +377,12 @@ int table_print(Table *t, FILE *f) {
                         fprintf(f, "%s\n", t->spec->empty);
                 return 0;
         }
-        columns_hide_rare(t);
+        table_hide_rare(t->scols, t->spec);
         (void) scols_table_set_stream(t->scols, f);
+        if (t->width > 0) {
+                table_fit(t->scols, t->spec, t->width);
+                (void) scols_table_set_termforce(t->scols, SCOLS_TERMFORCE_ALWAYS);
+                (void) scols_table_set_termwidth(t->scols, t->width);
+        }
         return MIN(scols_print_table(t->scols), 0);
 }

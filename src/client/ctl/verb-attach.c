@@ -12,36 +12,46 @@ static int read_pid(const char *word, uint32_t *ret, Refusal *why) {
         if (*word && strlen(word) <= 10 && !word[strspn(word, "0123456789")])
                 n = strtoull(word, NULL, 10);
         if (n == 0 || n > UINT32_MAX)
-                return refuse(why, CTL_E_USAGE, "'%.64s' is no process: give its pid", word);
+                return refuse(why, CTL_E_USAGE, "invalid process '%.64s': give its pid", word);
         *ret = (uint32_t) n;
         return 0;
 }
 
-static int read_words(Ctl *c, char **ret_path, uint32_t *ret_pid, Refusal *why) {
-        int r = ctl_path("counter", c->words[0], ret_path, why);
-
-        return r == 0 ? read_pid(c->words[1], ret_pid, why) : r;
-}
-
-int verb_attach(Ctl *c, Refusal *why) {
+static int attach(Ctl *c, const char *path, uint32_t pid, Refusal *why) {
         bool descendants = c->options->descendants;
-        _cleanup_free_ char *path = NULL;
-        uint32_t pid;
-        int r = read_words(c, &path, &pid, why);
 
-        if (r != 0)
-                return r;
         return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "AttachProcess", NULL, why,
                                "ua{sv}", pid, descendants, "descendants", "b", true);
 }
 
-int verb_detach(Ctl *c, Refusal *why) {
-        _cleanup_free_ char *path = NULL;
-        uint32_t pid;
-        int r = read_words(c, &path, &pid, why);
-
-        if (r != 0)
-                return r;
+static int detach(Ctl *c, const char *path, uint32_t pid, Refusal *why) {
         return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "DetachProcess", NULL, why,
                                "u", pid);
+}
+
+/* COUNTER... PID */
+static int each_counter(Ctl *c, int (*act)(Ctl *c, const char *path, uint32_t pid, Refusal *why),
+                        Refusal *why) {
+        uint32_t pid = 0;
+        int result = 0;
+
+        if (read_pid(c->words[c->n_words - 1], &pid, why) != 0)
+                return CTL_E_USAGE;
+        for (size_t i = 0; i + 1 < c->n_words && ctl_may_go_on(result); i++) {
+                _cleanup_free_ char *path = NULL;
+                int r = ctl_path("counter", c->words[i], &path, why);
+
+                if (r == 0)
+                        r = act(c, path, pid, why);
+                result = ctl_go_on(result, r, why);
+        }
+        return result;
+}
+
+int verb_attach(Ctl *c, Refusal *why) {
+        return each_counter(c, attach, why);
+}
+
+int verb_detach(Ctl *c, Refusal *why) {
+        return each_counter(c, detach, why);
 }

@@ -7,6 +7,7 @@
 #include "client/ctl/verbs.h"
 #include "client/hold-client.h"
 #include "client/hold-words.h"
+#include "client/progress.h"
 #include "client/say.h"
 #include "core/clock.h"
 
@@ -26,13 +27,13 @@ static int ask_once(Ctl *c, sd_bus_message **ret, Refusal *why) {
                 r = sd_bus_message_append(m, "st", o->hold.reason ?: "perfallocctl hold",
                                           o->lifetime_usec == UINT64_MAX ? 0 : o->lifetime_usec);
         if (r == -EINVAL)
-                return refuse(why, CTL_E_USAGE, "--reason has something that is not UTF-8");
+                return refuse(why, CTL_E_USAGE, "--reason is not valid UTF-8");
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
                 r = hold_options_append(m, &o->hold);
         if (r == -EINVAL)
-                return refuse(why, CTL_E_USAGE, "--cpus or --pmu has something that is not UTF-8");
+                return refuse(why, CTL_E_USAGE, "--cpus or --pmu is not valid UTF-8");
         if (r >= 0 && o->deadline_usec > 0)
                 r = sd_bus_message_append(m, "{sv}", "yield_usec", "t", o->deadline_usec);
         if (r >= 0)
@@ -104,6 +105,8 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
         _cleanup_(object_done) Object hold = OBJECT_NULL;
         int r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, why);
 
+        if (hold_is_empty(&hold) && options_require(&c->options->hold))
+                return refuse(why, CTL_E_FAILED, HOLD_WORDS_EMPTY);
         say_granted(&hold, granted);
         if (!c->options->json)
                 r = printf("%" PRIu64 "\n", path_number(path)) < 0 ? -errno : 0;
@@ -118,6 +121,17 @@ static void release(Ctl *c, const char *path) {
                                   "Release", NULL, NULL, NULL);
 }
 
+/* What it waits for is told meanwhile. */
+static int await(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(progress_stop) Progress progress = PROGRESS_NULL;
+        int r = progress_start(&progress, c->bus, ctl_is_local(c));
+
+        if (r < 0)
+                return r;
+        progress_set_hold(&progress, path);
+        return ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", ret, why, "");
+}
+
 int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *granted = NULL;
         _cleanup_free_ char *path = NULL;
@@ -128,7 +142,7 @@ int verb_hold(Ctl *c, Refusal *why) {
                 r = ask(c, &path, why);
         if (r != 0)
                 return r;
-        r = ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Wait", &granted, why, "");
+        r = await(c, path, &granted, why);
         if (r == 0)
                 r = show(c, path, granted, why);
         if (r != 0)

@@ -9,20 +9,20 @@
 static const Column hold_columns[] = {
         { "HOLD", COLUMN_NUMBER },
         { "STATE", COLUMN_STATE, "State" },
-        { "CONFIRMED", COLUMN_BOOL, "Confirmed" },
-        { "RESULT", COLUMN_TEXT, "Result" },
-        { "MODE", COLUMN_TEXT, "Mode" },
+        { "CONFIRMED", COLUMN_BOOL, "Confirmed", .drop = 3 },
+        { "RESULT", COLUMN_TEXT, "Result", .drop = 1 },
+        { "MODE", COLUMN_TEXT, "Mode", .drop = 6 },
         { "USER", COLUMN_USER, "Uid" },
-        { "PID", COLUMN_NUMBER, "Pid" },
-        { "COUNTERS", COLUMN_ALL, "Counters" },
+        { "PID", COLUMN_NUMBER, "Pid", .drop = 5 },
+        { "COUNTERS", COLUMN_ALL, "Counters", .drop = 2 },
         { "PMUS", COLUMN_TEXTS, "Pmus" },
         { "CPUS", COLUMN_TEXT, "Cpus" },
         { "ASKED", COLUMN_SINCE, "RequestTimestamp", .detail = true },
         { "GRANTED", COLUMN_SINCE, "GrantTimestamp" },
-        { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp" },
+        { "EXPIRES", COLUMN_UNTIL, "ExpireTimestamp", .drop = 4 },
         { "LATENCY", COLUMN_SPAN, "LatencyUSec", .detail = true },
         { "UNATTENDED", COLUMN_BOOL, "Unattended", .detail = true },
-        { "QUEUE", COLUMN_SOME, "QueuePosition" },
+        { "QUEUE", COLUMN_SOME, "QueuePosition", .drop = 7 },
         { "REASON", COLUMN_TEXT, "Reason", .cut = true },
         { "OBSTACLES", COLUMN_TEXTS, "Obstacles", .detail = true },
 };
@@ -35,17 +35,17 @@ static const Column counter_columns[] = {
         { "TYPE", COLUMN_NUMBER, "Type", .detail = true },
         { "CONFIG", COLUMN_HEX, "Config", .detail = true },
         { "SCOPE", COLUMN_TEXT, "Scope" },
-        { "TARGETS", COLUMN_NUMBERS, "Targets", .cut = true },
-        { "CPUS", COLUMN_TEXT, "Cpus" },
-        { "ROLE", COLUMN_TEXT, "Role" },
+        { "TARGETS", COLUMN_NUMBERS, "Targets", .cut = true, .drop = 1 },
+        { "CPUS", COLUMN_TEXT, "Cpus", .drop = 4 },
+        { "ROLE", COLUMN_TEXT, "Role", .drop = 5 },
         { "USER", COLUMN_USER, "Uid" },
         { "STATE", COLUMN_STATE, "State" },
-        { "QUALITY", COLUMN_STATE, "Quality" },
+        { "QUALITY", COLUMN_STATE, "Quality", .drop = 3 },
         { "SCALE", COLUMN_REAL, "Scale", .detail = true },
         { "UNIT", COLUMN_TEXT, "Unit", .rare = true },
-        { "PERSISTENT", COLUMN_BOOL, "Persistent" },
-        { "ID", COLUMN_TEXT, "Id" },
-        { "NAME", COLUMN_TEXT, "Name", .cut = true },
+        { "PERSISTENT", COLUMN_BOOL, "Persistent", .drop = 7 },
+        { "ID", COLUMN_TEXT, "Id", .drop = 6 },
+        { "NAME", COLUMN_TEXT, "Name", .cut = true, .drop = 2 },
 };
 
 static const Column sampler_columns[] = {
@@ -81,6 +81,18 @@ static const struct {
         { &pmus_spec, PERFALLOC_PMU_INTERFACE },
 };
 
+static bool is_listed(const Ctl *c, const Object *o) {
+        return c->options->all || strcmp(o->interface, PERFALLOC_HOLD_INTERFACE) != 0 ||
+               !object_is(o, "State", "ended");
+}
+
+static void add_object(Table *t, const Object *o) {
+        table_add_object(t, o);
+        /* it will not expire any more */
+        if (object_is(o, "State", "ended"))
+                table_put_number(t, "EXPIRES", 0);
+}
+
 int verb_list(Ctl *c, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
         _cleanup_(table_freep) Table *t = NULL;
@@ -95,6 +107,7 @@ int verb_list(Ctl *c, Refusal *why) {
         if (r != 0)
                 return r;
         OBJECTS_FOREACH (o, &all, lists[i].interface)
-                table_add_object(t, o);
+                if (is_listed(c, o))
+                        add_object(t, o);
         return table_print(t, stdout);
 }

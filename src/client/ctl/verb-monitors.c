@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <linux/perf_event.h>
 #include <perfalloc/dbus.h>
 #include <string.h>
 
@@ -11,28 +12,33 @@ static const Column columns[] = {
         { "NUMBER", COLUMN_NUMBER },
         { "NAME", COLUMN_TEXT, "Name", .cut = true },
         { "USER", COLUMN_USER, "Uid" },
-        { "PID", COLUMN_NUMBER, "Pid" },
+        { "PID", COLUMN_NUMBER, "Pid", .drop = 2 },
         { "PMUS", COLUMN_TEXTS, "Pmus" },
-        { "CPUS", COLUMN_TEXT, "Cpus" },
-        { "PRIORITY", COLUMN_NUMBER, "Priority" },
+        { "CPUS", COLUMN_TEXT, "Cpus", .drop = 1 },
+        { "PRIORITY", COLUMN_NUMBER, "Priority", .drop = 3 },
         { "STATE", COLUMN_STATE, "State" },
 };
 
 static const TableSpec spec = { "monitors", "No monitors.", columns, ELEMENTSOF(columns) };
 
-/* Finds the PMU by its type. */
-static void put_pmu(Table *t, const Objects *all, uint64_t type) {
-        OBJECTS_FOREACH (pmu, all, PERFALLOC_PMU_INTERFACE) {
-                char *texts[] = { (char *) object_text(pmu, "Name"), NULL };
-
-                if (object_number(pmu, "Type") == type) {
-                        table_put(t, "PMUS", &(Value){ .kind = VALUE_TEXTS, .texts = texts });
-                        return;
-                }
-        }
+/* Generic events and raw ones are those of the core PMUs, whichever type these have. */
+static bool is_generic(uint64_t type) {
+        return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
 }
 
-static void add_counter(Table *t, const Objects *all, const Object *o) {
+static int put_pmus(Table *t, const Objects *all, uint64_t type) {
+        _cleanup_(value_done) Value names = { .kind = VALUE_TEXTS };
+        int r = 0;
+
+        OBJECTS_FOREACH (pmu, all, PERFALLOC_PMU_INTERFACE)
+                if (r == 0 && (object_number(pmu, "Type") == type ||
+                               (is_generic(type) && object_is(pmu, "Kind", "core"))))
+                        r = value_add_text(&names, object_text(pmu, "Name"));
+        table_put(t, "PMUS", &names);
+        return r;
+}
+
+static int add_counter(Table *t, const Objects *all, const Object *o) {
         const char *name = object_text(o, "Name"), *event = object_text(o, "Event");
 
         table_add_row(t);
@@ -40,9 +46,9 @@ static void add_counter(Table *t, const Objects *all, const Object *o) {
         table_put_number(t, "NUMBER", o->number);
         table_put_text(t, "NAME", *name ? name : event);
         table_put(t, "USER", object_value(o, "Uid"));
-        put_pmu(t, all, object_number(o, "Type"));
         table_put(t, "CPUS", object_value(o, "Cpus"));
         table_put(t, "STATE", object_value(o, "State"));
+        return put_pmus(t, all, object_number(o, "Type"));
 }
 
 /* A bridge yields to every hold, and has no owner. */
@@ -79,8 +85,10 @@ int monitors_table(Ctl *c, const Objects *all, Table **ret, Refusal *why) {
                 table_put_text(t, "KIND", "registered");
         }
         OBJECTS_FOREACH (o, all, PERFALLOC_COUNTER_INTERFACE)
-                if (object_is(o, "Role", "monitor"))
-                        add_counter(t, all, o);
+                if (r == 0 && object_is(o, "Role", "monitor"))
+                        r = add_counter(t, all, o);
+        if (r < 0)
+                return r;
         add_bridges(t, &manager);
         *ret = TAKE_PTR(t);
         return 0;

@@ -2,14 +2,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <langinfo.h>
+#include <locale.h>
+#include <math.h>
 #include <perfalloc/dbus.h>
 #include <perfalloc/sample.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "client/ctl/history.h"
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
@@ -17,14 +19,14 @@
 
 /* watch: rates from a sampler: a screen on a terminal, lines elsewhere. */
 
-#define INTERVAL_USEC USEC_PER_SEC
-#define BAR_MAX       60u
-#define LABEL_MAX     40
+#define INTERVAL_USEC  USEC_PER_SEC
+#define LABEL_MAX      40u
+#define BESIDE_HISTORY 25u /* columns of the rate, the quality and the blanks between them */
 
 typedef struct WatchRow {
         char *label, *unit;
         double scale; /* of the event; the rate is in its unit */
-        double rate, highest;
+        double rate;
         uint64_t quality; /* of the last interval */
         bool known;
 } WatchRow;
@@ -34,6 +36,8 @@ typedef struct Watch {
         Readings counters;
         Opening opening;
         WatchRow *rows;
+        History *histories;                    /* of the rates */
+        FILE *plot;                            /* where the recording goes; NULL: nowhere */
         struct perfalloc_sample *now, *before; /* before: tick is UINT64_MAX if there is none yet */
         uint64_t first_nsec;
         uint64_t n_shown;
@@ -47,6 +51,11 @@ static void watch_done(Watch *w) {
                 free(w->rows[i].label);
                 free(w->rows[i].unit);
         }
+        for (size_t i = 0; w->histories && i < w->counters.n; i++)
+                history_done(&w->histories[i]);
+        free(w->histories);
+        if (w->plot)
+                (void) fclose(w->plot);
         free(w->rows);
         free(w->now);
         free(w->before);
@@ -90,7 +99,6 @@ static void row_take(WatchRow *row, const struct perfalloc_reading *a,
         row->quality = has_fallen(a, b) ? PERFALLOC_QUALITY_NOT_COUNTED : interval_quality(a, b);
         row->known = row->quality != PERFALLOC_QUALITY_NOT_COUNTED;
         row->rate = row->known ? rate_of(a, b, row->quality, nsec) * row->scale : 0;
-        row->highest = MAX(row->highest, row->rate);
 }
 
 static void rates_take(Watch *w) {
@@ -102,25 +110,29 @@ static void rates_take(Watch *w) {
 
 /* ---- on a terminal ---- */
 
-static unsigned bar_room(void) {
-        struct winsize size = {};
-        unsigned columns = 80;
+/* Of the labels: as wide as the longest one, but not too wide for a history beside it. */
+static int label_width(const Watch *w) {
+        size_t width = 0;
 
-        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-                columns = size.ws_col;
-        return columns > LABEL_MAX + 26 ? MIN(columns - LABEL_MAX - 26, BAR_MAX) : 0;
+        for (size_t i = 0; i < w->counters.n; i++)
+                width = MAX(width, strlen(w->rows[i].label));
+        return (int) MIN(width, w->c->width > 2 * LABEL_MAX ? LABEL_MAX : w->c->width / 3);
 }
 
-static void bar_print(const WatchRow *row, unsigned room) {
-        bool wide = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-        unsigned n = row->highest > 0 ? (unsigned) (row->rate / row->highest * room + 0.5) : 0;
+static size_t unit_width(const Watch *w) {
+        size_t width = 0;
 
-        while (n-- > 0)
-                fputs(wide ? "\u2588" : "#", stdout);
+        for (size_t i = 0; i < w->counters.n; i++)
+                if (*w->rows[i].unit)
+                        width = MAX(width, 1 + strlen(w->rows[i].unit));
+        return width;
 }
 
 static void picture_print(Watch *w) {
-        unsigned room = bar_room();
+        bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+        int labels = label_width(w);
+        size_t beside = (size_t) labels + BESIDE_HISTORY + unit_width(w);
+        size_t room = w->c->width - MIN(w->c->width, beside);
 
         if (w->n_shown > 1)
                 printf("\033[%zuA", w->counters.n + 1);
@@ -131,10 +143,9 @@ static void picture_print(Watch *w) {
                 const WatchRow *row = &w->rows[i];
                 _cleanup_free_ char *rate = row->known ? words_rate(row->rate) : strdup("-");
 
-                printf("\033[K%-*.*s %8s%s%s/s %-11s ", LABEL_MAX, LABEL_MAX, row->label,
-                       rate ?: "?", *row->unit ? " " : "", row->unit,
-                       quality_name((Quality) row->quality));
-                bar_print(row, room);
+                printf("\033[K%-*.*s %8s%s%s/s %-11s ", labels, labels, row->label, rate ?: "?",
+                       *row->unit ? " " : "", row->unit, quality_name((Quality) row->quality));
+                history_print(&w->histories[i], room, utf8, stdout);
                 putchar('\n');
         }
 }
@@ -182,9 +193,24 @@ static void json_print(Watch *w) {
 
 /* ---- the stream ---- */
 
-static void sample_show(Watch *w) {
+static int histories_add(Watch *w) {
+        double seconds = (double) (w->now->boottime_nsec - w->first_nsec) / 1e9;
+        int r = 0;
+
+        for (size_t i = 0; i < w->counters.n && r == 0; i++)
+                r = history_add(&w->histories[i], seconds, w->rows[i].known ? w->rows[i].rate : NAN,
+                                w->plot);
+        return r;
+}
+
+static int sample_show(Watch *w) {
+        int r;
+
         w->n_shown++;
         rates_take(w);
+        r = histories_add(w);
+        if (r < 0)
+                return r;
         if (w->c->options->json)
                 json_print(w);
         else if (w->c->terminal)
@@ -193,11 +219,13 @@ static void sample_show(Watch *w) {
                 lines_print(w);
         if (fflush(stdout) != 0 || w->n_shown == w->c->options->count)
                 w->over = true;
+        return 0;
 }
 
 static int on_sample(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         Watch *w = userdata;
         struct perfalloc_sample *swap;
+        int r = 0;
         ssize_t n = recv(fd, w->now, w->size, MSG_DONTWAIT);
 
         if (n < 0)
@@ -211,11 +239,11 @@ static int on_sample(sd_event_source *source, int fd, uint32_t revents, void *us
         if (w->before->tick == UINT64_MAX)
                 w->first_nsec = w->now->boottime_nsec;
         else
-                sample_show(w);
+                r = sample_show(w);
         swap = w->before;
         w->before = w->now;
         w->now = swap;
-        return 0;
+        return r;
 }
 
 static int stream_open(Watch *w, Refusal *why) {
@@ -269,9 +297,10 @@ static int rows_make(Watch *w, Refusal *why) {
                 return r;
         w->size = PERFALLOC_SAMPLE_SIZE(w->counters.n);
         w->rows = calloc(w->counters.n, sizeof(WatchRow));
+        w->histories = calloc(w->counters.n, sizeof(History));
         w->now = calloc(1, w->size);
         w->before = calloc(1, w->size);
-        if (!w->rows || !w->now || !w->before)
+        if (!w->rows || !w->histories || !w->now || !w->before)
                 return -ENOMEM;
         w->before->tick = UINT64_MAX;
         for (size_t i = 0; i < w->counters.n; i++) {
@@ -287,12 +316,53 @@ static int rows_make(Watch *w, Refusal *why) {
         return 0;
 }
 
+/* ---- the recording ---- */
+
+static int plot_open(Watch *w, Refusal *why) {
+        const char *file = w->c->options->plot;
+
+        if (!file)
+                return 0;
+        w->plot = fopen(file, "we");
+        return w->plot ? 0 : refuse(why, CTL_E_FAILED, "%s: %s", file, strerror(errno));
+}
+
+static int plot_write(Watch *w, Refusal *why) {
+        _cleanup_free_ char **labels = calloc(w->counters.n + 1, sizeof(char *));
+        int r;
+
+        if (!w->plot)
+                return 0;
+        if (!labels)
+                return -ENOMEM;
+        for (size_t i = 0; i < w->counters.n; i++)
+                labels[i] = w->rows[i].label;
+        (void) setlocale(LC_NUMERIC, "C");
+        r = history_plot(w->histories, labels, w->counters.n, w->plot);
+        if (fflush(w->plot) != 0 && r == 0)
+                r = refuse(why, CTL_E_FAILED, "%s: %s", w->c->options->plot, strerror(errno));
+        return r;
+}
+
+static int watch_run(Watch *w, Refusal *why) {
+        int r = ctl_run(w->c, &w->over), plotted = plot_write(w, why);
+
+        /* the usual end */
+        if (r == CTL_E_INTERRUPTED)
+                return plotted;
+        if (r == 0 && w->n_shown != w->c->options->count && !ferror(stdout))
+                return refuse(why, CTL_E_FAILED, "the sampler has ended: perfallocd has stopped");
+        return r ?: plotted;
+}
+
 int verb_watch(Ctl *c, Refusal *why) {
         _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         _cleanup_(watch_done) Watch w = { .c = c, .opening = OPENING_NULL, .stream = -1 };
         int r;
 
-        r = ctl_watch_signals(c);
+        r = plot_open(&w, why);
+        if (r == 0)
+                r = ctl_watch_signals(c);
         if (r == 0)
                 r = counters_get(&w, why);
         if (r == 0)
@@ -303,11 +373,5 @@ int verb_watch(Ctl *c, Refusal *why) {
                 r = MIN(sd_event_add_io(c->event, &source, w.stream, EPOLLIN, on_sample, &w), 0);
         if (r != 0)
                 return r;
-        r = ctl_run(c, &w.over);
-        /* the usual end */
-        if (r == CTL_E_INTERRUPTED)
-                return 0;
-        if (r == 0 && w.n_shown != c->options->count && !ferror(stdout))
-                return refuse(why, CTL_E_FAILED, "the sampler has ended: perfallocd has gone");
-        return r;
+        return watch_run(&w, why);
 }

@@ -26,6 +26,7 @@ int verb_users(Ctl *c, Refusal *why);
 int verb_events(Ctl *c, Refusal *why);
 int verb_encode(Ctl *c, Refusal *why);
 int verb_metrics(Ctl *c, Refusal *why);
+int verb_log(Ctl *c, Refusal *why);
 
 /* Tables that several verbs show. */
 extern const TableSpec holds_spec;

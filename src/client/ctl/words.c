@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include <inttypes.h>
+#include <locale.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,8 +67,19 @@ char *words_user(uid_t uid) {
         return user ? strdup(user->pw_name) : words_format("%u", uid);
 }
 
+/* The locale's separator is empty in the C locale and those like it. */
 char *words_count(uint64_t n) {
-        return words_format("%'" PRIu64, n);
+        const char *separator = localeconv()->thousands_sep;
+        char digits[24], text[3 * sizeof(digits)] = "";
+        size_t length;
+
+        if (!*separator)
+                separator = ",";
+        length = (size_t) snprintf(digits, sizeof(digits), "%" PRIu64, n);
+        for (size_t i = 0, at = 0; i < length && at < sizeof(text); i++)
+                at += (size_t) snprintf(text + at, sizeof(text) - at, "%s%c",
+                                        i > 0 && (length - i) % 3 == 0 ? separator : "", digits[i]);
+        return strdup(text);
 }
 
 char *words_rate(double per_second) {

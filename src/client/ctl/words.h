@@ -18,7 +18,7 @@ char *words_span(uint64_t usec);
 /* "alice", or the number of a user without a name. */
 char *words_user(uid_t uid);
 
-/* With the locale's thousands separators. */
+/* With the locale's thousands separators, or commas. */
 char *words_count(uint64_t n);
 
 /* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */

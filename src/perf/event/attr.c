@@ -82,11 +82,10 @@ int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refu
                                    "covers fields that are set and that this kernel does not know",
                                    why);
         if (size > known && !is_zero(bytes, known, size))
-                return refuse(
-                        why, REFUSAL_NOT_PERMITTED,
-                        "attr: the fields from byte %zu on are not known to this service, and so "
-                        "nobody may set them through it; clear them",
-                        known);
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "attr: the fields from byte %zu on are unknown to this service, "
+                              "which therefore refuses them; clear them",
+                              known);
         memcpy(a.bytes, bytes, MIN(size, known));
         attr_set_number(&a, ATTR_SIZE, MIN(size, known));
         *ret = a;

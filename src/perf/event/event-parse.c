@@ -24,11 +24,9 @@ static int check_string(const char *string, Refusal *why) {
                               EVENT_NAME_MAX);
         for (const char *p = string; *p; p++)
                 if (*p <= ' ' || *p > '~')
-                        return refuse(
-                                why, REFUSAL_INVALID_EVENT,
-                                "event '%.*s': there are blanks or other characters in it that "
-                                "no event has",
-                                (int) (p - string), string);
+                        return refuse(why, REFUSAL_INVALID_EVENT,
+                                      "event '%.*s' contains blanks or other invalid characters",
+                                      (int) (p - string), string);
         return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include <inttypes.h>
+#include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,8 @@ static const char *find_invalid(const Asked *a) {
                 return "enable_on_exec and remove_on_exec contradict each other";
         if (attr->inherit_thread && !attr->inherit)
                 return "inherit_thread needs inherit";
+        if (attr->type == PERF_TYPE_BREAKPOINT && attr->bp_type == HW_BREAKPOINT_R)
+                return "some CPUs, x86 among them, have no breakpoints for reads alone: use rw";
         if (attr->type == PERF_TYPE_BREAKPOINT)
                 return "a breakpoint is 1, 2, 4 or 8 bytes long and its address a multiple of "
                        "that, and on the kernel's addresses it must not exclude the kernel";
@@ -93,7 +96,7 @@ static int explain_invalid_event(const Asked *a, Refusal *why) {
                               "'%s' %s: PMU %s takes no such combination: the frequency of %" PRIu64
                               " is above kernel.perf_event_max_sample_rate (%d)",
                               a->event->name, a->where, a->pmu, (uint64_t) attr->sample_freq, rate);
-        return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s takes no such combination: %s",
+        return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s refuses this combination: %s",
                       a->event->name, a->where, a->pmu, find_invalid(a));
 }
 
@@ -130,7 +133,7 @@ static int explain_not_supported(const Asked *a, Refusal *why) {
 
         return refuse(
                 why, REFUSAL_NOT_SUPPORTED,
-                "'%s' %s: PMU %s does not do %s; ask for less, or for an event of another PMU",
+                "'%s' %s: PMU %s does not support %s; ask for less, or for an event of another PMU",
                 a->event->name, a->where, a->pmu, what);
 }
 
@@ -150,12 +153,12 @@ static int explain_no_such_process(const Asked *a, Refusal *why) {
                 return refuse(why, REFUSAL_NO_SUCH_PROCESS, "'%s' %s: there is no such process",
                               a->event->name, a->where);
         return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                      "'%s': thread %d has ended or never was; a zombie counts nothing any more",
+                      "'%s': thread %d has ended or does not exist (a zombie counts nothing)",
                       a->event->name, (int) a->tid);
 }
 
 #define NO_DESCRIPTOR                                                                              \
-        "the service has no descriptor left; close counters, count fewer CPUs, or raise "          \
+        "the service has run out of descriptors; close counters, count fewer CPUs, or raise "      \
         "LimitNOFILE= in perfallocd.service"
 
 /* perf_event_open(2), ERRORS, in its order. The text is the event, its place and words; with

@@ -43,9 +43,8 @@ int modifiers_parse(const char *event, const char *letters, struct perf_event_at
                     Refusal *why) {
         if (modifiers_apply(letters, attr))
                 return 0;
-        return refuse(
-                why, REFUSAL_INVALID_EVENT,
-                "event '%s': '%.64s' is no modifier; these are u, k, h (user, kernel, hypervisor), "
-                "G, H (guests, host), I (not idle) and p to ppp (precise)",
-                event, letters);
+        return refuse(why, REFUSAL_INVALID_EVENT,
+                      "event '%s': invalid modifier '%.64s'; modifiers are u, k, h (user, kernel, "
+                      "hypervisor), G, H (guests, host), I (not idle) and p to ppp (precise)",
+                      event, letters);
 }

@@ -63,7 +63,7 @@ int pfm_event_parse(const char *string, struct perf_event_attr *attr, Refusal *w
         r = pfm_load(&pfm, &missing);
         if (r > 0)
                 return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                              "event '%s' is none of the kernel's own, and %s", string,
+                              "event '%s' is not an event of the kernel, and %s", string,
                               missing.text);
         if (r < 0)
                 return r;
@@ -71,11 +71,10 @@ int pfm_event_parse(const char *string, struct perf_event_attr *attr, Refusal *w
         if (r != PFM_SUCCESS)
                 return pfm_explain(pfm, string, r, why);
         if (extras)
-                return refuse(
-                        why, REFUSAL_INVALID_EVENT,
-                        "event '%s': period, freq, pinned, excl and cpu are no part of an event "
-                        "here; what is to be counted where is said by options",
-                        string);
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "event '%s': period, freq, pinned, excl and cpu cannot be part of an "
+                              "event; use options instead",
+                              string);
         event.size = attr->size;
         *attr = event;
         return 0;

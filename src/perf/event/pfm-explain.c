@@ -71,17 +71,18 @@ static int explain_event(const Pfm *pfm, const Parts *p, Refusal *why) {
 
         if (generic_event_is_name(p->event))
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "event '%s': behind '%s' belong modifiers: u, k, h (user, kernel, "
-                              "hypervisor), G, H (guests, host), I (not idle), p to ppp (precise)",
+                              "event '%s': invalid modifier after '%s'; modifiers are u, k, h "
+                              "(user, kernel, hypervisor), G, H (guests, host), I (not idle), p to "
+                              "ppp (precise)",
                               p->string, p->event);
         (void) generic_event_visit(offer_generic, &similar);
         for (int id = PFM_PMU_NONE; id < PFM_PMU_MAX; id++)
                 if (get_pmu(pfm, id, &pmu) && pmu.is_present)
                         offer_events(pfm, &pmu, &similar);
-        return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                      "event '%s': '%.64s' is neither one of the kernel's own nor one of this "
-                      "CPU's, %s%s",
-                      p->string, p->event, describe_cpu(pfm, cpu), suggest_text(&similar, text));
+        return refuse(
+                why, REFUSAL_NO_SUCH_EVENT,
+                "unknown event '%s': '%.64s' is not an event of the kernel or of this CPU, %s%s",
+                p->string, p->event, describe_cpu(pfm, cpu), suggest_text(&similar, text));
 }
 
 /* "pmu::EVENT", where libpfm4 knows the PMU. */
@@ -92,7 +93,7 @@ static int explain_pmu_event(const Pfm *pfm, const Parts *p, const pfm_pmu_info_
 
         if (!pmu->is_present)
                 return refuse(why, REFUSAL_NO_SUCH_EVENT,
-                              "event '%s': '%s' is %s, and this machine's CPU is not: it is %s",
+                              "event '%s': PMU '%s' is that of %s, and this machine's CPU is %s",
                               p->string, pmu->name, pmu->desc, describe_cpu(pfm, cpu));
         offer_events(pfm, pmu, &similar);
         return refuse(why, REFUSAL_NO_SUCH_EVENT, "event '%s': %s (%s) has no event '%.64s'%s",
@@ -195,7 +196,7 @@ int pfm_explain(const Pfm *pfm, const char *string, int error, Refusal *why) {
                 offer_parts(pfm, &p, NULL, masks, sizeof(masks));
                 return refuse(
                         why, REFUSAL_INVALID_EVENT,
-                        "event '%s': unit masks are missing or do not go together; there are: %s",
+                        "event '%s': unit masks are missing or exclude each other; it has: %s",
                         string, masks);
         default:
                 return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': %s", string,

@@ -35,7 +35,7 @@ int pfm_load(const Pfm **ret, Refusal *why) {
         if (!pfm.library)
                 return refuse(
                         why, REFUSAL_NOT_IMPLEMENTED,
-                        "the names of this CPU's events are not to be had: %s; install libpfm4",
+                        "the names of this CPU's events are not available: %s; install libpfm4",
                         dlerror());
         for (size_t i = 0; i < ELEMENTSOF(symbols); i++) {
                 void *symbol = dlsym(pfm.library, symbols[i].name);

@@ -84,6 +84,8 @@ const char *suggest_text(const Suggestions *n, char buffer[static SUGGEST_TEXT_M
         buffer[0] = '\0';
         for (size_t i = 0; i < n->n_names; i++)
                 length += (size_t) snprintf(buffer + length, SUGGEST_TEXT_MAX - length, "%s%s",
-                                            i == 0 ? "; near to it: " : ", ", n->names[i].name);
+                                            i == 0 ? "; did you mean " : ", ", n->names[i].name);
+        if (n->n_names > 0)
+                (void) snprintf(buffer + length, SUGGEST_TEXT_MAX - length, "?");
         return buffer;
 }

@@ -82,11 +82,10 @@ static int refuse_term(Encoding *c, const char *name) {
         char text[SUGGEST_TEXT_MAX];
 
         if (!is_property(name) && read_file(c->directory, "events", name, "", &event) == 0)
-                return refuse(
-                        c->why, REFUSAL_INVALID_EVENT,
-                        "event '%s': '%.64s' is an event itself: it takes no value and stands in "
-                        "no other one",
-                        c->string, name);
+                return refuse(c->why, REFUSAL_INVALID_EVENT,
+                              "event '%s': '%.64s' is an event: it takes no value and cannot be "
+                              "part of another one",
+                              c->string, name);
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
                 _cleanup_close_ int fd = sysfs_open(c->directory, directories[i]);
 
@@ -113,8 +112,8 @@ static int find_format(Encoding *c, const char *name, SysfsFormat *ret) {
         }
         if (r == -EBADMSG)
                 return refuse(c->why, REFUSAL_INVALID_EVENT,
-                              "event '%s': where term '%.64s' goes is not known here ('%.64s')",
-                              c->string, name, text ? text : name);
+                              "event '%s': term '%.64s' has an unknown format ('%.64s')", c->string,
+                              name, text ? text : name);
         return r;
 }
 
@@ -276,11 +275,10 @@ static int check_pmu(const Pmu *pmu, const char *string, Refusal *why) {
                 return refuse(why, REFUSAL_INVALID_EVENT,
                               "event '%s': a breakpoint is written mem:ADDRESS/LENGTH:rw", string);
         if (pmu->kind == PMU_TRACEPOINT && pmu->type != PERF_TYPE_TRACEPOINT)
-                return refuse(
-                        why, REFUSAL_INVALID_EVENT,
-                        "event '%s': a probe's words are addresses in the memory of whoever opens "
-                        "it, so that no other can open it by name",
-                        string);
+                return refuse(why, REFUSAL_INVALID_EVENT,
+                              "event '%s': a probe refers to the memory of the process that opens "
+                              "it, so the service cannot open it by name",
+                              string);
         return 0;
 }
 
@@ -299,7 +297,7 @@ int sysfs_event_parse(const PmuTable *pmus, const char *string, Event *e, Refusa
         modifiers = rest ? strrchr(rest, '/') : NULL;
         if (!modifiers)
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "event '%s' has one '/' only: write pmu/term=value,.../modifiers",
+                              "event '%s' has only one '/': write pmu/term=value,.../modifiers",
                               string);
         *modifiers++ = '\0';
         if (*modifiers == ':')

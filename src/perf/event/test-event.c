@@ -114,7 +114,7 @@ static void test_tracepoints_have_the_numbers_of_tracefs(void) {
         e = parse(&m, "sched:sched_switch:k");
         g_assert_true(e.attr.exclude_user);
         event_done(&e);
-        assert_refused(&m, "sched:sched_switch:x", REFUSAL_INVALID_EVENT, "'x' is no modifier");
+        assert_refused(&m, "sched:sched_switch:x", REFUSAL_INVALID_EVENT, "modifier 'x'");
         assert_refused(&m, "sched:..", REFUSAL_NO_SUCH_EVENT, "sched");
         assert_refused(&m, "sched:sched_swish", REFUSAL_NO_SUCH_EVENT, "sched_swish");
         fake_sysfs_done(&m);
@@ -299,11 +299,11 @@ static void test_names_of_another_cpu_say_so(void) {
         if (event_parse(&m.pmus, "skl::UOPS_RETIRED:ALL", &e, &why) == 0)
                 event_done(&e);
         else
-                others += strstr(why.text, "this machine's CPU is not") != NULL;
+                others += strstr(why.text, "this machine's CPU is") != NULL;
         if (event_parse(&m.pmus, "amd64_k8_revb::DATA_CACHE_ACCESSES", &e, &why) == 0)
                 event_done(&e);
         else
-                others += strstr(why.text, "this machine's CPU is not") != NULL;
+                others += strstr(why.text, "this machine's CPU is") != NULL;
 #if defined(__x86_64__)
         g_assert_cmpuint(others, >=, 1);
 #else
@@ -316,7 +316,7 @@ static void test_names_that_are_not_known_say_what_is_near(void) {
         static const struct {
                 const char *event, *words;
         } events[] = {
-                { "cyclse", "'cyclse'|near to it: cycles" },
+                { "cyclse", "'cyclse'|did you mean cycles?" },
                 { "page-fualts:u", "'page-fualts'|page-faults" },
                 { "task_clock", "task-clock" },
                 { "perf::CYCLSE", "'CYCLSE'|CYCLES" },
@@ -340,7 +340,7 @@ static void test_what_is_no_part_of_an_event_is_refused(void) {
         FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
 
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
-                assert_refused(&m, events[i], REFUSAL_INVALID_EVENT, "no part of an event");
+                assert_refused(&m, events[i], REFUSAL_INVALID_EVENT, "cannot be part of an event");
         assert_refused(&m, "dummy:pinned", REFUSAL_INVALID_EVENT, "'dummy'|modifiers");
         fake_sysfs_done(&m);
 }
@@ -358,7 +358,7 @@ static void test_strings_that_are_no_names_are_refused(void) {
         assert_refused(&m, "page faults", REFUSAL_INVALID_EVENT, "blanks");
         assert_refused(&m, "page-faults\n", REFUSAL_INVALID_EVENT, "'page-faults'");
         assert_refused(&m, "page-f\xc3\xa4ults", REFUSAL_INVALID_EVENT, "'page-f'");
-        assert_refused(&m, longest, REFUSAL_NO_SUCH_EVENT, "this CPU's");
+        assert_refused(&m, longest, REFUSAL_NO_SUCH_EVENT, "this CPU, ");
         assert_refused(&m, term, REFUSAL_NO_SUCH_EVENT, "no event or term");
         assert_refused(&m, colons, REFUSAL_NO_SUCH_EVENT, "no PMU");
         memset(commas + 4, ',', strlen(commas) - 5);

@@ -98,7 +98,7 @@ static void test_causes_are_looked_for(void) {
                   { .attr = { .sample_type = PERF_SAMPLE_BRANCH_STACK } },
                   "branch records" },
                 { EOPNOTSUPP, { .attr = { .precise_ip = 2 } }, "precise samples" },
-                { EOPNOTSUPP, { .attr = { .sample_period = 1 } }, "not do sampling" },
+                { EOPNOTSUPP, { .attr = { .sample_period = 1 } }, "not support sampling" },
                 { EOVERFLOW, { .attr = { .sample_max_stack = 1234 } }, "1234 frames" },
         };
 

@@ -260,6 +260,6 @@ int group_reopen(Group *g, Refusal *why) {
         }
         return r != 0 ? r
                       : refuse(why, REFUSAL_BUSY,
-                               "'%s': the target makes threads faster than they can be counted",
+                               "'%s': the target creates threads faster than they can be attached",
                                g->events[0].name);
 }

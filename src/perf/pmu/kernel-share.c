@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 
+#include "perf/pmu/look.h"
+
+#define LOOKS_MAX 4
+
 /* Any value but 0; without a detector there is no such file. */
 static bool watchdog_runs(const char *path) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -14,8 +18,26 @@ static bool watchdog_runs(const char *path) {
 Shape kernel_share(const Pmu *pmu, const char *path) {
         Shape cycles = { .fixed = pmu_fixed_bit(pmu, "cycles") };
 
-        if (pmu->kind != PMU_CORE || !pmu->measured || !watchdog_runs(path))
+        if (pmu->kind != PMU_CORE || !pmu->measured || pmu->buddies || !watchdog_runs(path))
                 return SHAPE_NULL;
         cycles.general = cycles.fixed == 0;
         return cycles;
+}
+
+static bool is_all_free(const Pmu *pmu, unsigned cpu) {
+        Look l = { .pmu = pmu, .cpu = cpu, .wanted = pmu_whole(pmu) };
+        bool is = look_at(&l) == 0 && l.result == LOOK_FREE;
+
+        look_done(&l);
+        return is;
+}
+
+void kernel_share_look(Pmu *pmu, const char *path) {
+        int n = 0;
+
+        if (shape_is_empty(kernel_share(pmu, path)))
+                return;
+        CPU_FOREACH (cpu, &pmu->cpus)
+                if (n++ < LOOKS_MAX && !pmu->buddies)
+                        pmu->buddies = is_all_free(pmu, (unsigned) cpu);
 }

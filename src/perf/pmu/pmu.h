@@ -53,6 +53,7 @@ struct Pmu {
         PmuEvent fixed[SHAPE_FIXED_MAX]; /* events with a counter of their own, besides those */
         PmuEvent general;                /* one that takes any general counter and no other */
         char *probed; /* names of the events it was measured with, blanks between them */
+        bool buddies; /* the kernel's lockup detector needs no counter, see kernel-share.h */
 };
 
 struct PmuTable {

@@ -91,8 +91,9 @@ static Shape wants(void *userdata, const Pmu *pmu, unsigned cpu) {
 }
 
 static void desk_assert_kept(Desk *d, Shape kernel) {
-        Shape whole = shape_without(pmu_whole(d->pmu), kernel),
-              promised = promise_of(&d->ledger, &d->hold, 0, CPU, whole);
+        const Promise promise = { .whole = shape_without(pmu_whole(d->pmu), kernel),
+                                  .number = d->hold.counters };
+        Shape promised = promise_must_be_free(&promise);
         _cleanup_(probe_freep) Probe *p = NULL;
 
         g_assert_cmpint(probe_new(wants, &promised, &p), ==, 0);

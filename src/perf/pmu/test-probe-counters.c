@@ -170,6 +170,39 @@ static void test_kernel_share(void) {
         g_assert_no_errno(unlink(file));
 }
 
+/* The detector runs and has no event: what is free is nobody's. */
+static void test_no_kernel_share(void) {
+        g_autofree char *file =
+                g_build_filename(g_get_tmp_dir(), "perfalloc-watchdog-XXXXXX", NULL);
+        int fd = g_mkstemp(file);
+
+        g_assert_cmpint(write(fd, "1\n", 2), ==, 2);
+        close_fd(fd);
+        for (unsigned runs = 0; runs < 2; runs++) {
+                Strangers s = {};
+                Host h = {};
+                Pmu *pmu;
+
+                host_boot(&h, "zen");
+                pmu = host_pmu(&h, 0);
+                model_watchdog(runs);
+                kernel_share_look(pmu, file);
+                g_assert_true(shape_is_empty(kernel_share(pmu, file)) == !runs);
+                g_assert_cmpuint(model_n_open(), ==, runs ? h.machine->n_cpus : 0);
+                host_halt(&h);
+
+                host_boot(&h, "zen");
+                pmu = host_pmu(&h, 0);
+                for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++)
+                        strangers_add(&s, &(ModelEvent){ "cycles", .cpu = cpu }, 1);
+                kernel_share_look(pmu, file);
+                g_assert_false(shape_is_empty(kernel_share(pmu, file)));
+                strangers_leave(&s);
+                host_halt(&h);
+        }
+        g_assert_no_errno(unlink(file));
+}
+
 /* ---- what is not free is not ---- */
 
 static const struct {
@@ -620,6 +653,8 @@ int main(int argc, char **argv) {
                 if (!model_machines[i].pmus[0].takes_all)
                         g_test_add_data_func(path, model_machines[i].name, test_free);
         }
+        g_test_add_func("/probe-counters/a-detector-that-counts-nothing-keeps-nothing",
+                        test_no_kernel_share);
         for (unsigned i = 0; i < G_N_ELEMENTS(strangers); i++) {
                 g_autofree char *path =
                         g_strdup_printf("/probe-counters/a-stranger-%s", strangers[i].name);

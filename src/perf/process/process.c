@@ -31,8 +31,7 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         int fd;
 
         if (pid <= 0 || pid > PID_LIMIT)
-                return refuse(why, REFUSAL_INVALID_PROCESS,
-                              "%d cannot be the number of a process: give one from 1 to %d",
+                return refuse(why, REFUSAL_INVALID_PROCESS, "%d is not a valid pid (1 to %d)",
                               (int) pid, PID_LIMIT);
         fd = (int) syscall(SYS_pidfd_open, pid, 0);
         if (fd >= 0) {
@@ -49,7 +48,7 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
                 if (process_count_threads(pid) == 0)
                         break;
                 return refuse(why, REFUSAL_INVALID_PROCESS,
-                              "%d is a thread, not a process: give the number of its process",
+                              "%d is a thread, not a process: give the pid of its process",
                               (int) pid);
         default:
                 return -errno;
@@ -79,10 +78,9 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
                               "the pidfd holds a thread: open it without PIDFD_THREAD");
         if (pid == 0)
                 return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "the process behind the pidfd lives in another PID namespace");
+                              "the process of the pidfd is in another PID namespace");
         if (pid < 0)
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "the process behind the pidfd has ended");
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "the process of the pidfd has ended");
         *ret = pid;
         return 0;
 }

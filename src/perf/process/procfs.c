@@ -2,7 +2,6 @@
 #include "procfs.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,13 +41,40 @@ int procfs_read(pid_t pid, const char *name, char **ret, struct stat *st) {
         return 0;
 }
 
+/* A line of mountinfo, proc_pid_mountinfo(5): 22 1 0:21 / /proc rw - proc proc rw,hidepid=2 */
+static bool mount_hides(const char *line, size_t length) {
+        _cleanup_free_ char *text = strndup(line, length);
+        const char *type = text ? strstr(text, " - proc ") : NULL, *option;
+
+        if (!type || !strstr(text, " /proc "))
+                return false;
+        option = strstr(type, "hidepid=");
+        return option && strncmp(option, "hidepid=0", 9) != 0 &&
+               strncmp(option, "hidepid=off", 11) != 0;
+}
+
+bool procfs_hides(void) {
+        _cleanup_free_ char *text = NULL;
+        bool hides = false;
+
+        if (procfs_read(1, "mountinfo", &text, NULL) < 0)
+                return true;
+        for (const char *line = text; *line;) {
+                size_t n = strcspn(line, "\n");
+
+                hides = hides || mount_hides(line, n);
+                line += n + (line[n] == '\n');
+        }
+        return hides;
+}
+
 int procfs_explain_hidden(pid_t pid, Refusal *why) {
-        if (pid <= 0 || (kill(pid, 0) < 0 && errno == ESRCH))
+        if (pid <= 0 || !procfs_hides())
                 return 0;
         return refuse(
-                why, REFUSAL_NOT_PERMITTED,
-                "/proc hides process %d from the service: it is mounted with hidepid=. Name a "
-                "group there with gid=, and give it to perfallocd.service with "
+                why, REFUSAL_NO_SUCH_PROCESS,
+                "there is no process %d, or /proc hides it from the service: it is mounted with "
+                "hidepid=. Name a group there with gid=, and give it to perfallocd.service with "
                 "SupplementaryGroups=",
                 (int) pid);
 }

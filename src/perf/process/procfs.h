@@ -18,8 +18,12 @@
  * -EFBIG: a longer text. */
 int procfs_read(pid_t pid, const char *name, char **ret, struct stat *st);
 
-/* REFUSAL_NOT_PERMITTED, with what to do about it: the process or thread exists, but /proc hides it
- * (proc(5), hidepid=). 0: it does not exist. */
+/* Whether the /proc of process 1 hides users' processes from each other (proc(5), hidepid=): also
+ * where process 1 itself is hidden from us. */
+bool procfs_hides(void);
+
+/* REFUSAL_NO_SUCH_PROCESS, with what to do about it, for a process or thread that cannot be seen,
+ * where /proc hides processes: whether it exists is nobody's to learn. 0: /proc hides none. */
 int procfs_explain_hidden(pid_t pid, Refusal *why);
 
 /* What follows "NAME:" and a tab at the start of a line; NULL: no such line. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "perf/pmu/event-order.h"
 #include "perf/process/test-child.h"
 
 static int event_open(void) {
@@ -77,6 +78,20 @@ static void test_descriptors_are_counted(void) {
         g_assert_cmpuint(u.n_descriptors, ==, 3);
         g_assert_cmpuint(u.uid, ==, geteuid());
         g_assert_cmpstr(u.command, ==, "three events");
+}
+
+static void test_the_age_of_the_oldest_is_told(void) {
+        uint64_t before = event_order_now();
+        pid_t pid = child_start(open_three, NULL);
+        uint64_t after = event_order_now();
+        GArray *users = scan(NULL, 0);
+        const User *u = find(users, pid);
+
+        g_assert_nonnull(u);
+        g_assert_cmpuint(u->oldest, >, before);
+        g_assert_cmpuint(u->oldest, <, after);
+        g_array_unref(users);
+        child_end(pid);
 }
 
 static void map_alone(void *userdata) {
@@ -270,6 +285,7 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 #define TEST(name) g_test_add_func("/users/" #name, test_##name)
         TEST(descriptors_are_counted);
+        TEST(the_age_of_the_oldest_is_told);
         TEST(an_event_that_is_only_mapped_is_seen);
         TEST(who_has_none_is_not_listed);
         TEST(a_file_of_that_name_is_none);

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
+#include "perf/pmu/event-order.h"
 #include "perf/process/procfs.h"
 
 #define PERF_LINK "anon_inode:[perf_event]"
@@ -59,21 +61,39 @@ static int pids_list(Pids *ret, const pid_t *skip, size_t n_skip) {
         return 0;
 }
 
-/* 0 also: it has ended or may not be seen. */
-static uint32_t count_descriptors(pid_t pid) {
-        _cleanup_(closedirp) DIR *d = NULL;
-        char path[sizeof("/proc/-2147483648/fd")], link[sizeof(PERF_LINK)];
-        uint32_t n = 0;
+static bool is_perf_event(int directory, const char *name) {
+        char link[sizeof(PERF_LINK)];
+        ssize_t length = readlinkat(directory, name, link, sizeof(link));
 
+        return length == sizeof(PERF_LINK) - 1 && memcmp(link, PERF_LINK, (size_t) length) == 0;
+}
+
+static uint64_t order_of(int pidfd, const char *name) {
+        int number = (int) strtol(name, NULL, 10);
+        _cleanup_close_ int fd = (int) syscall(SYS_pidfd_getfd, pidfd, number, 0u);
+
+        return fd < 0 ? 0 : event_order(fd);
+}
+
+/* No descriptors also: it has ended or may not be seen. */
+static void read_descriptors(pid_t pid, User *ret) {
+        _cleanup_(closedirp) DIR *d = NULL;
+        _cleanup_close_ int pidfd = -1;
+        char path[sizeof("/proc/-2147483648/fd")];
+
+        memset(ret, 0, sizeof(*ret)); /* the padding too */
         (void) snprintf(path, sizeof(path), "/proc/%d/fd", (int) pid);
         d = opendir(path);
         for (struct dirent *e; d && (e = readdir(d));) {
-                ssize_t length = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
+                uint64_t order;
 
-                n += length == sizeof(PERF_LINK) - 1 &&
-                     memcmp(link, PERF_LINK, (size_t) length) == 0;
+                if (!is_perf_event(dirfd(d), e->d_name))
+                        continue;
+                if (ret->n_descriptors == 0)
+                        pidfd = (int) syscall(SYS_pidfd_open, pid, 0u);
+                order = order_of(pidfd, e->d_name);
+                ret->oldest = ret->n_descriptors++ == 0 ? order : MIN(ret->oldest, order);
         }
-        return n;
 }
 
 /* A file may have that name too, but then a slash comes before it. */
@@ -140,13 +160,12 @@ void user_unit(const char *cgroup, char *ret, size_t size) {
                 find_unit(strstr(line, "::") + 2, ret, size);
 }
 
-/* False: it has ended meanwhile. */
-static bool user_read(pid_t pid, uint32_t n_descriptors, User *ret) {
+/* Adds whose process it is. False: it has ended meanwhile. */
+static bool user_read(pid_t pid, User *ret) {
         _cleanup_free_ char *status = NULL, *stat = NULL, *cgroup = NULL;
         const char *ids;
         unsigned uid;
 
-        memset(ret, 0, sizeof(*ret)); /* the padding too */
         if (procfs_read(pid, "status", &status, NULL) < 0 ||
             procfs_read(pid, "stat", &stat, NULL) < 0 || !procfs_stat(stat, ret->command))
                 return false;
@@ -155,7 +174,6 @@ static bool user_read(pid_t pid, uint32_t n_descriptors, User *ret) {
                 return false;
         ret->pid = pid;
         ret->uid = uid;
-        ret->n_descriptors = n_descriptors;
         if (procfs_read(pid, "cgroup", &cgroup, NULL) == 0)
                 user_unit(cgroup, ret->unit, sizeof(ret->unit));
         return true;
@@ -165,7 +183,6 @@ int users_scan(const pid_t *skip, size_t n_skip, int (*found)(void *userdata, co
                void *userdata) {
         _cleanup_(pids_done) Pids pids = {};
         unsigned n_found = 0;
-        User user;
         int r;
 
         r = pids_list(&pids, skip, n_skip);
@@ -173,12 +190,15 @@ int users_scan(const pid_t *skip, size_t n_skip, int (*found)(void *userdata, co
          * mappings hides no process with descriptors. */
         for (int pass = 0; pass < 2; pass++)
                 for (size_t i = 0; r >= 0 && i < pids.n_pids && n_found < USERS_MAX; i++) {
-                        uint32_t n = pass == 0 ? count_descriptors(pids.pids[i]) : 0;
+                        User user = {};
 
-                        if (pids.pids[i] == 0 || (pass == 0 && n == 0) ||
-                            (pass == 1 && !has_mapping(pids.pids[i])))
+                        if (pids.pids[i] == 0)
                                 continue;
-                        if (user_read(pids.pids[i], n, &user)) {
+                        if (pass == 0)
+                                read_descriptors(pids.pids[i], &user);
+                        if (pass == 0 ? user.n_descriptors == 0 : !has_mapping(pids.pids[i]))
+                                continue;
+                        if (user_read(pids.pids[i], &user)) {
                                 r = found(userdata, &user);
                                 n_found++;
                         }

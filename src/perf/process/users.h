@@ -6,6 +6,8 @@
  * keeps its event open. What they count, and on which CPUs, cannot be seen from outside; nor can
  * events of the kernel itself, and descriptors that only one thread has (CLONE_FILES undone).
  *
+ * How old an event is can be asked of a copy of its descriptor alone, which lives for that moment.
+ *
  * Other users' processes need CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; without, they are left out. A
  * process can make a reader of its memory map wait, so a scan is done in a separate process that
  * can be killed (service/sibling/reader.h).
@@ -24,6 +26,8 @@ struct User {
         pid_t pid;
         uid_t uid;              /* effective */
         uint32_t n_descriptors; /* 0: mapped only */
+        uint64_t oldest;        /* of these events, by its order (perf/pmu/event-order.h); 0: it
+                                 * cannot be told */
         char command[16];       /* without arguments; printable ASCII */
         char unit[256];         /* systemd's innermost unit, or ""; printable ASCII */
 };

@@ -45,7 +45,8 @@ typedef enum Action {
 struct ActionInfo {
         Action action;
         const char *name; /* polkit's: "org.perfalloc1.hold" */
-        const char *what; /* for a refusal: "reserving the counters" */
+        const char *what; /* for a refusal: "reserve counters" */
+        const char *less; /* what can be done without this action; NULL: nothing similar */
 };
 
 struct MethodActions {

@@ -40,18 +40,17 @@ static void auth_request_refuse(AuthRequest *q, int code, const char *words) {
         const ActionInfo *info = action_info(auth_request_action(q));
         const char *group = info->action == ACTION_MANAGE
                                     ? ""
-                                    : ", as the package's example rules do for the group "
-                                      "perfalloc-users";
+                                    : ", as the example rules do for the group perfalloc-users";
 
         if (q->quiet)
                 q->denied |= info->action;
         else {
                 q->refused = info->action;
-                (void) refuse(
-                        &q->why, code,
-                        "%s (%s): %s. An administrator can allow it with a polkit rule%s; root "
-                        "needs no permission",
-                        info->name, info->what, words, group);
+                (void) refuse(&q->why, code,
+                              "not permitted to %s (%s): %s%s%s. An administrator can permit it "
+                              "with a polkit rule%s",
+                              info->what, info->name, words, info->less ? "; " : "",
+                              info->less ?: "", group);
         }
         request_resume(q->request);
 }
@@ -92,7 +91,7 @@ static void auth_request_read_error(AuthRequest *q, const sd_bus_error *e) {
         char words[384];
 
         if (strncmp(e->name, polkit, strlen(polkit)) == 0)
-                (void) snprintf(words, sizeof(words), "polkit cannot say: %s (%s)", message,
+                (void) snprintf(words, sizeof(words), "polkit reports an error: %s (%s)", message,
                                 e->name);
         else
                 (void) snprintf(words, sizeof(words),
@@ -101,26 +100,47 @@ static void auth_request_read_error(AuthRequest *q, const sd_bus_error *e) {
         auth_request_refuse(q, REFUSAL_ACCESS_DENIED, words);
 }
 
-static void auth_request_read_no(AuthRequest *q, const PolkitAnswer *answer) {
+/* polkit gives the same answer for a wrong password and for a rule that says no. Asked again
+ * without a prompt, it tells them apart. A yes would come from another prompt of the same session:
+ * this one failed all the same. */
+static void auth_request_ask_why(AuthRequest *q) {
         int r;
 
-        if (answer->challenge && !q->prompt && auth_request_may_prompt(q)) {
-                r = auth_request_check(q, true, true);
-                if (r < 0)
-                        auth_request_fail(q, r);
-        } else if (answer->challenge && !q->prompt)
+        q->failed = true;
+        r = auth_request_check(q, false, true);
+        if (r < 0)
+                auth_request_fail(q, r);
+}
+
+static void auth_request_prompt(AuthRequest *q) {
+        int r = auth_request_check(q, true, true);
+
+        if (r < 0)
+                auth_request_fail(q, r);
+}
+
+static void auth_request_read_no(AuthRequest *q, const PolkitAnswer *answer) {
+        if (q->failed)
+                auth_request_refuse(q, REFUSAL_ACCESS_DENIED,
+                                    answer->challenge || answer->authorized
+                                            ? "the authentication failed"
+                                            : "polkit denies it");
+        else if (answer->challenge && !q->prompt && auth_request_may_prompt(q))
+                auth_request_prompt(q);
+        else if (answer->challenge && !q->prompt)
                 auth_request_refuse(q, REFUSAL_INTERACTION_REQUIRED,
-                                    "needs authentication, and the caller did not allow a prompt "
-                                    "(busctl --allow-interactive-authorization=yes)");
+                                    "authentication is needed, and the caller did not allow a "
+                                    "prompt (busctl --allow-interactive-authorization=yes)");
         else if (answer->challenge)
-                auth_request_refuse(
-                        q, REFUSAL_ACCESS_DENIED,
-                        "needs authentication, and the caller's session has no agent that "
-                        "could ask for it (pkttyagent is one for terminals)");
+                auth_request_refuse(q, REFUSAL_ACCESS_DENIED,
+                                    "authentication is needed, and the session has no agent that "
+                                    "could ask for it (pkttyagent is one for terminals)");
         else if (answer->dismissed)
                 auth_request_refuse(q, REFUSAL_ACCESS_DENIED, "the authentication was dismissed");
+        else if (q->prompt)
+                auth_request_ask_why(q);
         else
-                auth_request_refuse(q, REFUSAL_ACCESS_DENIED, "polkit says no");
+                auth_request_refuse(q, REFUSAL_ACCESS_DENIED, "polkit denies it");
 }
 
 static void on_checked(void *userdata, int r, const PolkitAnswer *answer,
@@ -134,7 +154,7 @@ static void on_checked(void *userdata, int r, const PolkitAnswer *answer,
                 auth_request_fail(q, r);
         else if (!answer)
                 auth_request_read_error(q, error);
-        else if (!answer->authorized)
+        else if (!answer->authorized || q->failed)
                 auth_request_read_no(q, answer);
         else {
                 if (!q->prompt && !answer->challenge && !answer->temporary)
@@ -156,9 +176,9 @@ int auth_request_start(AuthRequest *q, unsigned actions, const Details *details,
                 return 0;
         if (r == FAIRQUEUE_FULL)
                 r = refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                           "%u calls of user %lu wait for polkit already, as many as may "
-                           "(PendingCallsPerUser= in perfallocd.conf): wait for their answers, or "
-                           "let go of some",
+                           "%u calls of user %lu are already waiting for polkit, the limit of "
+                           "PendingCallsPerUser= in perfallocd.conf: wait for their answers, or "
+                           "cancel some",
                            q->all->checks.queue.waiting_max, (unsigned long) q->request->peer->uid);
         return r;
 }

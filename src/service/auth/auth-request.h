@@ -21,6 +21,7 @@ struct AuthRequest {
         unsigned todo; /* actions to be asked for; the lowest bit is next */
         bool quiet;    /* never prompts, and a no is not a refusal */
         bool prompt;   /* the pending check may prompt */
+        bool failed;   /* a prompted check said no; the pending one tells why */
         Check *check;  /* the pending check */
         unsigned granted;
         unsigned denied;  /* while quiet */

@@ -121,10 +121,11 @@ static int refuse_powerless(unsigned actions, Refusal *why) {
                 return 0;
         return refuse(
                 why, REFUSAL_ACCESS_DENIED,
-                "%s (%s): the caller runs as uid 0 without CAP_PERFMON or CAP_SYS_ADMIN in the "
-                "service's user namespace, which is not root here; give it that capability, "
-                "or run it as an ordinary user and have a polkit rule allow it",
-                info->name, info->what);
+                "not permitted to %s (%s): the caller runs as uid 0 without CAP_PERFMON or "
+                "CAP_SYS_ADMIN in the service's user namespace, and so does not count as root; "
+                "give it that capability, or run it as an ordinary user whom a polkit rule permits "
+                "it",
+                info->what, info->name);
 }
 
 int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const Asked *asked,

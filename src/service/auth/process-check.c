@@ -97,9 +97,9 @@ static void process_check_answered(void *userdata, int r, const PolkitAnswer *an
         else if (r < 0)
                 process_check_end(p, r, NULL);
         else if (!answer->authorized)
-                process_check_refuse(p, answer->challenge
-                                                ? "needs authentication, and nobody can be asked"
-                                                : "polkit says no");
+                process_check_refuse(
+                        p, answer->challenge ? "authentication is needed, and nobody can be asked"
+                                             : "polkit denies it");
         else {
                 r = reader_inspect(p->context->reader, p->pidfd, process_check_verified, p,
                                    &p->job);

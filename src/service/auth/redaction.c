@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/bus/object.h"
 
@@ -17,14 +18,16 @@ struct Redaction {
 };
 
 /* They tell about a user's program. */
-static const char *const secret_properties[] = { "Reason", "Event", "Name", "Targets", "Config" };
+static const char *const secret_properties[] = { "Event", "Name", "Targets", "Config" };
 
-static bool property_is_secret(sd_bus_message *m) {
+static bool property_is_secret(sd_bus_message *m, bool foreign) {
         const char *name;
 
         if (sd_bus_message_read(m, "ss", NULL, &name) < 0)
                 return false;
-        for (size_t i = 0; i < ELEMENTSOF(secret_properties); i++)
+        if (strcmp(name, "Obstacles") == 0) /* of one's own hold too */
+                return procfs_hides();
+        for (size_t i = 0; foreign && i < ELEMENTSOF(secret_properties); i++)
                 if (strcmp(name, secret_properties[i]) == 0)
                         return true;
         return false;
@@ -35,9 +38,9 @@ static bool message_reads_secrets(Context *context, sd_bus_message *m, uid_t uid
         const char *path = sd_bus_message_get_path(m);
 
         if (sd_bus_message_is_method_call(m, PROPERTIES_INTERFACE, "Get"))
-                return object_is_foreign(context->objects, path, uid) && property_is_secret(m);
+                return property_is_secret(m, object_is_foreign(context->objects, path, uid));
         if (sd_bus_message_is_method_call(m, PROPERTIES_INTERFACE, "GetAll"))
-                return object_is_foreign(context->objects, path, uid);
+                return object_is_foreign(context->objects, path, uid) || procfs_hides();
         return sd_bus_message_is_method_call(m, MANAGER_INTERFACE, "GetManagedObjects") &&
                objects_have_foreign(context->objects, uid);
 }

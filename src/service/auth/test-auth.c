@@ -231,6 +231,26 @@ static void test_interactive_call_may_prompt(Fixture *f, gconstpointer userdata)
         expect(f, &call, DENIED, "dismissed");
 }
 
+static void test_wrong_password_is_told_from_a_rule(Fixture *f, gconstpointer userdata) {
+        TestCall call;
+
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        answer(f, "org.perfalloc1.hold", 1, false, false, NULL);
+        answer(f, "org.perfalloc1.hold", 0, false, true, NULL);
+        expect(f, &call, DENIED, "the authentication failed");
+
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        answer(f, "org.perfalloc1.hold", 1, false, false, NULL);
+        answer(f, "org.perfalloc1.hold", 0, false, false, NULL);
+        expect(f, &call, DENIED, "polkit denies it");
+
+        test_service_call_full(&f->service, f->client, "Hold", ACTION_HOLD, "", true, &call);
+        answer(f, "org.perfalloc1.hold", 1, false, false, NULL);
+        answer(f, "org.perfalloc1.hold", 0, true, false, NULL);
+        expect(f, &call, DENIED, "the authentication failed");
+        g_assert_cmpuint(f->service.n_done, ==, 0);
+}
+
 static void test_several_actions_are_asked_one_after_another(Fixture *f, gconstpointer userdata) {
         unsigned actions = ACTION_COUNT_OTHER | ACTION_COUNT_RAW | ACTION_PERSIST;
         TestCall call;
@@ -673,6 +693,7 @@ int main(int argc, char *argv[]) {
         TEST("polkit-learns-who-asks-and-why", test_polkit_learns_who_asks_and_why);
         TEST("no-says-which-action-and-what-to-do", test_no_says_which_action_and_what_to_do);
         TEST("challenge-without-leave-to-prompt", test_challenge_without_leave_to_prompt);
+        TEST("wrong-password-is-told-from-a-rule", test_wrong_password_is_told_from_a_rule);
         TEST("interactive-call-may-prompt", test_interactive_call_may_prompt);
         TEST("several-actions-one-after-another", test_several_actions_are_asked_one_after_another);
         TEST("handler-may-check-twice", test_handler_may_check_twice);

@@ -24,12 +24,26 @@
 #include "service/bus/namewatch.h"
 #include "service/sibling/reader.h"
 
+typedef struct Delivery Delivery;
 typedef struct Peer Peer;
+typedef struct PeerDelivery PeerDelivery;
 typedef struct Peers Peers;
 typedef struct PeersHooks PeersHooks;
 typedef struct Request Request;
 
 #define PEERS_IDLE_MAX 64
+
+/* delivery.c's own */
+struct PeerDelivery {
+        Delivery *of;        /* NULL: no descriptors, no question */
+        unsigned n_sent;     /* descriptors that the bus may not have delivered yet */
+        unsigned n_promised; /* of calls under way */
+        unsigned n_asked;    /* of n_sent: those that the question covers */
+        bool behind;         /* the bus had messages left at the last answer */
+        bool up_to_date;     /* it had none, and nothing was admitted since */
+        sd_bus_slot *question;
+        TAILQ_ENTRY(Peer) entry;
+};
 
 struct Peer {
         Peers *peers;
@@ -43,6 +57,7 @@ struct Peer {
         bool known; /* the credentials above are valid */
         bool gone;  /* it has left the bus */
         TAILQ_HEAD(, Request) requests; /* under way, in order of arrival */
+        PeerDelivery delivery;
 
         /* private to peer.c */
         bool idle;

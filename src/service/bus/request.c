@@ -98,6 +98,8 @@ Request *request_free(Request *r) {
 
         if (r->unqueue)
                 r->unqueue(r);
+        if (r->given)
+                r->given(r);
         request_forget_auth(r);
         request_delist(r);
         TAILQ_REMOVE(&r->peer->requests, r, of_peer);

@@ -24,6 +24,7 @@ typedef enum RequestState {
         REQUEST_IDENTIFYING, /* the bus is asked for the sender's credentials */
         REQUEST_QUEUED,      /* in its user's queue (user-queue.h) */
         REQUEST_AUTHORIZING, /* polkit is asked */
+        REQUEST_UNDELIVERED, /* earlier descriptors are still on their way (delivery.h) */
         REQUEST_WORKING,     /* its work goes on without its handler */
         REQUEST_RESUMED,     /* on its way back to its handler, in the bus's queue */
         REQUEST_STUCK,       /* as resumed, but the bus's queue was full: retried */
@@ -41,11 +42,16 @@ struct Request {
         uint64_t since_usec; /* CLOCK_MONOTONIC: when the call arrived */
         bool scheduled;      /* the scheduler has let it pass */
 
-        /* user-queue.c's, while the request is queued */
+        /* private to user-queue.c or delivery.c, while the request is queued there */
         UserQueue *user;
         QuotaCharge queued, queued_bytes;
         TAILQ_ENTRY(Request) queue;
         void (*unqueue)(Request *r);
+
+        /* private to delivery.c: descriptors that the reply may carry, or waits for. given is
+         * called when the request ends. */
+        unsigned n_descriptors, n_awaited;
+        void (*given)(Request *r);
 
         /* auth's; freed with the request, or after its handler has returned */
         AuthRequest *auth;

@@ -2,6 +2,7 @@
 #include "scheduler.h"
 
 #include "core/clock.h"
+#include "service/bus/delivery.h"
 #include "service/bus/message-size.h"
 #include "service/bus/unsent.h"
 #include "service/bus/user-queue.h"
@@ -205,6 +206,7 @@ static void peer_gone(void *userdata, Peer *peer) {
         Scheduler *s = userdata;
 
         requests_forget_peer(peer);
+        delivery_forget_peer(s->context->delivery, peer);
         s->gone(s->userdata, peer);
 }
 
@@ -245,6 +247,8 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
         if (r >= 0)
                 r = peers_new(context->bus, context->reader, &hooks, s, &context->peers);
         if (r >= 0)
+                r = delivery_new(context, &context->delivery);
+        if (r >= 0)
                 r = scheduler_add_sources(s);
         if (r >= 0)
                 r = sd_bus_add_filter(context->bus, &s->filter, on_message, s);
@@ -262,6 +266,7 @@ Scheduler *scheduler_free(Scheduler *s) {
         sd_bus_slot_unref(s->filter);
         requests_end(s->context->requests);
         user_queues_done(&s->queues);
+        s->context->delivery = delivery_free(s->context->delivery);
         s->context->peers = peers_free(s->context->peers);
         s->context->requests = requests_free(s->context->requests);
         sd_event_source_disable_unref(s->serve);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "unsent.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "core/clock.h"
 #include "service/util/log.h"
 
@@ -11,8 +14,17 @@ uint64_t unsent_n(const Unsent *u) {
         return n;
 }
 
+/* Whether the bus is behind with reading. libsystemd's queue is empty as long as the socket has
+ * room; what was written a moment ago is in the socket too. */
+static bool unsent_is_behind(const Unsent *u) {
+        int n = 0;
+
+        (void) ioctl(sd_bus_get_fd(u->bus), SIOCOUTQ, &n);
+        return unsent_n(u) > 0 || n >= UNSENT_SOCKET_BYTES;
+}
+
 void unsent_watch(Unsent *u) {
-        if (unsent_n(u) > 0) {
+        if (unsent_is_behind(u)) {
                 u->since_usec = u->since_usec ?: now_usec(CLOCK_MONOTONIC);
                 return;
         }

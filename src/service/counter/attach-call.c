@@ -60,15 +60,13 @@ static int counter_takes_targets(const Counter *c, Refusal *why) {
         if (set->group->scope != GROUP_PROCESS)
                 return refuse_scope(c, why);
         if (set->handed_out)
-                return refuse(
-                        why, REFUSAL_NOT_PERMITTED,
-                        "%s: its descriptors were handed out (GetFds), so nothing can be attached "
-                        "to it any more; open another counter",
-                        c->object.path);
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "%s: no process can be attached after its descriptors were handed "
+                              "out (GetFds); open another counter",
+                              c->object.path);
         if (set->group->wanted)
                 return refuse(why, REFUSAL_COUNTER_RUNNING,
-                              "%s is counting: stop it before a process is attached",
-                              c->object.path);
+                              "%s is counting: stop it before attaching a process", c->object.path);
         return 0;
 }
 
@@ -105,7 +103,7 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
 static int pid_check(uint32_t pid, Refusal *why) {
         if (pid > 0 && pid <= INT32_MAX)
                 return 0;
-        return refuse(why, REFUSAL_INVALID_PROCESS, "%u cannot be the number of a process", pid);
+        return refuse(why, REFUSAL_INVALID_PROCESS, "%u is not a valid pid", pid);
 }
 
 static int attach_call_read(AttachCall *c, Refusal *why) {

@@ -34,7 +34,7 @@ static int refuse_ended(const AttachJob *a, Refusal *why) {
 }
 
 static int refuse_attached(const CounterSet *set, pid_t pid, const char *relation, Refusal *why) {
-        return refuse(why, REFUSAL_ALREADY_ATTACHED, "process %d%s is attached to '%s' already",
+        return refuse(why, REFUSAL_ALREADY_ATTACHED, "process %d%s is already attached to '%s'",
                       (int) pid, relation, set->group->events[0].name);
 }
 
@@ -207,11 +207,10 @@ static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *
         if (r == REFUSAL_NOT_PERMITTED && !a->descendants)
                 /* a child may not be traced: it is not counted, but its parent's threads stop with
                  * the tree only */
-                return refuse(
-                        ret, REFUSAL_BUSY,
-                        "process %d makes threads faster than they can be counted; try again, or "
-                        "open the counter before it starts them",
-                        (int) a->pid);
+                return refuse(ret, REFUSAL_BUSY,
+                              "process %d creates threads faster than they can be attached; try "
+                              "again, or open the counter before it starts them",
+                              (int) a->pid);
         if (r == REFUSAL_NOT_PERMITTED)
                 (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
         *ret = *why;

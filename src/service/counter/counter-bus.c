@@ -6,6 +6,7 @@
 #include "perf/process/process.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/bus/delivery.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
@@ -282,6 +283,7 @@ static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Re
 static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         Counter *c = userdata;
+        Context *context = c->set->context;
         Refusal why = REFUSAL_NULL;
         int fds[FDS_MAX];
         size_t n = 0;
@@ -292,6 +294,8 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
         r = counter_authorize_descriptors(c, m, &why);
         if (r == 0)
                 r = counter_descriptors(c, fds, &n, &why);
+        if (r == 0)
+                r = delivery_admit(context, peers_sender(context->peers, m), m, (unsigned) n, &why);
         if (r != 0)
                 return reply_failure(r, &why, error);
         r = sd_bus_message_new_method_return(m, &reply);

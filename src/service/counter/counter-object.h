@@ -53,8 +53,10 @@ struct CounterSet {
         StoreItem item;
         uint64_t kept;    /* group->version of the stored descriptors */
         uint64_t limited; /* its share in counters->n_limited */
-        bool by_hold;     /* counted in counters->n_by_hold */
-        size_t unkept;    /* its share in the host state's n_unkept */
+        bool use_known;
+        CounterUse use; /* of a foreground set, once somebody has asked */
+        bool by_hold;   /* counted in counters->n_by_hold */
+        size_t unkept;  /* its share in the host state's n_unkept */
 };
 
 /* A connection that uses a set: one of its owner, or one of a reading user. */

@@ -358,15 +358,21 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
 }
 
 void counters_forget_peer(Counters *counters, Peer *peer) {
+        LIST_HEAD(, CounterSet) ending = LIST_HEAD_INITIALIZER(ending);
         CounterSet *set, *next;
 
         for (set = LIST_FIRST(&counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (set->peer == peer)
                         peer_unrefp(&set->peer);
-                if (counter_set_forget_user(set, peer))
-                        counter_set_free(set);
+                if (!counter_set_forget_user(set, peer))
+                        continue;
+                LIST_REMOVE(set, sets);
+                LIST_INSERT_HEAD(&ending, set, sets);
         }
+        /* The end of one can end the attachment of another one, and free that. */
+        while ((set = LIST_FIRST(&ending)))
+                counter_set_free(set);
         store_settle(counters->context->store);
 }
 

@@ -69,7 +69,8 @@ static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
         /* A holder's counters are pinned, so that they keep what the hold was promised. Inherited
          * events cannot be. */
         return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
-               holds_grants(o->counters->holds, o->call->peer->uid, g->events[0].pmu);
+               holds_cover(o->counters->holds, o->call->peer->uid, g->events[0].pmu,
+                           q->scope == GROUP_PROCESS ? NULL : &q->cpus);
 }
 
 static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {

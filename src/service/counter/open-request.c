@@ -78,8 +78,8 @@ static int choice_read(const char *key, const char *value, const char *const wor
                 (void) strncat(list, i > 0 ? ", " : "", sizeof(list) - strlen(list) - 1);
                 (void) strncat(list, words[i], sizeof(list) - strlen(list) - 1);
         }
-        return refuse(why, REFUSAL_INVALID_ARGS, "option '%s': '%.64s' is none of %s", key, value,
-                      list);
+        return refuse(why, REFUSAL_INVALID_ARGS, "option '%s': invalid value '%.64s' (one of %s)",
+                      key, value, list);
 }
 
 static int scope_read(const OpeningOptions *o, uint64_t seen, OpenRequest *q, Refusal *why) {
@@ -100,20 +100,20 @@ static int scope_read(const OpeningOptions *o, uint64_t seen, OpenRequest *q, Re
         for (int i = 0; i < _OPTION_MAX; i++)
                 if (seen & scoped & ~scopes[scope].takes & UINT64_C(1) << i)
                         return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "option '%s' does not go with scope %s", option_specs[i].key,
-                                      scopes[scope].name);
+                                      "option '%s' cannot be used with scope %s",
+                                      option_specs[i].key, scopes[scope].name);
         if (scope == GROUP_CGROUP && !(seen & 1u << OPTION_CGROUP))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "scope cgroup needs option 'cgroup', a descriptor of its directory");
         if (seen & 1u << OPTION_PID && seen & 1u << OPTION_PIDFD)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "options 'pid' and 'pidfd' name the target twice");
+                              "options 'pid' and 'pidfd' exclude each other");
         if (!o->attach && seen & (1u << OPTION_PID | 1u << OPTION_PIDFD))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option '%s': with 'attach' false there is no target yet",
                               seen & 1u << OPTION_PID ? "pid" : "pidfd");
         if (seen & 1u << OPTION_PID && (o->pid == 0 || o->pid > INT32_MAX))
-                return refuse(why, REFUSAL_INVALID_PROCESS, "option 'pid': %u is no process",
+                return refuse(why, REFUSAL_INVALID_PROCESS, "option 'pid': %u is not a process",
                               o->pid);
         if (scope == GROUP_CGROUP) {
                 r = cgroup_check(o->cgroup, why);
@@ -147,7 +147,7 @@ static int role_read(const OpeningOptions *o, uint64_t seen, const Peer *peer, O
         }
         q->monitor = role == 1;
         if (!q->monitor && seen & (1u << OPTION_PRIORITY | 1u << OPTION_YIELD))
-                return refuse(why, REFUSAL_INVALID_ARGS, "option '%s' is for role monitor",
+                return refuse(why, REFUSAL_INVALID_ARGS, "option '%s' needs role monitor",
                               seen & 1u << OPTION_YIELD ? "yield" : "priority");
         if (o->yield) {
                 r = choice_read("yield", o->yield, yields, ELEMENTSOF(yields), &yields_to, why);
@@ -175,7 +175,7 @@ static int cpus_read(Context *context, const OpeningOptions *o, OpenRequest *q, 
         if (r != 0)
                 return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
         if (cpuset_is_empty(&q->cpus))
-                return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
+                return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' is empty");
         CPU_FOREACH (cpu, &q->cpus)
                 if (!cpuset_has(&context->pmus.present, (unsigned) cpu))
                         return refuse(why, REFUSAL_INVALID_ARGS,
@@ -220,7 +220,7 @@ static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, 
                         return 0;
                 return refuse(why, REFUSAL_INVALID_EVENT,
                               "'%s': PMU %s is shared by several CPUs and cannot count a process; "
-                              "use scope cpu",
+                              "count CPUs (scope cpu)",
                               event->name, event->pmu->name);
         }
         if (!q->has_cpus)
@@ -245,8 +245,7 @@ static int event_check(const Context *context, const Event *event, OpenRequest *
 }
 
 static int refuse_many(Refusal *why) {
-        return refuse(why, REFUSAL_LIMITS_EXCEEDED, "one call takes at most %u events",
-                      OPEN_EVENTS_MAX);
+        return refuse(why, REFUSAL_LIMITS_EXCEEDED, "at most %u events per call", OPEN_EVENTS_MAX);
 }
 
 /* Calls often name the same event many times. */
@@ -271,7 +270,7 @@ static int events_read(Context *context, char **strings, OpenRequest *q, Refusal
         for (char **list = strings; *list; list++)
                 n += event_list_count(*list);
         if (n == 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "no event is named");
+                return refuse(why, REFUSAL_INVALID_ARGS, "no event given");
         if (n > OPEN_EVENTS_MAX)
                 return refuse_many(why);
         q->events = calloc(n, sizeof(Event));
@@ -316,10 +315,9 @@ int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, Ope
         if (r != 0)
                 return r;
         if (o.pinned && o.descendants)
-                return refuse(
-                        why, REFUSAL_INVALID_ARGS,
-                        "options 'pinned' and 'descendants' do not go together: the kernel starves "
-                        "the descendants of a pinned event and tells nobody");
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "options 'pinned' and 'descendants' exclude each other: the kernel "
+                              "does not report when a descendant's pinned event is not counted");
         q.group = o.group;
         q.pinned = o.pinned;
         q.start = o.start;

@@ -41,7 +41,7 @@ static int persistent_find(Counters *counters, const char *id, Counter **ret, Re
         /* only canonical numbers: not "007" or " 7" */
         if (!c || !c->set->persistent || strcmp(persistent_id(c, again), id) != 0)
                 return refuse(why, REFUSAL_UNKNOWN_OBJECT,
-                              "there is no persistent counter '%.64s'; ListPersistent has them all",
+                              "there is no persistent counter '%.64s' (ListPersistent lists them)",
                               id);
         *ret = c;
         return 0;
@@ -197,7 +197,7 @@ static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *
         if (!c->other && c->attached != set->attached) {
                 if (c->rounds == INSPECT_ROUNDS)
                         return refuse(why, REFUSAL_BUSY,
-                                      "%s: processes are being attached to it all the time",
+                                      "%s: processes are being attached to it continuously",
                                       counter->object.path);
                 r = persistent_call_inspect(c, set);
                 return r == 0 ? -EINPROGRESS : r;

@@ -44,8 +44,8 @@ static int read_counters(Counters *counters, sd_bus_message *m, sd_bus_message *
                 Counter *c = NULL;
 
                 if (n++ >= READ_COUNTERS_MAX)
-                        return refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                                      "one call reads at most %u counters", READ_COUNTERS_MAX);
+                        return refuse(why, REFUSAL_LIMITS_EXCEEDED, "at most %u counters per call",
+                                      READ_COUNTERS_MAX);
                 r = counter_find_readable(counters, peer, m, path, &c, why);
                 if (r != 0)
                         return r;

@@ -8,8 +8,10 @@
 #include "service/auth/redaction.h"
 #include "service/bus/host-state.h"
 #include "service/counter/attach-call.h"
+#include "service/counter/counter-census.h"
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
+#include "service/hold/hold-claims.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-restore.h"
 #include "service/monitor/monitor-restore.h"
@@ -60,35 +62,42 @@ static void hold_add_event(void *userdata, const Peer *peer, const Pmu *pmu) {
         (void) hold_add_obstacle(userdata, peer->pid, who);
 }
 
-/* Of counters that have not yielded, a holder's foreground ones are no obstacle. */
 typedef struct Standing {
         Hold *hold;
-        unsigned n_own;
+        bool holders;
 } Standing;
 
-static int hold_add_standing(void *userdata, const CounterSet *set) {
-        Standing *standing = userdata;
+static int hold_add_standing_set(void *userdata, const CounterSet *set) {
+        const Standing *standing = userdata;
+        bool is = !set->yielder &&
+                  hold_is_holders(standing->hold, set->uid, set->peer ? set->peer->pid : 0,
+                                  counter_set_order(set));
 
-        if (set->yielder ||
-            !hold_is_holders(standing->hold, set->uid, set->peer ? set->peer->pid : 0))
-                return hold_add_counter(standing->hold, set);
-        standing->n_own++;
-        return 0;
+        return is == standing->holders ? hold_add_counter(standing->hold, set) : 0;
 }
 
-static unsigned hold_add_counters(void *userdata, Hold *h, bool foreign) {
+static void hold_add_standing(void *userdata, Hold *h, bool holders) {
+        const Manager *m = userdata;
+        Standing standing = { h, holders };
+
+        (void) counters_standing(&m->counters, &h->request.what.scope, hold_add_standing_set,
+                                 &standing);
+}
+
+static void hold_add_foreign(void *userdata, Hold *h) {
         const Manager *m = userdata;
         const Scope *scope = &h->request.what.scope;
-        Standing standing = { .hold = h };
 
-        if (!foreign) {
-                (void) counters_standing(&m->counters, scope, hold_add_standing, &standing);
-                return standing.n_own;
-        }
         (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
-        return 0;
+}
+
+static void hold_census(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount f,
+                        void *f_userdata) {
+        Manager *m = userdata;
+
+        counters_census(&m->counters, pmu, cpu, f, f_userdata);
 }
 
 static void user_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
@@ -131,7 +140,9 @@ int manager_start(Manager *m) {
                 .requested = hold_requested,
                 .changed = holds_changed,
                 .granted = holds_granted,
-                .add_counters = hold_add_counters,
+                .add_foreign = hold_add_foreign,
+                .add_standing = hold_add_standing,
+                .census = hold_census,
         };
         Context *context = &m->context;
         int r;

@@ -15,6 +15,7 @@
 #include "service/daemon/cpu-watch.h"
 #include "service/daemon/idle-exit.h"
 #include "service/daemon/manager-bus.h"
+#include "service/daemon/status-line.h"
 #include "service/hold/hold-bus.h"
 #include "service/hold/hold-restore.h"
 #include "service/monitor/monitor-bus.h"
@@ -28,6 +29,7 @@ struct Service {
         Manager manager;
         Scheduler *scheduler;
         IdleExit *idle_exit;
+        StatusLine *status_line;
         Opener *opener;
         char *config_path, *monitors_directory;
         sd_event_source *cpu_watch;
@@ -55,6 +57,7 @@ static void service_touched(void *userdata) {
         Service *s = userdata;
 
         idle_exit_touch(s->idle_exit);
+        status_line_touch(s->status_line);
 }
 
 /* ---- the bus ---- */
@@ -88,6 +91,8 @@ static int service_connect(Context *context) {
                 r = sd_bus_attach_event(context->bus, context->event, 0);
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(context->bus, true);
+        if (r >= 0) /* libsystemd closes the connection when an AddMatch times out */
+                r = sd_bus_set_method_call_timeout(context->bus, UINT64_MAX);
         return r < 0 ? r : bus_lost_init(context->bus);
 }
 
@@ -99,6 +104,8 @@ static int service_add_filters(Service *s) {
 
         if (r >= 0)
                 r = idle_exit_new(context, manager_is_idle, m, &s->idle_exit);
+        if (r >= 0)
+                r = status_line_new(m, &s->status_line);
         if (r >= 0)
                 r = scheduler_new(context, manager_forget_peer, m, &s->scheduler);
         return r;
@@ -159,6 +166,8 @@ static int reload(sd_event_source *source, const struct signalfd_siginfo *si, vo
         Manager *m = &s->manager;
         int r;
 
+        if (idle_exit_is_leaving(s->idle_exit))
+                return 0; /* the successor reads it */
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
         service_load_config(s);
         r = configured_load(&m->configured, s->monitors_directory);
@@ -299,6 +308,7 @@ Service *service_free(Service *s) {
         context->touched = NULL; /* what ends now touches nothing any more */
         manager_end(&s->manager);
         idle_exit_free(s->idle_exit);
+        status_line_free(s->status_line);
         sd_event_source_disable_unref(s->cpu_watch);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);

@@ -11,6 +11,7 @@
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
+#include "service/bus/delivery.h"
 #include "service/event/event-request.h"
 #include "service/hold/hold-scope.h"
 #include "service/pmu/capacity.h"
@@ -284,9 +285,11 @@ static bool event_call_needs_hold(const EventCall *c) {
 }
 
 static bool event_call_is_held(const EventCall *c) {
-        const EventRequest *q = &c->request;
+        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
+        const CpuSet *cpus;
 
-        return holds_cover(c->events->holds, c->call->peer->uid, q->event.pmu, q->cpu);
+        return event_call_cpus(c, &one, &cpus) == 0 &&
+               holds_cover(c->events->holds, c->call->peer->uid, c->request.event.pmu, cpus);
 }
 
 static int event_call_check_hold(const EventCall *c, Refusal *why) {
@@ -458,6 +461,8 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);
+        if (r == 0)
+                r = delivery_admit(events->context, peer, m, 1, &why);
         if (r == 0)
                 r = event_call_open(c, &why);
         if (r == 0)

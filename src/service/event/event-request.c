@@ -69,7 +69,8 @@ static int place_check(const PmuTable *pmus, const EventRequest *q, Refusal *why
         if (q->cpu < -1 || (q->cpu >= 0 && !cpuset_has(&pmus->present, (unsigned) q->cpu)))
                 return refuse(why, REFUSAL_INVALID_ARGS, "cpu: this machine has no CPU %d", q->cpu);
         if (q->pid < -1)
-                return refuse(why, REFUSAL_INVALID_PROCESS, "pid: %d is no process", (int) q->pid);
+                return refuse(why, REFUSAL_INVALID_PROCESS, "pid: %d is not a process",
+                              (int) q->pid);
         if (q->cgroup >= 0 && (q->pidfd >= 0 || q->pid > 0))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'cgroup': %s names another target; leave it out (pid -1)",
@@ -187,6 +188,7 @@ void event_request_blame(const EventRequest *q, unsigned actions, Refusal *why) 
                 (void) strcat(fields, field);
         }
         if (*fields)
-                (void) refuse(why, inner.code, "attr: it takes more because of %s: %.700s", fields,
+                (void) refuse(why, inner.code,
+                              "attr: more permission is needed because of %s: %.700s", fields,
                               inner.text);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-bus.h"
 
+#include "core/clock.h"
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
@@ -12,10 +14,7 @@
 /* org.perfalloc1.Hold */
 
 PROPERTY_GETTER(get_reason) {
-        const Hold *h = userdata;
-        bool seen = redaction_allows(h->context, h->object.uid);
-
-        return sd_bus_message_append(reply, "s", seen ? h->request.reason : "");
+        return sd_bus_message_append(reply, "s", ((Hold *) userdata)->request.reason);
 }
 
 PROPERTY_GETTER(get_mode) {
@@ -40,6 +39,14 @@ PROPERTY_GETTER(get_result) {
         return sd_bus_message_append(reply, "s", hold_result_name(((Hold *) userdata)->result));
 }
 
+PROPERTY_GETTER(get_wait_timestamp) {
+        const Hold *h = userdata;
+        uint64_t until = usec_add(h->requested_usec, h->request.wait_usec);
+
+        return sd_bus_message_append(reply, "t",
+                                     h->request.wait_usec == 0 || until == UINT64_MAX ? 0 : until);
+}
+
 PROPERTY_GETTER(get_queue_position) {
         return sd_bus_message_append(reply, "u", (uint32_t) hold_queue_position(userdata));
 }
@@ -48,11 +55,17 @@ static int append_obstacle(void *userdata, pid_t pid, const char *who) {
         return sd_bus_message_append(userdata, "(us)", (uint32_t) pid, who);
 }
 
+static int append_hidden_obstacle(void *userdata, pid_t pid, const char *who) {
+        return append_obstacle(userdata, 0, pid > 0 ? HOLD_OBSTACLE_HIDDEN : who);
+}
+
 PROPERTY_GETTER(get_obstacles) {
+        const Hold *h = userdata;
+        bool hidden = !redaction_allows(h->context, 0) && procfs_hides();
         int r = sd_bus_message_open_container(reply, 'a', "(us)");
 
         if (r >= 0)
-                r = hold_obstacles(userdata, append_obstacle, reply);
+                r = hold_obstacles(h, hidden ? append_hidden_obstacle : append_obstacle, reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -112,7 +125,7 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r != 0)
                 return r;
         if (h->state == HOLD_ENDED) {
-                r = refuse(&why, REFUSAL_ENDED, "the hold has ended already (%s)",
+                r = refuse(&why, REFUSAL_ENDED, "the hold has already ended (%s)",
                            hold_result_name(h->result));
                 return reply_failure(r, &why, error);
         }
@@ -138,6 +151,7 @@ static const sd_bus_vtable hold_vtable[] = {
         SD_BUS_PROPERTY("Result", "s", get_result, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("RequestTimestamp", "t", NULL, offsetof(Hold, requested_usec),
                         SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("WaitTimestamp", "t", get_wait_timestamp, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("GrantTimestamp", "t", NULL, offsetof(Hold, granted_usec),
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("ExpireTimestamp", "t", NULL, offsetof(Hold, expires_usec),

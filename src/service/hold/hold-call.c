@@ -2,6 +2,7 @@
 #include "hold-call.h"
 
 #include "service/auth/auth.h"
+#include "service/bus/delivery.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold.h"
 #include "service/pmu/capacity.h"
@@ -77,6 +78,8 @@ static int handle_hold(sd_bus_message *m, Holds *holds, bool unattended, sd_bus_
                 r = hold_authorize(holds, peer, m, &request, &why);
         if (r == 0)
                 r = hold_limit(holds, peer, m, &request);
+        if (r == 0 && !unattended)
+                r = delivery_admit(holds->context, peer, m, 1, &why);
         request.age_usec = request_age_usec(holds->context, m);
         if (r == 0) {
                 holds->hooks.requested(holds->userdata, peer->pid);

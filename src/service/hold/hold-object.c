@@ -38,7 +38,8 @@ const char *hold_result_name(HoldResult result) {
 
 void hold_stop_measuring(Hold *h) {
         h->probe = probe_free(h->probe);
-        h->accepted = probe_free(h->accepted);
+        free(TAKE_PTR(h->explained));
+        h->n_explained = 0;
         h->scan = reader_job_cancel(h->scan);
 }
 

@@ -5,6 +5,7 @@
  * A hold as an object: its data, its number, and how it is found. Its transitions are in hold.h.
  */
 
+#include "core/promise.h"
 #include "perf/pmu/probe.h"
 #include "service/bus/object.h"
 #include "service/hold/hold-request.h"
@@ -13,6 +14,8 @@
 #include "service/util/context.h"
 
 typedef struct Hold Hold;
+typedef struct HoldCounted HoldCounted;
+typedef struct HoldExplained HoldExplained;
 typedef struct HoldObstacle HoldObstacle;
 typedef struct HoldWaiter HoldWaiter;
 typedef struct Holds Holds;
@@ -21,6 +24,8 @@ typedef struct HoldsHooks HoldsHooks;
 #define HOLD_READABLE_USEC (10 * USEC_PER_SEC) /* how long an ended hold can be read */
 #define HOLD_READABLE_MAX  64u                 /* of one user */
 #define HOLD_OBSTACLES_MAX 64u                 /* of one hold */
+/* What users are told in place of a process that /proc hides from them. */
+#define HOLD_OBSTACLE_HIDDEN "a process that /proc hides (hidepid=)"
 
 /* Written to the store: never renumber. */
 typedef enum HoldState {
@@ -48,6 +53,26 @@ struct HoldObstacle {
         char *who;
 };
 
+/* What a scan has told of a slot where counters are missing. */
+struct HoldExplained {
+        const Pmu *pmu;
+        unsigned cpu;
+        PromiseHidden hidden;
+};
+
+/* A set of the service's own counters on a slot. */
+struct HoldCounted {
+        uid_t uid;
+        pid_t pid; /* 0: not known */
+        bool monitor;
+        bool surely;       /* all the time, else while a task of its target runs there */
+        uint64_t order;    /* of its oldest event there (perf/pmu/event-order.h) */
+        CounterUse use;    /* there */
+        unsigned n_events; /* no more counters than events are taken of those that fit anywhere */
+};
+
+typedef void (*HoldCount)(void *userdata, const HoldCounted *counted);
+
 struct Hold {
         Object object;
         LedgerHold ledger;
@@ -72,8 +97,11 @@ struct Hold {
         sd_event_source *step; /* end of the wait or of the yield, next look of the probe */
         sd_event_source *expiry;
 
-        Probe *probe;    /* under way, or done */
-        Probe *accepted; /* an earlier one: holders have what it found taken */
+        uint64_t since; /* events of a greater order were opened after the grant */
+
+        Probe *probe;             /* under way, or done */
+        HoldExplained *explained; /* what an earlier one found taken, and holders have */
+        size_t n_explained;
         Shape *promised; /* by part of the scope, once confirmed */
         CpuSet joined;   /* CPUs that came online after the grant and are not measured yet */
         ReaderJob *scan; /* of processes that may be in the way */
@@ -86,11 +114,6 @@ struct Hold {
 
 TAILQ_HEAD(HoldList, Hold);
 
-/* Of a slot: the granted holds of all its counters, and those of them that are confirmed. */
-struct Cover {
-        uint32_t n_full, n_confirmed;
-};
-
 /* What others do when holds change. */
 struct HoldsHooks {
         /* The process asks for a hold of its own. */
@@ -101,8 +124,11 @@ struct HoldsHooks {
         void (*granted)(void *userdata, uid_t uid);
         /* Adds the service's own counters that count in the scope as obstacles. foreign: foreground
          * counters of other users; else, after the probe found counters taken, all that have not
-         * yielded and are not a holder's own. Returns how many of those there are. */
-        unsigned (*add_counters)(void *userdata, Hold *h, bool foreign);
+         * yielded; holders: those that holders opened in their holds too. */
+        void (*add_foreign)(void *userdata, Hold *h);
+        void (*add_standing)(void *userdata, Hold *h, bool holders);
+        /* Calls f for the service's own counters on the slot. */
+        void (*census)(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount f, void *f_userdata);
 };
 
 struct Holds {

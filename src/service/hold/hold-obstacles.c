@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/process/tree.h"
+#include "service/hold/hold-claims.h"
 
 int hold_add_obstacle(void *hold, pid_t pid, const char *who) {
         Hold *h = hold;
@@ -84,47 +84,16 @@ void hold_add_blockers(Hold *h) {
         (void) ledger_blockers(&h->context->ledger, &h->ledger, visit_blocker, &visit);
 }
 
-#define ANCESTORS_MAX 64
-
-/* Root's programs are many: of a hold of root's, those that descend from its maker. */
-static bool process_is_of(const Hold *h, uid_t uid, pid_t pid) {
-        if (uid != h->object.uid)
-                return false;
-        if (uid != 0)
-                return true;
-        for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++) {
-                if (pid == h->pid)
-                        return true;
-                pid = tree_parent(pid);
-        }
-        return false;
-}
-
-bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid) {
-        const Hold *other;
-
-        TAILQ_FOREACH (other, &h->holds->granted, list)
-                if (other != h && process_is_of(other, uid, pid) &&
-                    scope_overlaps(&other->request.what.scope, &h->request.what.scope))
-                        return true;
-        return false;
-}
-
-unsigned hold_add_users(Hold *h, const User *users, size_t n_users) {
-        unsigned n_own = 0;
-
+void hold_add_users(Hold *h, const User *users, size_t n_users, bool holders) {
         for (size_t i = 0; i < n_users; i++) {
                 const User *u = &users[i];
                 char who[sizeof(u->command) + sizeof(u->unit) + 64];
 
-                if (hold_is_holders(h, u->uid, u->pid)) {
-                        n_own++;
+                if (hold_is_holders(h, u->uid, u->pid, u->oldest) != holders)
                         continue;
-                }
                 (void) snprintf(who, sizeof(who), "%s%s%s%s, %u perf events", u->command,
                                 u->unit[0] ? " (" : "", u->unit, u->unit[0] ? ")" : "",
                                 u->n_descriptors);
                 (void) hold_add_obstacle(h, u->pid, who);
         }
-        return n_own;
 }

@@ -20,9 +20,5 @@ int hold_add_obstacle(void *hold, pid_t pid, const char *who);
 void hold_add_asked(Hold *h);    /* yielders that were asked and have not answered */
 void hold_add_blockers(Hold *h); /* holds ahead of it in the queue */
 
-/* Whether it belongs to this hold or another one that is granted in its scope: a process of its
- * user, or, of root's, the process that took the hold and what that has started. */
-bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid);
-
-/* Whom a scan has found, without holders' own processes: returns how many of those there were. */
-unsigned hold_add_users(Hold *h, const User *users, size_t n_users);
+/* Whom a scan has found: those that have what they opened within their own holds, or all others. */
+void hold_add_users(Hold *h, const User *users, size_t n_users, bool holders);

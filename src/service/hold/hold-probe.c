@@ -2,34 +2,21 @@
 #include "hold-probe.h"
 
 #include "core/clock.h"
-#include "core/promise.h"
-#include "perf/pmu/kernel-share.h"
+#include "perf/pmu/event-order.h"
+#include "service/hold/hold-claims.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 
 /* ---- what is promised ---- */
 
-/* What the PMU has without what the kernel keeps of it now. */
-static Shape pmu_usable(const Pmu *pmu) {
-        return shape_without(pmu_whole(pmu), kernel_share(pmu, KERNEL_SHARE_PATH));
-}
-
-static const Look *probe_find(const Probe *p, const Pmu *pmu, unsigned cpu) {
-        for (size_t i = 0; i < p->n_looks; i++)
-                if (p->looks[i].pmu == pmu && p->looks[i].cpu == cpu)
-                        return &p->looks[i];
-        return NULL;
-}
-
-/* What has to be free on a CPU: what this hold and all others were promised. */
+/* What has to be free on a CPU: what this hold and all others were promised, but for what is open
+ * already. */
 static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
-        const Hold *h = userdata;
-        const Look *found = h->accepted ? probe_find(h->accepted, pmu, cpu) : NULL;
+        HoldClaims claims;
 
-        return found ? found->free
-                     : promise_must_be_free(&h->context->ledger, pmu->index, cpu, pmu_usable(pmu),
-                                            SHAPE_NULL);
+        hold_claims_read(userdata, pmu, cpu, &claims);
+        return promise_must_be_free(&claims.promise);
 }
 
 /* ---- the probe ---- */
@@ -57,10 +44,6 @@ bool hold_probe_confirms(const Hold *h) {
         return probe_confirms(h->probe);
 }
 
-bool hold_probe_is_unknown(const Hold *h) {
-        return h->probe->unknown;
-}
-
 static bool look_lacks(const Look *l) {
         return l->result != LOOK_OFFLINE && !shape_contains(l->free, l->wanted);
 }
@@ -72,37 +55,17 @@ bool hold_probe_lacks(const Hold *h) {
         return false;
 }
 
-static void hold_add_extra(Hold *h, const Pmu *pmu, unsigned more) {
-        for (size_t part = 0; part < h->request.what.scope.n_parts; part++)
-                if (h->request.what.scope.parts[part].pmu == pmu->index)
-                        ledger_set_extra(&h->context->ledger, &h->ledger, part,
-                                         h->ledger.extra[part] + more);
-}
-
-/* How many general counters the worst CPU of the part lacks. */
-static unsigned part_missing(const Hold *h, const ScopePart *part) {
-        unsigned missing = 0;
-
-        for (size_t i = 0; i < h->probe->n_looks; i++) {
-                const Look *l = &h->probe->looks[i];
-
-                if (l->pmu->index == part->pmu && look_lacks(l))
-                        missing = MAX(missing, shape_without(l->wanted, l->free).general);
-        }
-        return missing;
-}
-
 bool hold_ask_for_more(Hold *h) {
-        const Scope *scope = &h->request.what.scope;
         size_t n_yielded = 0;
 
         if (h->ledger.counters == 0)
                 return false;
-        for (size_t i = 0; i < scope->n_parts; i++) {
-                unsigned missing = part_missing(h, &scope->parts[i]);
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
 
-                if (missing > 0)
-                        hold_add_extra(h, &h->context->pmus.pmus[scope->parts[i].pmu], missing);
+                if (look_lacks(l))
+                        ledger_add_missing(&h->context->ledger, &h->ledger, l->pmu->index, l->cpu,
+                                           shape_without(l->wanted, l->free).general);
         }
         if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
             0)
@@ -110,19 +73,67 @@ bool hold_ask_for_more(Hold *h) {
         return n_yielded > 0;
 }
 
-bool hold_probe_accept(Hold *h) {
+/* ---- what holders have open ---- */
+
+/* What is taken, in general counters and those fixed ones that are missing, and not by what the
+ * service knows of. */
+static Shape look_unknown(const Look *l, const HoldClaims *c) {
+        Shape known = c->known.takes;
+
+        known.general += l->free.general;
+        return (Shape){ .general = shape_without(c->promise.whole, known).general,
+                        .fixed = l->wanted.fixed & ~l->free.fixed & ~known.fixed };
+}
+
+static int hold_set_hidden(Hold *h, const Look *l, const PromiseHidden *hidden) {
+        HoldExplained *explained;
+        size_t i = 0;
+
+        while (i < h->n_explained &&
+               (h->explained[i].pmu != l->pmu || h->explained[i].cpu != l->cpu))
+                i++;
+        if (i == h->n_explained) {
+                explained = reallocarray(h->explained, i + 1, sizeof(HoldExplained));
+                if (!explained)
+                        return -ENOMEM;
+                h->explained = explained;
+                h->n_explained++;
+        }
+        h->explained[i] = (HoldExplained){ .pmu = l->pmu, .cpu = l->cpu, .hidden = *hidden };
+        return 0;
+}
+
+static void look_explain(Hold *h, Look *l, const User *users, size_t n_users) {
+        HoldClaims claims;
+
+        hold_claims_read(h, l->pmu, l->cpu, &claims);
+        hold_claims_add_users(&claims, users, n_users);
+        if (promise_explain(&claims.promise, look_unknown(l, &claims), claims.others) &&
+            hold_set_hidden(h, l, &claims.promise.hidden) == 0)
+                l->wanted = promise_must_be_free(&claims.promise);
+}
+
+bool hold_probe_explain(Hold *h, const User *users, size_t n_users) {
         for (size_t i = 0; i < h->probe->n_looks; i++)
-                if (h->probe->looks[i].result != LOOK_OFFLINE &&
-                    h->probe->looks[i].free.general < h->ledger.counters)
-                        return false;
-        h->accepted = TAKE_PTR(h->probe);
-        return true;
+                if (look_lacks(&h->probe->looks[i]))
+                        look_explain(h, &h->probe->looks[i], users, n_users);
+        return !hold_probe_lacks(h);
+}
+
+void hold_probe_again(Hold *h) {
+        h->probe = probe_free(h->probe);
 }
 
 /* ---- the promise ---- */
 
-/* On all CPUs of the part that were online: what was found free, without what others are promised.
- */
+static Shape look_promise(const Hold *h, const Look *l) {
+        HoldClaims claims;
+
+        hold_claims_read(h, l->pmu, l->cpu, &claims);
+        return promise_of(&claims.promise, l->free);
+}
+
+/* On all CPUs of the part that were online. */
 static Shape part_promise(const Hold *h, const ScopePart *part) {
         Shape promise = { UINT32_MAX, UINT32_MAX };
         bool any = false;
@@ -132,8 +143,7 @@ static Shape part_promise(const Hold *h, const ScopePart *part) {
 
                 if (l->pmu->index != part->pmu || l->result == LOOK_OFFLINE)
                         continue;
-                promise = shape_common(promise, promise_of(&h->context->ledger, &h->ledger,
-                                                           part->pmu, l->cpu, l->free));
+                promise = shape_common(promise, look_promise(h, l));
                 any = true;
         }
         return any ? promise : SHAPE_NULL;
@@ -142,6 +152,7 @@ static Shape part_promise(const Hold *h, const ScopePart *part) {
 void hold_set_promised(Hold *h) {
         const Scope *scope = &h->request.what.scope;
 
+        h->since = h->confirmed ? event_order_now() : UINT64_MAX;
         h->promised = h->confirmed ? calloc(MAX(scope->n_parts, 1u), sizeof(Shape)) : NULL;
         for (size_t i = 0; h->promised && i < scope->n_parts; i++)
                 h->promised[i] = part_promise(h, &scope->parts[i]);

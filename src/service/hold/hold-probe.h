@@ -6,13 +6,14 @@
  *
  * A hold of N counters is promised N general ones on each CPU, a hold of all counters everything
  * that the PMU has and that is not promised to another hold by number, its fixed counters included.
- * What the kernel keeps is never promised. Promises add up: what other holds were promised by
- * number has to be free as well, for they may not have opened it yet.
+ * What the kernel keeps is never promised. Promises add up: what other holders were promised and
+ * have not opened yet has to be free as well (hold-claims.h).
  *
  * Holds of one scope are measured one after the other, in the ledger's order: two probes at once
  * would measure each other.
  */
 
+#include "perf/process/users.h"
 #include "service/hold/hold-object.h"
 
 /* -ENOMEM, -EMFILE: hold_stop_measuring() is due. */
@@ -22,18 +23,19 @@ int hold_probe_begin(Hold *h);
 bool hold_probe_look(Hold *h);
 
 /* Of a probe that is done: all was found free; or something was found taken, on a PMU that can be
- * measured; or the scope has a PMU that cannot. */
+ * measured. */
 bool hold_probe_confirms(const Hold *h);
 bool hold_probe_lacks(const Hold *h);
-bool hold_probe_is_unknown(const Hold *h);
 
 /* In a hold of a number of counters more monitors are told to go where the probe found too few
  * counters: false when there are none. */
 bool hold_ask_for_more(Hold *h);
 
-/* What is missing is in the hands of holders. Whether that leaves what this hold is promised; from
- * then on it is measured against what was found free. */
-bool hold_probe_accept(Hold *h);
+/* What is missing may be what holders have open, by what a scan has found. True: that explains all
+ * of it, and hold_probe_again() measures whether the rest is free; else the looks want no more than
+ * what it does not explain. */
+bool hold_probe_explain(Hold *h, const User *users, size_t n_users);
+void hold_probe_again(Hold *h);
 
 /* The hold is granted: what was confirmed is its promise. */
 void hold_set_promised(Hold *h);

@@ -26,7 +26,8 @@ static const OptionSpec option_specs[] = {
 static int mode_read(const HoldOptions *o, HoldRequest *q, Refusal *why) {
         if (o->mode && strcmp(o->mode, "shared") != 0 && strcmp(o->mode, "exclusive") != 0)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'mode': '%.64s' is none of shared, exclusive", o->mode);
+                              "option 'mode': invalid value '%.64s' (one of shared, exclusive)",
+                              o->mode);
         q->exclusive = o->mode && strcmp(o->mode, "exclusive") == 0;
         return 0;
 }
@@ -37,9 +38,11 @@ static int counters_check(const PmuTable *pmus, const HoldOptions *o, const Scop
                 const Pmu *pmu = &pmus->pmus[scope->parts[i].pmu];
 
                 if (pmu->measured && pmu->counters > 0 && o->counters > pmu->counters)
-                        return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "option 'counters': %u is more than the %u of PMU %s",
-                                      o->counters, pmu->counters, pmu->name);
+                        return refuse(
+                                why, REFUSAL_INVALID_ARGS,
+                                "option 'counters': %u is more than the %u general counters of "
+                                "each CPU of PMU %s",
+                                o->counters, pmu->counters, pmu->name);
         }
         return 0;
 }

@@ -11,10 +11,10 @@ static void hold_unpack_extra(Hold *h, const Unpack *u) {
         size_t place = 0;
         Unpack extra;
 
-        for (size_t i = 0; unpack_next(u, "extra", &place, &extra); i++)
-                if (h->ledger.extra && i < h->request.what.scope.n_parts)
-                        ledger_set_extra(&h->context->ledger, &h->ledger, i,
-                                         (unsigned) unpack_u64(&extra, "more", 0));
+        while (unpack_next(u, "extra", &place, &extra))
+                ledger_set_extra(&h->context->ledger, &h->ledger,
+                                 (size_t) unpack_u64(&extra, "slot", SIZE_MAX),
+                                 (unsigned) unpack_u64(&extra, "more", 0));
 }
 
 /* Sorts it in by the time of its end, oldest first. */

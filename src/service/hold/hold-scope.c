@@ -39,7 +39,7 @@ static int pmu_admit_opening(const Holds *holds, uid_t uid, const Event *e, cons
         if (!h)
                 return 0;
         return refuse(why, REFUSAL_BUSY,
-                      "'%s': pid %d of uid %u has an exclusive hold on PMU %s; wait until it ends",
+                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until that hold ends",
                       e->name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
 }
 
@@ -62,35 +62,28 @@ static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsi
         return false;
 }
 
-bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu) {
-        if (cpu >= 0)
-                return holds_cover_slot(holds, uid, pmu, (unsigned) cpu);
-        CPU_FOREACH (c, &holds->context->pmus.online)
-                if (cpuset_has(&pmu->cpus, (unsigned) c) &&
-                    !holds_cover_slot(holds, uid, pmu, (unsigned) c))
+bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus) {
+        const CpuSet *all = cpus ?: &holds->context->pmus.online;
+
+        CPU_FOREACH (cpu, all)
+                if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
+                    !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
                         return false;
         return true;
 }
 
-static int pmu_admit_pinned(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus,
-                            const char *field, Refusal *why) {
-        CPU_FOREACH (cpu, cpus)
-                if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
-                    !holds_cover_slot(holds, uid, pmu, (unsigned) cpu))
-                        return refuse(why, REFUSAL_NOT_PERMITTED,
-                                      "%s takes counters away from everybody else, and so needs a "
-                                      "hold on PMU %s; take one first (Hold, perfalloc)",
-                                      field, pmu->name);
-        return 0;
-}
-
 int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                        const CpuSet *cpus, const char *field, Refusal *why) {
-        int r = 0;
-
         for (size_t i = 0; i < n_events; i++)
-                for (size_t unit = 0; unit < event_units(&events[i]) && r == 0; unit++)
-                        r = pmu_admit_pinned(holds, uid, event_on(&events[i], unit)->pmu,
-                                             cpus ?: &holds->context->pmus.online, field, why);
-        return r;
+                for (size_t unit = 0; unit < event_units(&events[i]); unit++) {
+                        const Pmu *pmu = event_on(&events[i], unit)->pmu;
+
+                        if (!holds_cover(holds, uid, pmu, cpus))
+                                return refuse(why, REFUSAL_NOT_PERMITTED,
+                                              "%s takes counters away from all other users and "
+                                              "therefore needs a hold on PMU %s; take one first "
+                                              "(Hold, perfalloc --pmu)",
+                                              field, pmu->name);
+                }
+        return 0;
 }

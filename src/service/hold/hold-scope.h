@@ -15,9 +15,9 @@ uint64_t holds_current(const Holds *holds);
 /* Whether a hold of uid is granted on the PMU. */
 bool holds_grants(const Holds *holds, uid_t uid, const Pmu *pmu);
 
-/* Whether granted holds of uid cover wherever an event of the PMU would count: that CPU, or, with
- * -1, all online CPUs of the PMU. */
-bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, int cpu);
+/* Whether granted holds of uid cover wherever an event of the PMU would count: these CPUs, or, with
+ * NULL, all that are online. */
+bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus);
 
 /* REFUSAL_BUSY: another user has an exclusive hold on counters that the events would take. cpus
  * NULL: a process, which may run anywhere. */

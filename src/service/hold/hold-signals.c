@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "perf/process/procfs.h"
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
@@ -68,6 +69,7 @@ void hold_signal_yielding(Holds *holds) {
 }
 
 typedef struct Names {
+        bool hidden; /* no processes */
         char text[512];
         unsigned n;
 } Names;
@@ -90,8 +92,13 @@ static const char *names_end(Names *names) {
 }
 
 static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
+        const Names *names = userdata;
         char name[160];
 
+        if (names->hidden && pid > 0) {
+                names_add(userdata, HOLD_OBSTACLE_HIDDEN);
+                return 0;
+        }
         (void) snprintf(name, sizeof(name), "%.120s (pid %d)", who, (int) pid);
         names_add(userdata, pid > 0 ? name : who);
         return 0;
@@ -108,31 +115,35 @@ static const Pmu *hold_unmeasurable(const Hold *h) {
         return NULL;
 }
 
+/* For the hold's own user. */
+static Names names_for_user(const Hold *h) {
+        return (Names){ .hidden = h->object.uid != 0 && procfs_hides() };
+}
+
 static int hold_refuse_ended(const Hold *h, Refusal *why) {
-        Names names = {};
+        Names names = names_for_user(h);
         const Pmu *pmu;
 
         switch (h->result) {
         case HOLD_TIMED_OUT:
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_TIMED_OUT,
-                              "the hold stood in the queue for the %" PRIu64
-                              " ms of wait_usec; still in the way: %s",
+                              "timed out after %" PRIu64
+                              " ms in the queue (option 'wait_usec'); still held by: %s",
                               h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
                 pmu = hold_unmeasurable(h);
                 if (h->n_obstacles == 0 && pmu)
-                        return refuse(why, REFUSAL_OBSTRUCTED,
-                                      "PMU %s (%s) cannot be measured, so nobody can tell whether "
-                                      "its counters are free. Ask with best_effort to be granted "
-                                      "without confirmation",
-                                      pmu->name, pmu_kind_name(pmu->kind));
+                        return refuse(
+                                why, REFUSAL_OBSTRUCTED,
+                                "the counters of PMU %s (%s) cannot be measured, so the hold "
+                                "cannot be confirmed; option 'best_effort' grants it unconfirmed",
+                                pmu->name, pmu_kind_name(pmu->kind));
                 (void) hold_obstacles(h, names_add_obstacle, &names);
-                return refuse(
-                        why, REFUSAL_OBSTRUCTED,
-                        "not all of the counters could be made free; in the way: %s. Ask with "
-                        "best_effort to be granted all the same",
-                        names_end(&names));
+                return refuse(why, REFUSAL_OBSTRUCTED,
+                              "not all counters became free; in use by: %s; option 'best_effort' "
+                              "grants the hold all the same",
+                              names_end(&names));
         default:
                 return refuse(why, REFUSAL_ENDED, "the hold has ended (%s)",
                               hold_result_name(h->result));
@@ -153,14 +164,40 @@ void hold_signal_waiter(const Hold *h, sd_bus_message *m) {
 }
 
 int hold_refuse_busy(const Hold *h, Refusal *why) {
-        Names names = {};
+        Names names = names_for_user(h);
 
         (void) hold_obstacles(h, names_add_obstacle, &names);
-        return refuse(
-                why, REFUSAL_BUSY,
-                "others hold counters of the scope: %s. Wait for them with wait_usec (perfalloc "
-                "--wait=TIME)",
-                names_end(&names));
+        return refuse(why, REFUSAL_BUSY,
+                      "the counters are held: %s; option 'wait_usec' waits for them",
+                      names_end(&names));
+}
+
+/* What each CPU of the PMU has for holds. */
+static uint64_t hold_capacity(const Hold *h, const Pmu *pmu) {
+        return h->context->ledger.slots.pmus[pmu->index].capacity;
+}
+
+int hold_refuse_number(const Hold *h, Refusal *why) {
+        const Scope *scope = &h->request.what.scope;
+        const Pmu *pmu = NULL;
+        uint64_t n;
+
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                const Pmu *p = &h->context->pmus.pmus[scope->parts[i].pmu];
+
+                n = hold_capacity(h, p);
+                if (!pmu || (n != SLOT_UNKNOWN && n < hold_capacity(h, pmu)))
+                        pmu = p;
+        }
+        n = hold_capacity(h, pmu);
+        return refuse(why, REFUSAL_INVALID_ARGS,
+                      "option 'counters': %u is more than the %u general counters of each CPU of "
+                      "PMU %s%s",
+                      h->request.counters, (unsigned) n, pmu->name,
+                      n < pmu->counters ? " that the kernel's NMI watchdog (kernel.nmi_watchdog) "
+                                          "leaves; NmiWatchdog=yes in perfallocd.conf(5) lends its "
+                                          "counter to holds"
+                                        : "");
 }
 
 /* By uid; µs of quiet. */
@@ -240,8 +277,9 @@ void hold_log_ended(const Hold *h) {
         }
         (void) hold_obstacles(h, names_add_obstacle, &names);
         (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; in the way: %s.",
-                        h->object.id, (unsigned) h->object.uid, (int) h->pid, names_end(&names));
+                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; counters in use by: %s.",
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid,
+                        h->n_obstacles > 0 ? names_end(&names) : "unknown");
         hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
 }
 

@@ -24,3 +24,4 @@ void hold_signal_degraded(const char *what);
 
 /* REFUSAL_BUSY names the holds that block h in the ledger. */
 int hold_refuse_busy(const Hold *h, Refusal *why);
+int hold_refuse_number(const Hold *h, Refusal *why); /* more counters than there are */

@@ -25,6 +25,7 @@ static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U64, "admitted", Hold, admitted_usec),
         PACK_FIELD(PACK_U64, "latency", Hold, latency_usec),
         PACK_FIELD(PACK_U64, "ended", Hold, ended_usec),
+        PACK_FIELD(PACK_U64, "since", Hold, since),
 };
 
 static void pack_obstacles(Pack *p, const Hold *h) {
@@ -33,6 +34,20 @@ static void pack_obstacles(Pack *p, const Hold *h) {
 
                 pack_u64(p, "pid", (uint32_t) h->obstacles[i].pid);
                 pack_string(p, "who", h->obstacles[i].who);
+                pack_end(p, begin);
+        }
+}
+
+/* In a hold of N counters: how many more had to yield. */
+static void pack_extra(Pack *p, const LedgerHold *l) {
+        for (size_t i = 0; l->extra && i < l->n_slots; i++) {
+                size_t begin;
+
+                if (l->extra[i] == 0)
+                        continue;
+                begin = pack_begin(p, "extra");
+                pack_u64(p, "slot", i);
+                pack_u64(p, "more", l->extra[i]);
                 pack_end(p, begin);
         }
 }
@@ -48,13 +63,7 @@ void hold_save(Hold *h) {
         p = store_pack(holds->context->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &holds->context->pmus);
-        /* in a hold of N counters: how many more had to yield, by part */
-        for (size_t i = 0; h->ledger.extra && i < h->request.what.scope.n_parts; i++) {
-                size_t begin = pack_begin(p, "extra");
-
-                pack_u64(p, "more", h->ledger.extra[i]);
-                pack_end(p, begin);
-        }
+        pack_extra(p, &h->ledger);
         for (size_t i = 0; h->promised && i < h->request.what.scope.n_parts; i++) {
                 size_t begin = pack_begin(p, "promised");
 

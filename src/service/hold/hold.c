@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/clock.h"
+#include "service/hold/hold-claims.h"
 #include "service/hold/hold-history.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-probe.h"
@@ -71,9 +72,7 @@ static int hold_enter_ledger(Hold *h, Refusal *why) {
         if (r == LEDGER_E_WOULD_WAIT)
                 return hold_refuse_busy(h, why);
         if (r == LEDGER_E_TOO_MANY)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'counters': %u is more than a PMU of the scope has",
-                              h->request.counters);
+                return hold_refuse_number(h, why);
         return MIN(r, 0);
 }
 
@@ -153,6 +152,7 @@ static void hold_grant(Hold *h, bool confirmed) {
         if (TAILQ_FIRST(&holds->granted) == h && !TAILQ_NEXT(h, list))
                 hold_signal_yielding(holds);
         hold_log_granted(h);
+        context_touch(h->context);
 }
 
 void hold_end(Hold *h, HoldResult result) {
@@ -201,20 +201,37 @@ static void hold_settle(Hold *h, bool confirmed) {
                 hold_end(h, HOLD_OBSTRUCTED);
 }
 
+/* Names who may have what is missing: who has no hold, else the holders. */
+static void hold_obstructed(Hold *h, const User *users, size_t n_users) {
+        const Holds *holds = h->holds;
+
+        for (int holders = 0; holders < 2 && h->n_obstacles == 0; holders++) {
+                holds->hooks.add_standing(holds->userdata, h, holders);
+                hold_add_users(h, users, n_users, holders);
+        }
+        if (h->n_obstacles == 0)
+                (void) hold_add_obstacle(h, 0, "the kernel, or a process that cannot be seen");
+        hold_settle(h, false);
+}
+
+static bool hold_yield_more(Hold *h) {
+        if (!hold_ask_for_more(h))
+                return false;
+        hold_stop_measuring(h);
+        hold_step_at(h, h->yield_until_usec);
+        return true;
+}
+
 static void hold_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
         Hold *h = userdata;
         Holds *holds = h->holds;
-        unsigned n_own;
 
         h->scan = NULL;
-        n_own = holds->hooks.add_counters(holds->userdata, h, false);
-        n_own += hold_add_users(h, users, r == 0 ? n_users : 0);
-        if (h->n_obstacles > 0 || n_own == 0 || !complete || !hold_probe_accept(h)) {
-                if (h->n_obstacles == 0)
-                        (void) hold_add_obstacle(h, 0,
-                                                 "the kernel, or a process that cannot be seen");
-                hold_settle(h, false);
-        }
+        if (r == 0 && complete && hold_has_company(h) && hold_probe_explain(h, users, n_users) &&
+            now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
+                hold_probe_again(h);
+        else if (!hold_yield_more(h))
+                hold_obstructed(h, users, r == 0 ? n_users : 0);
         holds_advance(holds);
 }
 
@@ -227,14 +244,11 @@ static void hold_find_candidates(Hold *h) {
 static void hold_measured(Hold *h) {
         if (hold_probe_confirms(h)) {
                 if (h->request.exclusive)
-                        (void) h->holds->hooks.add_counters(h->holds->userdata, h, true);
+                        h->holds->hooks.add_foreign(h->holds->userdata, h);
                 hold_settle(h, h->n_obstacles == 0);
         } else if (!hold_probe_lacks(h)) /* nobody can tell, and nobody is to blame */
                 hold_settle(h, false);
-        else if (hold_ask_for_more(h)) {
-                hold_stop_measuring(h);
-                hold_step_at(h, h->yield_until_usec);
-        } else
+        else if (hold_has_company(h) || !hold_yield_more(h))
                 hold_find_candidates(h);
 }
 

@@ -120,8 +120,8 @@ static void test_what_is_wrong_is_named(Stage *s, gconstpointer unused) {
                 { "pmus as nonesuch", "'nonesuch'" },
                 { "pmus as nonesuch", "cpu_core" },
                 { "pmus as cpu_core,", "no PMU ''" },
-                { "pmus as", "names no PMU" },
-                { "cpus s ", "names no CPU" },
+                { "pmus as", "is empty" },
+                { "cpus s ", "is empty" },
                 { "cpus s 24", "no CPU 24" },
                 { "cpus s 0-24", "no CPU 24" },
                 { "cpus s 0-", "'cpus'" },
@@ -189,7 +189,8 @@ static void test_more_counters_than_there_are_is_refused_where_known(Stage *s,
         core->counters = 8;
         core->measured = true;
         assert_taken(s, "counters u 8");
-        assert_call_refused(s, "why not", "counters u 9", "9 is more than the 8 of PMU cpu_core");
+        assert_call_refused(s, "why not", "counters u 9",
+                            "9 is more than the 8 general counters of each CPU of PMU cpu_core");
         assert_taken(s, "counters u 9|cpus s 16-17"); /* others' counters */
         core->counters = 0;                           /* without a limit */
         assert_taken(s, "counters u 9");

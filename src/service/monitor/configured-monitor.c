@@ -2,15 +2,18 @@
 #include "configured-monitor.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
+#include "core/tick.h"
+#include "core/utf8.h"
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-read.h"
 #include "perf/group/group-start.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter.h"
+#include "service/monitor/monitor-report.h"
 #include "service/monitor/monitor-spec.h"
 #include "service/util/config-file.h"
 #include "service/util/log.h"
@@ -23,7 +26,7 @@ struct ConfiguredMonitor {
         char *text; /* of the file, to detect changes */
         CounterSet **sets;
         size_t n_sets;
-        uint64_t interval_usec;
+        Tick tick; /* of the reports: CLOCK_BOOTTIME */
         sd_event_source *timer;
         LIST_ENTRY(ConfiguredMonitor) configured;
 };
@@ -170,26 +173,40 @@ static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusa
         return r;
 }
 
-/* Interval=: logs periodically what was counted. */
-static int configured_report(sd_event_source *source, uint64_t usec, void *userdata) {
-        ConfiguredMonitor *c = userdata;
-
+static void configured_report(const ConfiguredMonitor *c) {
         for (size_t i = 0; i < c->n_sets; i++) {
                 group_refresh(c->sets[i]->group);
                 for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
-                        const char *name = c->sets[i]->group->events[event].name;
+                        char text[MONITOR_REPORT_MAX];
                         Reading reading;
 
                         group_sum(c->sets[i]->group, event, &reading);
-                        log_plain(LOG_INFO,
-                                  "Monitor %s: %s %" PRIu64 " (%s, value %" PRIu64
-                                  ", enabled %" PRIu64 " ns, running %" PRIu64 " ns)",
-                                  c->name, name, reading.estimate, quality_name(reading.quality),
-                                  reading.value, reading.enabled, reading.running);
+                        log_plain(LOG_INFO, "%s",
+                                  monitor_report(c->name, &c->sets[i]->group->events[event],
+                                                 &reading, text));
                 }
         }
-        (void) sd_event_source_set_time(source, usec + c->interval_usec);
+}
+
+/* Interval=: logs periodically what was counted. Reports that were missed while the machine was
+ * suspended are skipped. */
+static int configured_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        ConfiguredMonitor *c = userdata;
+        uint64_t slot;
+
+        if (tick_take(&c->tick, now_usec(CLOCK_BOOTTIME), &slot))
+                configured_report(c);
+        (void) sd_event_source_set_time(source, tick_due(&c->tick));
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int configured_start_reports(ConfiguredMonitor *c, uint64_t interval_usec) {
+        uint64_t interval = MIN(interval_usec, TICK_FAR_USEC);
+
+        c->tick = (Tick){ .start_usec = now_usec(CLOCK_BOOTTIME) + interval,
+                          .interval_usec = interval };
+        return sd_event_add_time(c->all->counters->context->event, &c->timer, CLOCK_BOOTTIME,
+                                 tick_due(&c->tick), USEC_PER_SEC, configured_tick, c);
 }
 
 static int configured_new(ConfiguredMonitors *all, const char *name, const ConfigFile *file,
@@ -199,17 +216,12 @@ static int configured_new(ConfiguredMonitors *all, const char *name, const Confi
 
         if (!c)
                 return -ENOMEM;
-        *c = (ConfiguredMonitor){ .all = all,
-                                  .name = strdup(name),
-                                  .text = strdup(file->text),
-                                  .interval_usec = spec->interval_usec };
+        *c = (ConfiguredMonitor){ .all = all, .name = strdup(name), .text = strdup(file->text) };
         if (!c->name || !c->text)
                 return -ENOMEM;
         r = configured_open(c, spec, why);
         if (r == 0 && spec->interval_usec != UINT64_MAX)
-                r = sd_event_add_time_relative(all->counters->context->event, &c->timer,
-                                               CLOCK_BOOTTIME, spec->interval_usec, USEC_PER_SEC,
-                                               configured_report, c);
+                r = MIN(configured_start_reports(c, spec->interval_usec), 0);
         if (r != 0)
                 return r;
         *ret = TAKE_PTR(c);
@@ -243,8 +255,8 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
         if (r < 0)
                 return r;
         if (r > 0) {
-                log_plain(LOG_WARNING, "%s: refused%s", file->path,
-                          old ? "; what it said before stays" : "");
+                log_plain(LOG_WARNING, "%s: not used because of an error%s", file->path,
+                          old ? "; the monitor stays as it was" : "");
                 return 0;
         }
         if (old)
@@ -253,7 +265,8 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
         if (r < 0)
                 return r;
         if (r > 0)
-                log_plain(LOG_WARNING, "%s: cannot be opened: %s", file->path, why.text);
+                log_plain(LOG_WARNING, "%s: the monitor cannot be opened: %s", file->path,
+                          why.text);
         else
                 LIST_INSERT_HEAD(&all->list, c, configured);
         return 0;
@@ -281,8 +294,15 @@ static int configured_load_file(ConfiguredMonitors *all, const char *directory,
 static int is_monitor(const struct dirent *e) {
         size_t n = strlen(e->d_name);
 
-        return e->d_name[0] != '.' && n > strlen(SUFFIX) &&
-               strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) == 0;
+        if (e->d_name[0] == '.' || n <= strlen(SUFFIX) ||
+            strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) != 0)
+                return 0;
+        if (utf8_is_text(e->d_name))
+                return 1;
+        log_plain(LOG_WARNING,
+                  "monitors.d: a file is not used, for its name is not UTF-8, or has control "
+                  "characters.");
+        return 0;
 }
 
 typedef struct Entries {

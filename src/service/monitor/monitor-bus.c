@@ -37,10 +37,10 @@ static int method_yielded(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r < 0)
                 return r;
         if (peers_sender(monitors->context->peers, m) != monitor->peer) {
-                r = refuse(
-                        &why, REFUSAL_NOT_OWNER,
-                        "%s was registered from another connection, which alone can answer for it",
-                        monitor->object.path);
+                r = refuse(&why, REFUSAL_NOT_OWNER,
+                           "%s was registered by another connection, and only that one can answer "
+                           "for it",
+                           monitor->object.path);
                 return reply_failure(r, &why, error);
         }
         if (!object_path_number(path, "hold", &hold)) {

@@ -49,15 +49,15 @@ static int cpus_set(MonitorSpec *spec, const char *value, Refusal *why) {
         if (r != 0)
                 return r;
         if (cpuset_is_empty(&spec->cpus) || !cpuset_is_subset(&spec->cpus, &spec->pmus->present))
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "Cpus=%s: this machine has not all of them", value);
+                return refuse(why, REFUSAL_INVALID_ARGS, "Cpus=%s: not all of these CPUs exist",
+                              value);
         spec->has_cpus = true;
         return 0;
 }
 
 static int group_set(MonitorSpec *spec, const char *value, Refusal *why) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Group=%s is neither yes nor no", value);
+                return refuse(why, REFUSAL_INVALID_ARGS, "Group=%s: neither yes nor no", value);
         spec->group = strcmp(value, "yes") == 0;
         return 0;
 }
@@ -71,7 +71,7 @@ static int yield_set(MonitorSpec *spec, const char *value, Refusal *why) {
                 spec->yields_to = PLAN_NEVER;
         else
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "Yield=%s is none of always, exclusive, never", value);
+                              "Yield=%s: not one of always, exclusive, never", value);
         return 0;
 }
 
@@ -80,15 +80,15 @@ static int priority_set(MonitorSpec *spec, const char *value, Refusal *why) {
         unsigned long n = strtoul(value, &end, 10);
 
         if (*value < '0' || *value > '9' || *end || n > UINT32_MAX)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Priority=%s is no number up to %u", value,
-                              UINT32_MAX);
+                return refuse(why, REFUSAL_INVALID_ARGS, "Priority=%s: not a number from 0 to %u",
+                              value, UINT32_MAX);
         spec->priority = (uint32_t) n;
         return 0;
 }
 
 static int interval_set(MonitorSpec *spec, const char *value, Refusal *why) {
         if (timespan_parse(value, &spec->interval_usec) < 0 || spec->interval_usec < USEC_PER_SEC)
-                return refuse(why, REFUSAL_INVALID_ARGS, "Interval=%s is no time of at least 1s",
+                return refuse(why, REFUSAL_INVALID_ARGS, "Interval=%s: not a time of at least 1s",
                               value);
         return 0;
 }
@@ -105,11 +105,11 @@ static int setting_set(void *userdata, const char *section, const char *name, co
         };
 
         if (strcmp(section, "Monitor") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "there is no section [%s]", section);
+                return refuse(why, REFUSAL_INVALID_ARGS, "unknown section [%s]", section);
         for (size_t i = 0; i < ELEMENTSOF(settings); i++)
                 if (strcmp(name, settings[i].name) == 0)
                         return settings[i].set(userdata, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=", name);
+        return refuse(why, REFUSAL_INVALID_ARGS, "unknown setting %s=", name);
 }
 
 int monitor_spec_read(MonitorSpec *spec, const PmuTable *pmus, const ConfigFile *file) {

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/bus/delivery.h"
 #include "service/hold/hold-scope.h"
 #include "service/monitor/monitor-store.h"
 #include "service/util/lease.h"
@@ -242,6 +243,8 @@ static int monitor_new(Monitors *monitors, Peer *peer, sd_bus_message *m, Monito
         asked.reason = monitor->name;
         scope_request_ask(&monitor->what, &asked);
         r = auth_check(monitors->context->auth, peer, m, ACTION_MONITOR, &asked, why);
+        if (r == 0)
+                r = delivery_admit(monitors->context, peer, m, 1, why);
         if (r == 0)
                 r = monitor_build(monitor, ret_lease, why);
         if (r != 0)

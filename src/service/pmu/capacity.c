@@ -37,8 +37,10 @@ int capacities_need(Capacities *c) {
                                 ? 0
                                 : capacity_measure(&context->pmus, pmu);
 
-                if (r >= 0)
+                if (r >= 0) {
+                        kernel_share_look(pmu, KERNEL_SHARE_PATH);
                         r = capacity_tell(context, pmu);
+                }
                 if (r < 0)
                         return r;
         }

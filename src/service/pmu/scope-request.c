@@ -15,7 +15,7 @@ static int cpus_read(const PmuTable *pmus, const char *list, CpuSet *ret, Refusa
                 if (r != 0)
                         return r > 0 ? refusal_prefix(why, "option 'cpus': ") : r;
                 if (cpuset_is_empty(&cpus))
-                        return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' names no CPU");
+                        return refuse(why, REFUSAL_INVALID_ARGS, "option 'cpus' is empty");
         }
         CPU_FOREACH (cpu, &cpus)
                 if (!cpuset_has(&pmus->present, (unsigned) cpu))
@@ -48,7 +48,7 @@ static int names_check(const PmuTable *pmus, char *const *names, Refusal *why) {
                         return refuse_pmu(pmus, names[n], why);
         }
         if (names && n == 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "option 'pmus' names no PMU");
+                return refuse(why, REFUSAL_INVALID_ARGS, "option 'pmus' is empty");
         return 0;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "users-call.h"
 
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/sibling/reader.h"
 #include "service/util/reply.h"
 
 typedef struct UsersCall {
         Request *call;
-        bool manages; /* may know other users' commands */
+        bool sees_all; /* also what /proc hides from others */
         ReaderJob *job;
 } UsersCall;
 
@@ -27,11 +28,11 @@ static int users_call_reply(UsersCall *c, const User *users, size_t n_users) {
                 r = sd_bus_message_open_container(reply, 'a', "(uussu)");
         for (size_t i = 0; i < n_users && r >= 0; i++) {
                 const User *u = &users[i];
-                bool seen = c->manages || u->uid == c->call->peer->uid;
 
-                r = sd_bus_message_append(reply, "(uussu)", (uint32_t) u->pid, (uint32_t) u->uid,
-                                          seen ? u->command : "", seen ? u->unit : "",
-                                          u->n_descriptors);
+                if (c->sees_all || u->uid == c->call->peer->uid)
+                        r = sd_bus_message_append(reply, "(uussu)", (uint32_t) u->pid,
+                                                  (uint32_t) u->uid, u->command, u->unit,
+                                                  u->n_descriptors);
         }
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
@@ -51,14 +52,14 @@ static void users_call_scanned(void *userdata, int r, const User *users, size_t 
                 users_call_end(c);
 }
 
-static int users_call_begin(Context *context, Peer *peer, sd_bus_message *m, bool manages,
+static int users_call_begin(Context *context, Peer *peer, sd_bus_message *m, bool sees_all,
                             Refusal *why) {
         UsersCall *c = calloc(1, sizeof(UsersCall));
         int r;
 
         if (!c)
                 return -ENOMEM;
-        c->manages = manages;
+        c->sees_all = sees_all;
         r = request_begin(context, peer, m, c, users_call_end, &c->call, why);
         if (r == 0)
                 r = reader_scan(context->reader, users_call_scanned, c, &c->job);
@@ -71,8 +72,8 @@ int users_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Context *context = userdata;
         Peer *peer = peers_sender(context->peers, m);
         Refusal why = REFUSAL_NULL;
-        int manages = peer->root ? 1 : auth_may_manage(context->auth, peer, m);
-        int r = manages < 0 ? manages : users_call_begin(context, peer, m, manages > 0, &why);
+        int sees_all = peer->root || !procfs_hides() ? 1 : auth_may_manage(context->auth, peer, m);
+        int r = sees_all < 0 ? sees_all : users_call_begin(context, peer, m, sees_all > 0, &why);
 
         return r == 0 ? 1 : reply_failure(r, &why, error);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "core/clock.h"
+#include "service/bus/delivery.h"
 #include "service/counter/counter-user.h"
 #include "service/sampler/sampler.h"
 #include "service/util/options.h"
@@ -39,7 +40,8 @@ static int counters_read(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOp
 
                 if (o->n_counters == PERFALLOC_READINGS_MAX)
                         return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "counters: a sampler has at most %d", PERFALLOC_READINGS_MAX);
+                                      "counters: a sampler reads at most %d",
+                                      PERFALLOC_READINGS_MAX);
                 r = counter_find_readable(all->counters, peer, m, path, &c, why);
                 if (r == 0)
                         r = counters_add(o, c, why);
@@ -108,6 +110,8 @@ int sampler_call_create(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         int r;
 
         r = options_take(all, peer, m, &o, &why);
+        if (r == 0)
+                r = delivery_admit(all->context, peer, m, 1, &why);
         if (r == 0)
                 r = sampler_new(all, peer, &o, &a, &stream, &why);
         if (r != 0)

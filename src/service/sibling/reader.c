@@ -113,8 +113,8 @@ int reader_release(ReaderJob *job, Refusal *why) {
         if (stood)
                 return 0;
         return refuse(why, REFUSAL_BUSY,
-                      "the process and its descendants could not be kept still for long enough: "
-                      "try again when the machine is less busy");
+                      "the process and its descendants could not be stopped for long enough: try "
+                      "again when the machine is less busy");
 }
 
 static void answer_scan(Reader *reader, const ReaderReply *a, int fd) {

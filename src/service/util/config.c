@@ -40,8 +40,8 @@ static int time_set(void *field, const char *name, const char *value, Refusal *w
         uint64_t usec;
 
         if (timespan_parse(value, &usec) < 0 || usec == 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no time like 8h or infinity",
-                              name, value);
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "%s=%s: invalid time (for example 5s, 8h, infinity)", name, value);
         *(uint64_t *) field = usec;
         return 0;
 }
@@ -50,8 +50,8 @@ static int limit_set(void *field, const char *name, const char *value, Refusal *
         uint64_t limit;
 
         if (!limit_parse(value, &limit))
-                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is no number up to %" PRIu64, name,
-                              value, LIMIT_MAX);
+                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s: not a number from 0 to %" PRIu64,
+                              name, value, LIMIT_MAX);
         *(uint64_t *) field = limit;
         return 0;
 }
@@ -114,14 +114,14 @@ static int setting_set(void *userdata, const char *section, const char *name, co
         Config *c = userdata;
 
         if (!is_limits && strcmp(section, "Bridges") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "there is no section [%s]", section);
+                return refuse(why, REFUSAL_INVALID_ARGS, "unknown section [%s]", section);
         for (const Setting *s = is_limits ? limits : bridges; s->name; s++)
                 if (strcmp(name, s->name) == 0)
                         return s->set((char *) c + s->offset, name, value, why);
         for (int good = 0; is_limits && good < _QUOTA_GOOD_MAX; good++)
                 if (quota_setting(good) && strcmp(name, quota_setting(good)) == 0)
                         return limit_set(&c->limits[good], name, value, why);
-        return refuse(why, REFUSAL_INVALID_ARGS, "there is no setting %s=%s", name,
+        return refuse(why, REFUSAL_INVALID_ARGS, "unknown setting %s=%s", name,
                       is_limits ? "" : " in [Bridges]");
 }
 

@@ -18,6 +18,7 @@
 typedef struct Auth Auth;
 typedef struct Capacities Capacities;
 typedef struct Context Context;
+typedef struct Delivery Delivery;
 typedef struct HostState HostState;
 typedef struct ObjectRegistry ObjectRegistry;
 typedef struct Peers Peers;
@@ -41,6 +42,7 @@ struct Context {
         HostState *host;
         Peers *peers;
         Requests *requests;
+        Delivery *delivery;
         ObjectRegistry *objects;
         Auth *auth;
         Redaction *redaction;

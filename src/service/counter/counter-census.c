@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counter-census.h"
+
+#include "perf/group/group-use.h"
+#include "perf/pmu/event-order.h"
+
+/* Measured once: a PMU's counters do not change. */
+static const CounterUse *counter_set_use(CounterSet *set) {
+        if (set->yielder)
+                return &set->yielder->yielder.plan.use;
+        if (!set->use_known)
+                set->use = group_use(set->group);
+        set->use_known = true;
+        return &set->use;
+}
+
+uint64_t counter_set_order(const CounterSet *set) {
+        const Group *g = set->group;
+        uint64_t oldest = UINT64_MAX;
+
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (group_part_is_open(g, part))
+                        oldest = MIN(oldest, event_order(group_slot(g, part, 0)->fd));
+        return oldest == UINT64_MAX ? 0 : oldest;
+}
+
+static bool part_counts(const Group *g, size_t part, unsigned cpu) {
+        const GroupPart *p = &g->parts[part];
+
+        return (g->scope == GROUP_PROCESS || p->cpu == (int) cpu) && group_part_is_open(g, part) &&
+               !group_part_is_yielded(g, part) && p->dropped_nsec == 0;
+}
+
+static void set_count(CounterSet *set, size_t part, HoldCount f, void *userdata) {
+        const Group *g = set->group;
+        const HoldCounted c = {
+                .uid = set->uid,
+                .pid = set->peer ? set->peer->pid : 0,
+                .monitor = set->yielder,
+                .order = event_order(group_slot(g, part, 0)->fd),
+                .surely = g->scope == GROUP_CPU,
+                .use = *counter_set_use(set),
+                .n_events = (unsigned) g->n_events,
+        };
+
+        f(userdata, &c);
+}
+
+/* On one CPU one thread runs at a time: a single part tells for all of a process. */
+void counters_census(Counters *counters, const Pmu *pmu, unsigned cpu, HoldCount f,
+                     void *userdata) {
+        CounterSet *set;
+
+        LIST_FOREACH (set, &counters->sets, sets) {
+                const Group *g = set->group;
+                size_t part = 0;
+
+                if (!g->wanted || !scope_has(&set->scope, pmu->index, cpu))
+                        continue;
+                while (part < g->n_parts && !part_counts(g, part, cpu))
+                        part++;
+                if (part < g->n_parts)
+                        set_count(set, part, f, userdata);
+        }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "history-actor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define FDS_MAX 8u
+
+static TakeLog *actors_log;
+static OrderOpen actors_open;
+
+void history_actors_init(TakeLog *log, OrderOpen open) {
+        actors_log = log;
+        actors_open = open;
+}
+
+/* ---- the actor's side ---- */
+
+typedef struct Playing {
+        int fd;
+        Take *take; /* NULL: nothing is open */
+        unsigned n;
+        int fds[FDS_MAX];
+        pid_t child;
+        int cgroup;
+} Playing;
+
+static void spin_on(unsigned cpu) {
+        cpu_set_t cpus;
+
+        CPU_ZERO(&cpus);
+        CPU_SET(cpu, &cpus);
+        (void) sched_setaffinity(0, sizeof(cpus), &cpus);
+        for (;;)
+                __asm__ volatile("" ::: "memory");
+}
+
+static pid_t child_new(const Order *o) {
+        pid_t pid = fork();
+
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (o->target == ORDER_SPINNER)
+                spin_on(o->cpu);
+        for (;;)
+                (void) pause();
+}
+
+static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int *ret_cpu) {
+        *ret_pid = -1;
+        *ret_cpu = (int) o->cpu;
+        if (o->target == ORDER_CGROUP) {
+                p->cgroup = open(HISTORY_CGROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                *ret_pid = p->cgroup;
+        } else if (o->target == ORDER_SLEEPER || o->target == ORDER_SPINNER) {
+                p->child = child_new(o);
+                *ret_pid = p->child;
+        } else if (o->target == ORDER_TASK)
+                *ret_pid = 0;
+        if (o->target != ORDER_CPU && o->target != ORDER_CGROUP)
+                *ret_cpu = -1;
+}
+
+static void playing_close(Playing *p) {
+        if (p->take)
+                log_close(p->take);
+        while (p->n > 0)
+                (void) close(p->fds[--p->n]);
+        if (p->child > 0) {
+                (void) kill(p->child, SIGKILL);
+                (void) waitpid(p->child, NULL, 0);
+        }
+        p->child = 0;
+        p->cgroup = close_fd(p->cgroup);
+        if (p->take && p->take->closed == LOG_NEVER)
+                p->take->closed = log_now();
+        p->take = NULL;
+}
+
+/* A pinned event that is dropped takes nothing, and reads as the end of the file. */
+static bool is_dead(int fd) {
+        char buffer[256];
+
+        return read(fd, buffer, sizeof(buffer)) == 0;
+}
+
+static TakeWhen order_when(const Order *o) {
+        static const TakeWhen when[_ORDER_TARGET_MAX] = {
+                [ORDER_CPU] = TAKE_ALWAYS,    [ORDER_TASK] = TAKE_OF_TASK,
+                [ORDER_SLEEPER] = TAKE_NEVER, [ORDER_SPINNER] = TAKE_NOW_AND_THEN,
+                [ORDER_CGROUP] = TAKE_NEVER,
+        };
+
+        return when[o->target];
+}
+
+static void playing_count(Playing *p, const Order *o) {
+        *(o->cycles ? &p->take->cycles : &p->take->instructions) = p->n;
+        p->take->opened = log_now();
+}
+
+static void playing_open(Playing *p, const Order *o) {
+        Take take = { .pid = getpid(), .uid = getuid(), .cpu = o->cpu, .when = order_when(o) };
+        bool group = o->group && o->target == ORDER_CPU;
+        pid_t pid;
+        int cpu;
+
+        take.instructions = o->cycles ? 0 : o->n;
+        take.cycles = o->cycles ? o->n : 0;
+        playing_find_target(p, o, &pid, &cpu);
+        p->take = log_open(actors_log, &take);
+        for (unsigned i = 0; i < MIN(o->n, FDS_MAX); i++) {
+                int fd = actors_open(o, pid, o->target == ORDER_CGROUP, cpu,
+                                     group && p->n > 0 ? p->fds[0] : -1);
+
+                if (fd < 0)
+                        break;
+                if (o->pinned && o->target == ORDER_CPU && (!group || p->n == 0) && is_dead(fd))
+                        (void) close(fd);
+                else
+                        p->fds[p->n++] = fd;
+        }
+        playing_count(p, o);
+}
+
+/* False: there is an order. */
+static bool playing_rest(Playing *p, uint64_t usec) {
+        const struct timespec t = { .tv_sec = (time_t) (usec / USEC_PER_SEC),
+                                    .tv_nsec = (long) (usec % USEC_PER_SEC * NSEC_PER_USEC) };
+        struct pollfd f = { .fd = p->fd, .events = POLLIN };
+
+        return ppoll(&f, 1, usec == UINT64_MAX ? NULL : &t, NULL) == 0;
+}
+
+static void playing_do(Playing *p, const Order *o) {
+        if (!playing_rest(p, o->delay_usec))
+                return;
+        for (unsigned i = 0; i < o->times; i++) {
+                playing_open(p, o);
+                if (o->stay_usec == 0 || !playing_rest(p, o->stay_usec))
+                        return;
+                playing_close(p);
+                if (!playing_rest(p, o->gap_usec))
+                        return;
+        }
+}
+
+static int play(int fd, const void *data) {
+        Playing p = { .fd = fd, .cgroup = -1 };
+        Order o;
+
+        act_say(fd, '.');
+        while (recv(fd, &o, sizeof(o), MSG_WAITALL) == sizeof(o)) {
+                playing_close(&p);
+                if (o.what == 'o')
+                        playing_do(&p, &o);
+                if (o.answers)
+                        act_say(fd, '.');
+        }
+        return 0;
+}
+
+/* ---- the test's side ---- */
+
+Actor *history_actor_new(const char *user) {
+        Actor *a = actor_new(user, play, NULL);
+
+        g_assert_cmpint(actor_hear(a), ==, '.');
+        return a;
+}
+
+void history_actor_order(Actor *a, const Order *o) {
+        g_assert_cmpint(send(a->fd, o, sizeof(*o), MSG_NOSIGNAL), ==, sizeof(*o));
+}
+
+void history_actor_sync(Actor *a) {
+        g_assert_cmpint(actor_hear(a), ==, '.');
+}
