@@ -613,8 +613,8 @@ no_unit_no_column() {
 comma_locale() {
         printf '%s\n' LC_NUMERIC 'decimal_point "<U002C>"' 'thousands_sep "<U002E>"' 'grouping 3;3' 'END LC_NUMERIC' >$dir/comma
         localedef --quiet --force --no-archive --inputfile=$dir/comma $dir/comma_XX
-        export LOCPATH=$dir LC_NUMERIC=comma_XX
-        [[ $(printf %.1f 1,5) == 1,5 ]]
+        { export LOCPATH=$dir LC_NUMERIC=comma_XX; } 2>/dev/null # bash itself does not find it
+        [[ $(env printf %.1f 1,5) == 1,5 ]]
 }
 
 machines_read_no_decimal_comma() (
