@@ -56,6 +56,36 @@ int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
         return r;
 }
 
+static bool unit_has_part(const Group *g, size_t unit, int cpu) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].unit == unit && g->parts[part].cpu == cpu)
+                        return true;
+        return false;
+}
+
+/* A CPU of the PMU that has no part yet; -1: none, or the part is where it should be. */
+static int part_new_cpu(const Group *g, const GroupPart *p) {
+        const CpuSet *cpus = unit_cpus(g, p->unit);
+
+        if (!p->ended || cpuset_has(cpus, (unsigned) p->cpu))
+                return -1;
+        CPU_FOREACH (cpu, cpus)
+                if (!unit_has_part(g, p->unit, cpu))
+                        return cpu;
+        return -1;
+}
+
+void group_follow_masks(Group *g) {
+        for (size_t part = 0; part < g->n_parts && g->scope != GROUP_PROCESS; part++) {
+                int cpu = part_new_cpu(g, &g->parts[part]);
+
+                if (cpu < 0)
+                        continue;
+                g->parts[part].cpu = cpu;
+                (void) group_cpu_join(g, (unsigned) cpu, NULL);
+        }
+}
+
 void group_follow_cpus(Group *g, const CpuSet *online) {
         for (size_t part = 0; part < g->n_parts; part++) {
                 const GroupPart *p = &g->parts[part];
@@ -67,4 +97,5 @@ void group_follow_cpus(Group *g, const CpuSet *online) {
                 else if (p->ended)
                         (void) group_cpu_join(g, (unsigned) p->cpu, NULL);
         }
+        group_follow_masks(g);
 }

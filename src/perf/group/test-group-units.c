@@ -116,6 +116,35 @@ static void test_each_cpu_has_a_part_for_each(void) {
         assert_exact(g, 12);
 }
 
+/* The kernel has moved an uncore PMU to another CPU because its own went offline. */
+static void test_a_part_moves_with_its_pmu(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        Pmu *pmu = pmu_table_find(&sysfs.pmus, "breakpoint");
+        CpuSet all = pmu->cpus;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0")))
+                return;
+        pmu->cpus = cpus_of("0");
+        assert_opens(g);
+        group_start(g);
+        write_on_cpu(0, 7);
+        group_follow_masks(g);
+        g_assert_cmpint(g->parts[0].cpu, ==, 0);
+        cpuset_done(&pmu->cpus);
+        pmu->cpus = cpus_of("1");
+        group_cpu_leave(g, 0);
+        group_follow_masks(g);
+        g_assert_cmpint(g->parts[0].cpu, ==, 1);
+        write_on_cpu(0, 100);
+        write_on_cpu(1, 5);
+        assert_exact(g, 12);
+        group_cpu_join(g, 0, NULL); /* back, without the PMU */
+        write_on_cpu(0, 100);
+        assert_exact(g, 12);
+        cpuset_done(&pmu->cpus);
+        pmu->cpus = all;
+}
+
 /* What one of several PMUs counts has no place at the others. */
 static void test_groups_share_their_pmus(void) {
         Event *events = g_malloc0_n(2, sizeof(Event));
@@ -139,6 +168,7 @@ int main(int argc, char **argv) {
                 { "a-thread-is-one", test_a_thread_is_one },
                 { "values-go-on", test_values_go_on },
                 { "each-cpu-has-a-part-for-each", test_each_cpu_has_a_part_for_each },
+                { "a-part-moves-with-its-pmu", test_a_part_moves_with_its_pmu },
                 { "groups-share-their-pmus", test_groups_share_their_pmus },
         };
 

@@ -348,8 +348,10 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
 
                 if (online)
                         (void) group_cpu_join(set->group, cpu, NULL);
-                else
+                else {
                         group_cpu_leave(set->group, cpu);
+                        group_follow_masks(set->group);
+                }
                 if (set->group->version != set->kept)
                         counter_set_save(set);
                 if (set->group->error != error)
