@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bench.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -188,6 +189,15 @@ static sd_bus_message *open_begin(sd_bus *bus) {
         return m;
 }
 
+static void append_process(sd_bus_message *m, pid_t pid) {
+        _cleanup_close_ int procfd = -1;
+        char path[sizeof("/proc/-2147483648/maps")];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/maps", (int) pid);
+        procfd = check_errno(open(path, O_RDONLY | O_CLOEXEC), path);
+        check(sd_bus_message_append(m, "a{sv}", 1, "procfd", "h", procfd), "procfd");
+}
+
 sd_bus_message *counters_open(sd_bus *bus, const char *event, unsigned n, pid_t pid) {
         sd_bus_message *m = open_begin(bus);
 
@@ -195,7 +205,7 @@ sd_bus_message *counters_open(sd_bus *bus, const char *event, unsigned n, pid_t 
                 check(sd_bus_message_append(m, "s", event), event);
         check(sd_bus_message_close_container(m), "OpenCounters");
         if (pid > 0)
-                check(sd_bus_message_append(m, "a{sv}", 1, "pid", "u", (uint32_t) pid), "pid");
+                append_process(m, pid);
         else
                 check(sd_bus_message_append(m, "a{sv}", 0), "OpenCounters");
         return bus_call(bus, m);

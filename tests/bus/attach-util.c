@@ -62,13 +62,22 @@ int play_threads(int fd, const void *data) {
 /* ---- what is asked ---- */
 
 void attach(Client *c, const char *counter, pid_t pid) {
-        sd_bus_message_unref(
-                client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) pid, 0));
+        int proof = client_proof(c, pid);
+        g_autoptr(sd_bus_message) reply =
+                proof < 0 ? client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                        (uint32_t) pid, 0)
+                          : client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                        (uint32_t) pid, 1, "procfd", "h", proof);
 }
 
 void attach_tree(Client *c, const char *counter, pid_t pid) {
-        sd_bus_message_unref(client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                         (uint32_t) pid, 1, "descendants", "b", true));
+        int proof = client_proof(c, pid);
+        g_autoptr(sd_bus_message) reply =
+                proof < 0 ? client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                        (uint32_t) pid, 1, "descendants", "b", true)
+                          : client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                        (uint32_t) pid, 2, "descendants", "b", true, "procfd", "h",
+                                        proof);
 }
 
 void detach(Client *c, const char *counter, pid_t pid) {

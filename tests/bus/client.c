@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/prctl.h>
@@ -42,7 +43,8 @@ static void become_root(void) {
 Client *client_new(const char *user) {
         Client *c = g_new0(Client, 1);
         const struct passwd *pw = user_find(user);
-        bool other = geteuid() == 0 && pw->pw_uid != 0;
+        const uid_t uid = pw->pw_uid;
+        bool other = geteuid() == 0 && uid != 0;
         const char *name;
         int r;
 
@@ -56,7 +58,38 @@ Client *client_new(const char *user) {
         bus_check(r, "no system bus");
         c->name = g_strdup(name);
         c->inbox = g_queue_new();
+        c->uid = uid;
+        c->proofs = g_array_new(FALSE, FALSE, sizeof(int));
         return c;
+}
+
+void client_greet(Client *c) {
+        (void) client_get_number(c, MANAGER, "AttrSize", 'u');
+}
+
+static pid_t thread_process(pid_t tid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/status", (int) tid), *text = NULL;
+        const char *field = NULL;
+
+        if (g_file_get_contents(path, &text, NULL, NULL))
+                field = strstr(text, "\nTgid:");
+        return field ? atoi(field + strlen("\nTgid:")) : tid;
+}
+
+int client_proof(Client *c, pid_t pid) {
+        const struct passwd *pw = getpwuid(c->uid);
+        g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int) thread_process(pid));
+        bool other = geteuid() == 0 && c->uid != 0;
+        int fd;
+
+        if (other)
+                become(pw);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (other)
+                become_root();
+        if (fd >= 0)
+                g_array_append_val(c->proofs, fd);
+        return fd;
 }
 
 static void message_free(void *m) {
@@ -68,6 +101,9 @@ void client_free(Client *c) {
                 return;
         g_queue_free_full(c->inbox, message_free);
         sd_bus_flush_close_unref(c->bus);
+        for (guint i = 0; i < c->proofs->len; i++)
+                close_fd(g_array_index(c->proofs, int, i));
+        g_array_free(c->proofs, TRUE);
         g_free(c->name);
         g_free(c->refusal);
         g_free(c);

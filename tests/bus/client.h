@@ -32,11 +32,20 @@ struct Client {
         char *name;    /* on the bus */
         GQueue *inbox; /* messages that came while another one was awaited */
         char *refusal; /* words of the last client_refused() */
+        uid_t uid;
+        GArray *proofs; /* descriptors */
 };
 
 Client *client_new(const char *user);
 void client_free(Client *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Client, client_free)
+
+/* Calls the service, which from then on holds the client's process by a descriptor. */
+void client_greet(Client *c);
+
+/* For option procfd: maps of the process (or the thread's process), opened with the rights of the
+ * client's user. The client's; -1: that user may not. */
+int client_proof(Client *c, pid_t pid);
 
 /* A user of the rig. */
 const struct passwd *user_find(const char *user);

@@ -41,6 +41,16 @@ char *counter_open(Client *c, const char *event, const char *types, ...) {
         return counter_open_read(c, m);
 }
 
+char *counter_open_on(Client *c, const char *event, pid_t pid, bool descendants) {
+        int proof = client_proof(c, pid);
+
+        if (proof < 0)
+                return counter_open(c, event, "a{sv}", 2, "pid", "u", (uint32_t) pid, "descendants",
+                                    "b", descendants);
+        return counter_open(c, event, "a{sv}", 2, "procfd", "h", proof, "descendants", "b",
+                            descendants);
+}
+
 char *monitor_open(Client *c, size_t i, uint32_t priority) {
         g_autofree char *event = watched_event(i);
 

@@ -26,6 +26,9 @@ char *watched_event(size_t i);
 
 /* Opens one counter with the options (types is "a{sv}"). */
 char *counter_open(Client *c, const char *event, const char *types, ...);
+
+/* Opens one on a process, with a proof where the client's user may open one. */
+char *counter_open_on(Client *c, const char *event, pid_t pid, bool descendants);
 Measured counter_read(Client *c, const char *path);
 uint64_t counter_value(Client *c, const char *path);
 void counter_do(Client *c, const char *path, const char *method);

@@ -41,7 +41,20 @@ _unused_ static PerfAttr software_attr(uint64_t config) {
                            .exclude_hv = 1 };
 }
 
-/* types and what follows are the options: "a{sv}", ... */
+/* The options "a{sv}", n, ..., and a proof of the target where the client may open one. */
+_unused_ static void raw_append_options(sd_bus_message *m, int proof, va_list ap) {
+        g_autoptr(GString) types = g_string_new(NULL);
+
+        for (int n = va_arg(ap, int); n > 0; n--)
+                g_string_append(types, "{sv}");
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "{sv}"), >=, 0);
+        if (types->len > 0)
+                g_assert_cmpint(sd_bus_message_appendv(m, types->str, ap), >=, 0);
+        if (proof >= 0)
+                g_assert_cmpint(sd_bus_message_append(m, "{sv}", "procfd", "h", proof), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+}
+
 _unused_ static sd_bus_message *raw_message(Client *c, Raw raw, const char *types, va_list ap) {
         sd_bus_message *m = client_message(c, MANAGER, "OpenEvent");
 
@@ -49,7 +62,8 @@ _unused_ static sd_bus_message *raw_message(Client *c, Raw raw, const char *type
                                                     raw.size > 0 ? raw.size : sizeof(PerfAttr)),
                         >=, 0);
         g_assert_cmpint(sd_bus_message_append(m, "iit", raw.pid, raw.cpu, raw.flags), >=, 0);
-        g_assert_cmpint(sd_bus_message_appendv(m, types, ap), >=, 0);
+        g_assert_cmpstr(types, ==, "a{sv}");
+        raw_append_options(m, raw.pid > 0 ? client_proof(c, raw.pid) : -1, ap);
         return m;
 }
 

@@ -34,13 +34,12 @@ static unsigned objects_alive(void) {
 }
 
 Census census(void) {
-        g_autofree char *service_fds = g_strdup_printf("/proc/%d/fd", (int) service);
         g_autofree char *reader_fds = g_strdup_printf("/proc/%d/fd", (int) service_reader());
         g_autofree char *opener_fds = g_strdup_printf("/proc/%d/fd", (int) service_opener());
 
         return (Census){ .objects = objects_alive(),
                          .yielding = client_get_number(root, MANAGER, "Yielding", 'b') != 0,
-                         .descriptors = entries(service_fds),
+                         .descriptors = service_descriptors(),
                          .reader_descriptors = entries(reader_fds),
                          .opener_descriptors = entries(opener_fds) };
 }

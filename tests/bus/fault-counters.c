@@ -56,7 +56,7 @@ static void prepare_family(Scene *s) {
 
 static void run_open_process(Scene *s) {
         TRY_PATH(s, "ao", MANAGER, "OpenCounters", "asa{sv}", 2, "task-clock:u", "page-faults:u", 2,
-                 "pid", "u", (uint32_t) s->target->pid, "group", "b", 1);
+                 "procfd", "h", client_proof(s->client, s->target->pid), "group", "b", 1);
 }
 
 static void run_open_family(Scene *s) {
@@ -140,13 +140,14 @@ static void prepare_unattached(Scene *s) {
 }
 
 static void run_attach(Scene *s) {
-        TRY(s, s->path, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) s->target->pid, 0);
+        TRY(s, s->path, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) s->target->pid, 1, "procfd",
+            "h", client_proof(s->client, s->target->pid));
         TRY(s, s->path, COUNTER, "DetachProcess", "u", (uint32_t) s->target->pid);
 }
 
 static void run_attach_family(Scene *s) {
-        TRY(s, s->path, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) s->target->pid, 1,
-            "descendants", "b", 1);
+        TRY(s, s->path, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) s->target->pid, 2, "procfd",
+            "h", client_proof(s->client, s->target->pid), "descendants", "b", 1);
 }
 
 static void run_persist(Scene *s) {

@@ -90,9 +90,26 @@ unsigned service_events(void) {
         return descriptors_of("anon_inode:[perf_event]");
 }
 
+/* Pidfds of this process: the service holds its callers' processes while they are on the bus. */
+static unsigned descriptors_of_us(void) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", (int) service_pid());
+        g_autofree char *us = g_strdup_printf("\nPid:\t%d\n", (int) getpid());
+        GDir *dir = g_dir_open(path, 0, NULL);
+        const char *name;
+        unsigned n = 0;
+
+        while (dir && (name = g_dir_read_name(dir))) {
+                g_autofree char *file = g_build_filename(path, name, NULL), *text = NULL;
+
+                n += g_file_get_contents(file, &text, NULL, NULL) && strstr(text, us);
+        }
+        g_clear_pointer(&dir, g_dir_close);
+        return n;
+}
+
 /* An event loop creates a clock's timer at its first use, and keeps it. */
 unsigned service_descriptors(void) {
-        return descriptors_of(NULL) - descriptors_of("anon_inode:[timerfd]");
+        return descriptors_of(NULL) - descriptors_of("anon_inode:[timerfd]") - descriptors_of_us();
 }
 
 uint64_t service_memory(void) {

@@ -132,8 +132,9 @@ static int play_storm(int fd, const void *data) {
 
 /* On a busy machine a storm may not be stopped in time: then nothing was done. */
 static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool descendants) {
-        uint64_t cookie = client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                      (uint32_t) pid, 1, "descendants", "b", descendants);
+        uint64_t cookie =
+                client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) pid, 2,
+                            "procfd", "h", client_proof(c, pid), "descendants", "b", descendants);
         g_autoptr(sd_bus_message) reply = client_receive(c, cookie);
 
         if (!sd_bus_message_is_method_error(reply, NULL))
@@ -219,7 +220,8 @@ static void test_a_target_that_dies_in_the_middle(void) {
                 g_autoptr(Actor) parent = parent_new("bob", &child);
                 uint64_t cookie =
                         client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
+                                    (uint32_t) parent->pid, 2, "procfd", "h",
+                                    client_proof(bob, parent->pid), "descendants", "b", i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
@@ -244,9 +246,10 @@ static void test_a_counter_that_is_closed_in_the_middle(void) {
 
         for (int i = 0; i < 100; i++) {
                 g_autofree char *counter = unattached_open(alice);
-                uint64_t cookie =
-                        client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                    (uint32_t) parent->pid, 1, "descendants", "b", i % 2 == 0);
+                uint64_t cookie = client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                              (uint32_t) parent->pid, 2, "procfd", "h",
+                                              client_proof(alice, parent->pid), "descendants", "b",
+                                              i % 2 == 0);
                 g_autoptr(sd_bus_message) reply = NULL;
 
                 g_usleep((gulong) i * 10);
@@ -290,8 +293,9 @@ static void test_an_exclusive_hold_in_the_middle(void) {
                 g_autofree char *counter = unattached_open(bob), *hold = NULL;
                 g_autoptr(sd_bus_message) reply = NULL;
                 _cleanup_close_ int lease = -1;
-                uint64_t cookie = client_send(bob, counter, COUNTER, "AttachProcess", "ua{sv}",
-                                              (uint32_t) parent->pid, 1, "descendants", "b", true);
+                uint64_t cookie = client_send(
+                        bob, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) parent->pid, 2,
+                        "procfd", "h", client_proof(bob, parent->pid), "descendants", "b", true);
                 bool attached, confirmed;
 
                 g_usleep((gulong) (i % 40) * 100);
@@ -320,6 +324,7 @@ static void test_several_attach_the_same_tree(void) {
         Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
         pid_t child;
         g_autoptr(Actor) parent = parent_new("bob", &child);
+        int proof = client_proof(clients[1], parent->pid);
 
         for (int i = 0; i < 30; i++) {
                 char *counters[6];
@@ -329,7 +334,7 @@ static void test_several_attach_the_same_tree(void) {
                         counters[k] = counter_open(clients[k % 3], "page-faults:u", UNATTACHED);
                         cookies[k] = client_send(clients[k % 3], counters[k], COUNTER,
                                                  "AttachProcess", "ua{sv}", (uint32_t) parent->pid,
-                                                 1, "descendants", "b", true);
+                                                 2, "procfd", "h", proof, "descendants", "b", true);
                 }
                 for (size_t k = 0; k < 6; k++) {
                         g_autoptr(sd_bus_message) reply =

@@ -127,11 +127,11 @@ static void await_inspection(Client *c) {
         (void) waitpid(pid, NULL, 0);
 }
 
-static void assert_change_is_seen(int (*play)(int fd, const void *data)) {
+static void assert_change_is_seen(int (*play)(int fd, const void *data), PerfAttr attr,
+                                  const char *name, const char *words) {
         g_autoptr(Client) dave = client_new("dave");
         g_autoptr(Actor) target = actor_new("dave", play, NULL);
         g_autoptr(sd_bus_message) reply = NULL;
-        PerfAttr attr = breakpoint_attr(0);
         const Raw raw = { .attr = &attr, .pid = target->pid, .cpu = -1 };
         const sd_bus_error *error;
         uint64_t cookie;
@@ -139,20 +139,24 @@ static void assert_change_is_seen(int (*play)(int fd, const void *data)) {
         g_assert_cmpint(actor_hear(target), ==, 'r');
         rig("polkit-signal STOP", NULL);
         cookie = raw_send(dave, raw, "a{sv}", 0);
+        await_inspection(dave); /* of its proof */
         await_inspection(dave);
         target_do(target, 'u');
         rig("polkit-signal CONT", NULL);
         reply = client_receive(dave, cookie);
         error = sd_bus_message_get_error(reply);
         g_assert_nonnull(error);
-        g_assert_cmpstr(error->name, ==, PERFALLOC_ERROR_NOT_PERMITTED);
-        g_assert_nonnull(strstr(error->message, "changed"));
+        g_assert_cmpstr(error->name, ==, name);
+        g_assert_nonnull(strstr(error->message, words));
         target_do(target, 'd');
         close_fd(raw_open(dave, raw, "a{sv}", 0));
 }
 
+/* Looked at after the opening alone. */
 static void test_target_changes(void) {
-        assert_change_is_seen(play_target);
+        assert_change_is_seen(play_target, breakpoint_attr(0),
+                              SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                              "org.perfalloc1.count-other");
 }
 
 static void *thread_idle(void *arg) {
@@ -161,7 +165,6 @@ static void *thread_idle(void *arg) {
         return arg;
 }
 
-/* The same, with threads: those are looked at before polkit is asked, too. */
 static int play_crowd(int fd, const void *data) {
         pthread_t thread;
 
@@ -171,7 +174,19 @@ static int play_crowd(int fd, const void *data) {
 }
 
 static void test_crowd_changes(void) {
-        assert_change_is_seen(play_crowd);
+        assert_change_is_seen(play_crowd, breakpoint_attr(0),
+                              SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                              "org.perfalloc1.count-other");
+}
+
+/* What copies the stack is looked at before polkit is asked, too. */
+static void test_copied_target_changes(void) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_CPU_CLOCK);
+
+        attr.sample_period = 1000000;
+        attr.sample_type = PERF_SAMPLE_STACK_USER;
+        attr.sample_stack_user = 4096;
+        assert_change_is_seen(play_target, attr, PERFALLOC_ERROR_NOT_PERMITTED, "changed");
 }
 
 static void test_target_ends(void) {
@@ -183,6 +198,7 @@ static void test_target_ends(void) {
 
         rig("polkit-signal STOP", NULL);
         cookie = raw_send(dave, (Raw){ .attr = &attr, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
+        await_inspection(dave); /* of its proof */
         await_inspection(dave);
         g_assert_cmpint(actor_join(target), ==, 0);
         rig("polkit-signal CONT", NULL);
@@ -216,6 +232,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/event-errors/no-counter-is-left", test_no_counter_left);
         g_test_add_func("/event-errors/a-target-that-changes-is-not-counted", test_target_changes);
         g_test_add_func("/event-errors/a-crowd-that-changes-is-not-counted", test_crowd_changes);
+        g_test_add_func("/event-errors/a-target-that-changes-is-not-copied",
+                        test_copied_target_changes);
         g_test_add_func("/event-errors/a-target-that-ends-is-not-counted", test_target_ends);
         g_test_add_func("/event-errors/a-client-that-leaves-gets-nothing", test_client_leaves);
         return g_test_run();

@@ -23,6 +23,26 @@ signal.pause()
 END
 counting=$!
 
+# and one that has ended, but that its parent does not reap; and a thread
+numbers=$(mktemp)
+as alice python3 -u - >"$numbers" <<'END' &
+import os, signal, threading
+
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+thread = threading.Thread(target=signal.pause, daemon=True)
+thread.start()
+print(pid, thread.native_id)
+thread.join()
+END
+others=$!
+
+sleep infinity &
+gone_pid=$!
+kill $gone_pid
+wait $gone_pid
+
 hides() {
         mount -o "remount,$1" /proc
 }
@@ -62,10 +82,54 @@ bob_learns_nothing() {
         ! lists bob && lists alice && lists root
 }
 
+# refusals USER PID: what each call says of the process, without its number
+refusals() {
+        local manager='org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager'
+        # struct perf_event_attr: PERF_TYPE_SOFTWARE, 64 bytes, PERF_COUNT_SW_TASK_CLOCK, no kernel and no hypervisor
+        local attr=(1 0 0 0 64 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 96 0 0 0 0 0 0 0
+                0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0)
+
+        # shellcheck disable=SC2086
+        for call in "OpenCounters asa{sv} 1 task-clock:u 1 pid u $2" \
+                "OpenCounters asa{sv} 1 task-clock:u 2 pid u $2 descendants b true" \
+                "OpenCounters asa{sv} 1 task-clock 1 pid u $2" \
+                "OpenEvent ayiita{sv} 64 ${attr[*]} $2 -1 0 0"; do
+                as "$1" busctl call -- $manager $call 2>&1
+                as "$1" busctl --allow-interactive-authorization=true call -- $manager $call 2>&1
+        done | sed "s/\b$2\b/PID/g"
+        as "$1" busctl call org.perfalloc1 "$counter" org.perfalloc1.Counter AttachProcess 'ua{sv}' "$2" 0 2>&1 |
+                sed "s/\b$2\b/PID/g"
+}
+
+# hidden_is_as_gone PID: bob is told the same of it as of a process that does not exist
+hidden_is_as_gone() {
+        local hidden gone
+
+        hidden=$(refusals bob "$1")
+        gone=$(refusals bob "$gone_pid")
+        echo "$hidden"
+        [[ $(grep -c 'no process' <<<"$gone") -eq 9 && $hidden == "$gone" ]] || {
+                echo "$gone"
+                return 1
+        }
+}
+
 holds() {
         as alice perfalloc --pmu=breakpoint true
 }
 
+# Not attached, and it outlives the connection.
+bob_opens_a_counter() {
+        rules 05-bob <<<"polkit.addRule(function(action, subject) {
+                if (subject.user == 'bob' && action.id == 'org.perfalloc1.persist') return polkit.Result.YES; });" &&
+                as bob busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
+                        task-clock:u 3 attach b false start b false persistent b true
+}
+
+wait_until test -s "$numbers"
+read -r zombie thread <"$numbers"
+counter=$(bob_opens_a_counter | cut -d'"' -f2)
+check 'bob has a counter to attach processes to' test -n "$counter"
 check 'as it is, alice counts her process' opens alice
 check 'whoever has perf events open is listed for everybody, with the command' wait_until lists bob
 check 'processes can be hidden' hides hidepid=invisible
@@ -76,10 +140,16 @@ check 'CPUs are counted' busctl call org.perfalloc1 /org/perfalloc1 org.perfallo
 check 'a process is refused with a true word' says_why opens alice
 check 'to root too' says_why opens root
 check 'and with its descendants' says_why opens_family alice
+check 'a hidden process is refused as one that does not exist' hidden_is_as_gone $sleeper
+check 'so is one that was not reaped' hidden_is_as_gone "$zombie"
+check 'so is a thread' hidden_is_as_gone "$thread"
 check 'with the group that may see them all is well' hides "hidepid=invisible,gid=$(id -g perfalloc)"
 check 'whoever has perf events open is listed for themselves and root alone' bob_learns_nothing
+check 'a hidden process is still refused as one that does not exist' hidden_is_as_gone $sleeper
+check 'so is one that was not reaped' hidden_is_as_gone "$zombie"
+check 'so is a thread' hidden_is_as_gone "$thread"
 check 'alice counts her process' opens alice
 check 'and its descendants' opens_family alice
 check 'root counts it' opens root
-kill $sleeper $counting
+kill $sleeper $counting $others
 tap_end

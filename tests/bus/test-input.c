@@ -18,9 +18,9 @@ typedef struct Fixture {
 static void fixture_set_up(Fixture *f, const void *data) {
         f->root = client_new("root");
         f->alice = client_new("alice");
-        f->descriptors = service_descriptors();
         f->holds = client_count(f->root, "hold");
         f->counters = client_count(f->root, "counter");
+        f->descriptors = service_descriptors();
 }
 
 static void fixture_tear_down(Fixture *f, const void *data) {

@@ -186,7 +186,8 @@ static void test_thread(void) {
         g_assert_cmpint(read(target->fd, &tid, sizeof(tid)), ==, sizeof(tid));
         fd = raw_open(dave, (Raw){ .attr = &attr, .pid = tid, .cpu = -1 }, "a{sv}", 1, "pidfd", "h",
                       pidfd);
-        first = raw_open(dave, (Raw){ .attr = &attr, .cpu = -1 }, "a{sv}", 1, "pidfd", "h", pidfd);
+        first = raw_open(dave, (Raw){ .attr = &attr, .cpu = -1 }, "a{sv}", 2, "pidfd", "h", pidfd,
+                         "procfd", "h", client_proof(dave, target->pid));
         raw_refused(dave, SD_BUS_ERROR_INVALID_ARGS, "no thread of process",
                     (Raw){ .attr = &attr, .pid = tid, .cpu = -1 }, "a{sv}", 1, "pidfd", "h", wrong);
         target_do(target, 'w');
@@ -288,7 +289,8 @@ static void test_leaders_of_others(void) {
         assert_no_leader(dave, target->pid, theirs);
         assert_no_leader(root, target->pid, theirs);
         /* the service has it too */
-        counter = counter_open(dave, event, "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+        counter = counter_open(dave, event, "a{sv}", 2, "pid", "u", (uint32_t) target->pid,
+                               "procfd", "h", client_proof(dave, target->pid));
         reply = client_call(dave, counter, COUNTER, "GetFds", NULL);
         g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "h"), >, 0);
         g_assert_cmpint(sd_bus_message_read_basic(reply, 'h', &counters), >, 0);

@@ -111,7 +111,7 @@ status_fits_the_screen() {
         start as carol perfallocctl -q hold --pmu=breakpoint --wait=1h --reason='also a benchmark'
         waiting=$((holder + 1))
         wait_until property hold/$waiting Hold State || return
-        for width in 60 80 120 200; do
+        for width in 70 80 120 200; do
                 at_width $width 'perfallocctl' && fits $width && said 'held by 1 hold; 1 waits' &&
                         grep -qE "^ *$holder +granted .*alice .*the nightly" $dir/said &&
                         grep -qE "^ *$waiting +1 +$holder +carol .*also a" $dir/said || status=1
@@ -465,6 +465,25 @@ processes_are_attached_and_detached() {
         return "$1"
 }
 
+# bob has count-own and nothing else: the processes are proven.
+users_count_their_own_processes() {
+        local counter mine hers
+
+        as bob sleep infinity &
+        mine=$!
+        as alice sleep infinity &
+        hers=$!
+        start as bob perfallocctl open --detached task-clock:u
+        counter=$(counter) && run 0 as bob perfallocctl attach "$counter" $mine &&
+                run 3 as bob perfallocctl attach "$counter" $hers && said count-other &&
+                run 0 as bob perfallocctl watch -p $mine -i 10ms -n 1 task-clock:u &&
+                run 3 as bob perfallocctl watch -p $hers -i 10ms -n 1 task-clock:u && said count-other
+        set -- $?
+        kill $pid $mine $hers
+        wait $pid $mine $hers 2>/dev/null
+        return "$1"
+}
+
 # ---- watch ----
 
 watch_prints_lines() {
@@ -698,13 +717,13 @@ missing_objects_are_named_alike() {
 }
 
 errors_speak_of_options() {
-        run 1 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
-                run 1 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
+        run 2 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
+                run 2 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
                 run 4 perfallocctl hold --pmu=msr && said --best-effort && ! said best_effort && ! said 'pid ' &&
                 run 2 perfallocctl hold --wait=soon && said "--wait: invalid time 'soon' (for example 5s, 2min, infinity)" &&
                 run 2 perfallocctl status extra && said "unexpected argument 'extra'" &&
                 run 5 perfallocctl encode page-fautls && said 'did you mean page-faults?' &&
-                run 1 perfallocctl open mem:0x1000/8:r -- true && said 'use rw'
+                run 2 perfallocctl open mem:0x1000/8:r -- true && said 'use rw'
 }
 
 command_line_is_checked() {
@@ -715,8 +734,8 @@ command_line_is_checked() {
 }
 
 refused_value_is_named() {
-        run 1 perfallocctl hold --cpus=99999 --pmu=breakpoint && said 99999 &&
-                run 1 perfallocctl hold --pmu=nosuch && said nosuch && holds_are 0
+        run 2 perfallocctl hold --cpus=99999 --pmu=breakpoint && said 99999 &&
+                run 2 perfallocctl hold --pmu=nosuch && said nosuch && holds_are 0
 }
 
 # What bash would offer after these words; the last one is being typed.
@@ -822,6 +841,7 @@ check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
 check 'open counters can be made persistent, and closed' open_counters_can_be_made_persistent
 check 'processes are attached and detached' processes_are_attached_and_detached
+check 'users count their own processes, and not those of others' users_count_their_own_processes
 check 'watch prints lines into a pipe' watch_prints_lines
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars

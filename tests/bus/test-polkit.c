@@ -53,7 +53,7 @@ static void test_challenge(void) {
         g_autoptr(Client) bob = client_new("bob");
 
         hold_refused(bob, INTERACTION);
-        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold "));
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold)"));
         g_assert_cmpuint(client_count(bob, "hold"), ==, 0);
 }
 
@@ -61,7 +61,7 @@ static void test_no_agent(void) {
         g_autoptr(Client) bob = client_new("bob");
 
         hold_refused_to_interactive(bob);
-        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold "));
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold)"));
 }
 
 static void test_example_rules(void) {
@@ -111,11 +111,11 @@ static void test_actions(void) {
         static const struct {
                 const char *option, *value, *action;
         } holds[] = {
-                { "mode", "shared", "org.perfalloc1.hold " },
-                { "mode", "exclusive", "org.perfalloc1.hold-exclusive " },
+                { "mode", "shared", "org.perfalloc1.hold)" },
+                { "mode", "exclusive", "org.perfalloc1.hold-exclusive)" },
         }, openings[] = {
-                { "role", "foreground", "org.perfalloc1.count-system " },
-                { "role", "monitor", "org.perfalloc1.monitor " },
+                { "role", "foreground", "org.perfalloc1.count-system)" },
+                { "role", "monitor", "org.perfalloc1.monitor)" },
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(holds); i++) {
@@ -124,7 +124,7 @@ static void test_actions(void) {
                 g_assert_nonnull(strstr(bob->refusal, holds[i].action));
                 client_refused(bob, INTERACTION, MANAGER, "HoldUnattended", "sta{sv}", "in vain",
                                UINT64_C(0), 1, holds[i].option, "s", holds[i].value);
-                g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold-unattended "));
+                g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold-unattended)"));
         }
         rule_set("bob", "count-system", "return polkit.Result.YES;");
         for (size_t i = 1; i < G_N_ELEMENTS(openings); i++) {
@@ -168,15 +168,15 @@ static void test_descriptors(void) {
 
         (void) counter_value(bob, value);
         client_refused(bob, INTERACTION, value, COUNTER, "GetFds", NULL);
-        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.sample-own "));
-        raw_refused(bob, INTERACTION, "org.perfalloc1.sample-own ",
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.sample-own)"));
+        raw_refused(bob, INTERACTION, "org.perfalloc1.sample-own)",
                     (Raw){ .attr = &attr, .pid = bobs->pid, .cpu = -1 }, "a{sv}", 0);
         sd_bus_message_unref(client_call(dave, own, COUNTER, "GetFds", NULL));
         /* another connection of the same user may have been given less since */
         sd_bus_message_unref(client_call(carol, system, COUNTER, "GetFds", NULL));
         rule_set("carol", "count-system", "return polkit.Result.NO;");
         client_refused(carol, DENIED, system, COUNTER, "GetFds", NULL);
-        g_assert_nonnull(strstr(carol->refusal, "org.perfalloc1.count-system "));
+        g_assert_nonnull(strstr(carol->refusal, "org.perfalloc1.count-system)"));
         rule_clear();
 }
 

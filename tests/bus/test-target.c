@@ -107,11 +107,10 @@ static void target_do(Actor *a, char what) {
         g_assert_cmpint(actor_hear(a), ==, 'd');
 }
 
-static char *open_on(Client *c, const Actor *a, int descendants) {
+static char *open_on(Client *c, const Actor *a, bool descendants) {
         g_autofree char *event = watched_event(0);
 
-        return counter_open(c, event, "a{sv}", 2, "pid", "u", (uint32_t) a->pid, "descendants", "b",
-                            descendants);
+        return counter_open_on(c, event, a->pid, descendants);
 }
 
 static void refused_on(Client *c, const Actor *a, const char *error) {
@@ -175,12 +174,27 @@ static void test_pidfd(void) {
         g_autofree char *event = watched_event(0), *path = NULL;
         _cleanup_close_ int pidfd = (int) syscall(SYS_pidfd_open, target->pid, 0);
 
-        path = counter_open(dave, event, "a{sv}", 1, "pidfd", "h", pidfd);
+        path = counter_open(dave, event, "a{sv}", 2, "pidfd", "h", pidfd, "procfd", "h",
+                            client_proof(dave, target->pid));
         target_do(target, 'w');
         g_assert_cmpuint(counter_value(dave, path), ==, WRITES);
         g_assert_cmpint(actor_join(target), ==, 0);
         client_refused(dave, PERFALLOC_ERROR_NO_SUCH_PROCESS, MANAGER, "OpenCounters", "asa{sv}", 1,
                        event, 1, "pidfd", "h", pidfd);
+}
+
+static void test_procfd(void) {
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("dave", play_target);
+        g_autofree char *event = watched_event(0), *path = NULL;
+        int procfd = client_proof(dave, target->pid);
+
+        path = counter_open(dave, event, "a{sv}", 1, "procfd", "h", procfd);
+        target_do(target, 'w');
+        g_assert_cmpuint(counter_value(dave, path), ==, WRITES);
+        g_assert_cmpint(actor_join(target), ==, 0);
+        client_refused(dave, PERFALLOC_ERROR_NO_SUCH_PROCESS, MANAGER, "OpenCounters", "asa{sv}", 1,
+                       event, 1, "procfd", "h", procfd);
 }
 
 static void test_pidfd_of_something_else(void) {
@@ -292,10 +306,11 @@ static void test_kernel(void) {
         g_autofree char *path = NULL;
 
         client_refused(dave, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
-                       "OpenCounters", "asa{sv}", 1, "page-faults", 1, "pid", "u",
-                       (uint32_t) target->pid);
+                       "OpenCounters", "asa{sv}", 1, "page-faults", 2, "pid", "u",
+                       (uint32_t) target->pid, "procfd", "h", client_proof(dave, target->pid));
         g_assert_nonnull(strstr(dave->refusal, "org.perfalloc1.count-kernel"));
-        path = counter_open(dave, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+        path = counter_open(dave, "page-faults:u", "a{sv}", 2, "pid", "u", (uint32_t) target->pid,
+                            "procfd", "h", client_proof(dave, target->pid));
 }
 
 static void test_no_process(void) {
@@ -318,6 +333,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/target/is-the-caller-when-none-is-named", test_caller);
         g_test_add_func("/target/can-be-named-by-pid", test_pid);
         g_test_add_func("/target/can-be-named-by-pidfd", test_pidfd);
+        g_test_add_func("/target/can-be-named-by-procfd", test_procfd);
         g_test_add_func("/target/a-descriptor-that-is-no-pidfd-is-refused",
                         test_pidfd_of_something_else);
         g_test_add_func("/target/pids-are-for-the-owner", test_targets);

@@ -4,6 +4,7 @@
  * only; alice has count-other. fs.suid_dumpable belongs to the machine and is left alone: see
  * src/service/auth/test-trace-rule.c. */
 
+#include "attach-util.h"
 #include "event-util.h"
 
 #include <grp.h>
@@ -153,11 +154,9 @@ static void assert_allowed(Client *c, pid_t pid) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
         g_autofree char *counter = counter_open(c, "page-faults:u", "a{sv}", 2, "attach", "b",
                                                 false, "start", "b", false);
-        g_autofree char *other =
-                counter_open(c, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) pid);
+        g_autofree char *other = counter_open_on(c, "page-faults:u", pid, false);
 
-        sd_bus_message_unref(
-                client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) pid, 0));
+        attach(c, counter, pid);
         close_fd(raw_open(c, (Raw){ .attr = &attr, .pid = pid, .cpu = -1 }, "a{sv}", 0));
         counter_do(c, counter, "Close");
         counter_do(c, other, "Close");
@@ -272,11 +271,13 @@ static void test_a_descendant(void) {
         g_assert_cmpint(actor_hear(target), ==, 'r');
         assert_allowed(bob, target->pid); /* alone */
         client_refused(bob, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "AttachProcess",
-                       "ua{sv}", (uint32_t) target->pid, 1, "descendants", "b", true);
+                       "ua{sv}", (uint32_t) target->pid, 2, "procfd", "h",
+                       client_proof(bob, target->pid), "descendants", "b", true);
         g_assert_nonnull(strstr(bob->refusal, "dumpable"));
         client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
-                       "OpenCounters", "asa{sv}", 1, "page-faults:u", 2, "pid", "u",
-                       (uint32_t) target->pid, "descendants", "b", true);
+                       "OpenCounters", "asa{sv}", 1, "page-faults:u", 3, "pid", "u",
+                       (uint32_t) target->pid, "procfd", "h", client_proof(bob, target->pid),
+                       "descendants", "b", true);
         all = counter_open(alice, "page-faults:u", "a{sv}", 2, "pid", "u", (uint32_t) target->pid,
                            "descendants", "b", true);
 }
@@ -312,11 +313,13 @@ static void assert_left_alone(const char *owner, mode_t mode, bool later_counted
         spin_install(owner, mode);
         target = actor_new("bob", play_exec, NULL);
         g_assert_cmpint(actor_hear(target), ==, 'r');
-        running = counter_open(bob, "task-clock:u", "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+        running = counter_open(bob, "task-clock:u", "a{sv}", 2, "pid", "u", (uint32_t) target->pid,
+                               "procfd", "h", client_proof(bob, target->pid));
         stopped = counter_open(bob, "task-clock:u", "a{sv}", 2, "attach", "b", false, "start", "b",
                                false);
         sd_bus_message_unref(client_call(bob, stopped, COUNTER, "AttachProcess", "ua{sv}",
-                                         (uint32_t) target->pid, 0));
+                                         (uint32_t) target->pid, 1, "procfd", "h",
+                                         client_proof(bob, target->pid)));
         actor_tell(target, 'g');
         g_assert_cmpint(actor_hear(target), ==, 's');
         counter_do(bob, stopped, "Start");
@@ -357,8 +360,9 @@ static void test_becomes_setuid_while_yielded(void) {
         dave = client_new("dave");
         target = actor_new("dave", play_exec, NULL);
         g_assert_cmpint(actor_hear(target), ==, 'r');
-        counter = counter_open(dave, event, "a{sv}", 2, "pid", "u", (uint32_t) target->pid, "role",
-                               "s", "monitor");
+        counter =
+                counter_open(dave, event, "a{sv}", 3, "pid", "u", (uint32_t) target->pid, "procfd",
+                             "h", client_proof(dave, target->pid), "role", "s", "monitor");
         hold = hold_take(root, &lease, "a{sv}", 1, BREAKPOINTS);
         g_assert_true(hold_wait(root, hold));
         actor_tell(target, 'g');
@@ -387,8 +391,9 @@ static void test_dies_while_it_is_looked_at(void) {
                 uint64_t cookie;
 
                 g_assert_cmpint(actor_hear(target), ==, 'r');
-                cookie = client_send(bob, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 1,
-                                     "pid", "u", (uint32_t) target->pid);
+                cookie = client_send(bob, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 2,
+                                     "pid", "u", (uint32_t) target->pid, "procfd", "h",
+                                     client_proof(bob, target->pid));
                 g_usleep((gulong) i * 10);
                 (void) kill(target->pid, SIGKILL);
                 reply = client_receive(bob, cookie);

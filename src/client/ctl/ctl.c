@@ -78,6 +78,8 @@ static const struct {
         const char *error;
         int code;
 } codes[] = {
+        { SD_BUS_ERROR_INVALID_ARGS, CTL_E_USAGE },
+        { PERFALLOC_ERROR_INVALID_EVENT, CTL_E_USAGE },
         { SD_BUS_ERROR_ACCESS_DENIED, CTL_E_DENIED },
         { SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, CTL_E_DENIED },
         { PERFALLOC_ERROR_NOT_OWNER, CTL_E_DENIED },
@@ -90,6 +92,7 @@ static const struct {
         { SD_BUS_ERROR_UNKNOWN_OBJECT, CTL_E_UNKNOWN },
         { PERFALLOC_ERROR_NO_SUCH_EVENT, CTL_E_UNKNOWN },
         { PERFALLOC_ERROR_NO_SUCH_PROCESS, CTL_E_UNKNOWN },
+        { PERFALLOC_ERROR_INVALID_PROCESS, CTL_E_UNKNOWN },
 };
 
 int ctl_refuse(const sd_bus_error *error, Refusal *why) {

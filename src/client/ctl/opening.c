@@ -6,7 +6,6 @@
 #include <perfalloc/dbus.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "client/ctl/fallback.h"
 #include "client/say.h"
@@ -15,25 +14,11 @@
 
 void opening_done(Opening *o) {
         o->user_only = fallback_events_free(o->user_only);
-        o->pidfd = close_fd(o->pidfd);
+        ctl_process_done(&o->process);
         o->cgroup = close_fd(o->cgroup);
 }
 
 /* ---- what to count ---- */
-
-/* Keeps a pidfd, so that the pid cannot be reused before it is counted, and its end is noticed. */
-static int hold_target(Ctl *c, Opening *o, Refusal *why) {
-        o->pid = c->options->pid;
-        if (!ctl_is_local(c))
-                return 0;
-        o->pidfd = (int) syscall(SYS_pidfd_open, o->pid, 0);
-        if (o->pidfd >= 0)
-                return 0;
-        if (errno == ESRCH)
-                return refuse(why, CTL_E_UNKNOWN, "there is no process %" PRIu32, o->pid);
-        return refuse(why, CTL_E_USAGE, "pid %" PRIu32 " cannot be used (%s)", o->pid,
-                      strerror(errno));
-}
 
 static int open_cgroup(Ctl *c, Opening *o, Refusal *why) {
         _cleanup_free_ char *path = NULL;
@@ -68,9 +53,9 @@ int opening_prepare(Ctl *c, char **events, pid_t child, Opening *ret, Refusal *w
                               "--pinned cannot be used with a command: its descendants are counted "
                               "too, and the kernel does not report when they are not");
         o.events = events;
-        o.pid = (uint32_t) child;
-        if (q->pid > 0)
-                r = hold_target(c, &o, why);
+        o.pid = child > 0 ? (uint32_t) child : q->pid;
+        if (o.pid > 0 && ctl_is_local(c))
+                r = ctl_process_open(o.pid, &o.process, why);
         else if (q->cgroup)
                 r = open_cgroup(c, &o, why);
         if (r != 0)
@@ -88,8 +73,8 @@ static int append_target(sd_bus_message *m, const Opening *o, const CtlOptions *
         if (o->cgroup >= 0)
                 r = sd_bus_message_append(m, "{sv}{sv}", "scope", "s", "cgroup", "cgroup", "h",
                                           o->cgroup);
-        else if (o->pidfd >= 0)
-                r = sd_bus_message_append(m, "{sv}", "pidfd", "h", o->pidfd);
+        else if (o->process.pidfd >= 0)
+                r = ctl_process_append(&o->process, m);
         else if (o->pid > 0)
                 r = sd_bus_message_append(m, "{sv}", "pid", "u", o->pid);
         else if (q->detached)

@@ -5,19 +5,20 @@
  * OpenCounters with the options of the verbs open and watch.
  */
 
+#include "client/ctl/process.h"
 #include "client/ctl/readings.h"
 
 typedef struct Opening Opening;
 
 struct Opening {
-        char **events;    /* NULL-terminated */
-        char **user_only; /* the events after a fallback, owned; else NULL */
-        uint32_t pid;     /* the target, 0: none */
-        int pidfd;        /* of the target, if it is on this machine; else -1 */
+        char **events;      /* NULL-terminated */
+        char **user_only;   /* the events after a fallback, owned; else NULL */
+        uint32_t pid;       /* the target, 0: none */
+        CtlProcess process; /* of the target, if it is on this machine */
         int cgroup;
 };
 
-#define OPENING_NULL ((Opening){ .pidfd = -1, .cgroup = -1 })
+#define OPENING_NULL ((Opening){ .process = CTL_PROCESS_NULL, .cgroup = -1 })
 
 /* Looks up what the options name. child: the pid of COMMAND; 0: there is none. CTL_E_USAGE: there
  * is nothing, or too much, to be counted. */

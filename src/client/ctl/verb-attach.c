@@ -2,6 +2,7 @@
 #include <perfalloc/dbus.h>
 #include <string.h>
 
+#include "client/ctl/process.h"
 #include "client/ctl/verbs.h"
 
 /* attach, detach: which processes a counter counts. */
@@ -17,11 +18,30 @@ static int read_pid(const char *word, uint32_t *ret, Refusal *why) {
         return 0;
 }
 
-static int attach(Ctl *c, const char *path, uint32_t pid, Refusal *why) {
-        bool descendants = c->options->descendants;
+/* By descriptors on this machine, and without the number, which may differ in a container. */
+static int append_target(Ctl *c, sd_bus_message *m, uint32_t pid, Refusal *why) {
+        _cleanup_(ctl_process_done) CtlProcess process = CTL_PROCESS_NULL;
+        int r = ctl_is_local(c) ? ctl_process_open(pid, &process, why) : 0;
 
-        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "AttachProcess", NULL, why,
-                               "ua{sv}", pid, descendants, "descendants", "b", true);
+        if (r != 0)
+                return r;
+        r = sd_bus_message_append(m, "u", process.pidfd < 0 ? pid : 0);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0 && process.pidfd >= 0)
+                r = ctl_process_append(&process, m);
+        if (r >= 0 && c->options->descendants)
+                r = sd_bus_message_append(m, "{sv}", "descendants", "b", 1);
+        return r < 0 ? r : MIN(sd_bus_message_close_container(m), 0);
+}
+
+static int attach(Ctl *c, const char *path, uint32_t pid, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = ctl_call_new(c, &m, path, PERFALLOC_COUNTER_INTERFACE, "AttachProcess");
+
+        if (r == 0)
+                r = append_target(c, m, pid, why);
+        return r == 0 ? ctl_call(c, m, NULL, why) : r;
 }
 
 static int detach(Ctl *c, const char *path, uint32_t pid, Refusal *why) {

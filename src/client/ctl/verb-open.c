@@ -56,9 +56,9 @@ static int stay(Ctl *c, const Opening *opening) {
         bool ended = false;
         int r = 0;
 
-        if (opening->pidfd >= 0)
-                r = sd_event_add_io(c->event, &source, opening->pidfd, EPOLLIN, target_ended,
-                                    &ended);
+        if (opening->process.pidfd >= 0)
+                r = sd_event_add_io(c->event, &source, opening->process.pidfd, EPOLLIN,
+                                    target_ended, &ended);
         if (r >= 0)
                 r = ctl_run(c, &ended);
         c->signo = 0;

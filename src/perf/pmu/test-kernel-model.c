@@ -4,11 +4,12 @@
 #include <glib.h>
 #include <string.h>
 
-#define EVENTS_MAX 1024
-#define FD_FIRST   100000
-#define CALL_NSEC  UINT64_C(4000)
-#define SLICE_NSEC UINT64_C(3000000)
-#define NONE       (-1)
+#define EVENTS_MAX  1024
+#define FD_FIRST    100000
+#define CALL_NSEC   UINT64_C(4000)
+#define SLICE_NSEC  UINT64_C(3000000)
+#define OPENER_NSEC UINT64_C(30000)
+#define NONE        (-1)
 
 typedef enum State { STATE_OFF, STATE_INACTIVE, STATE_ACTIVE, STATE_ERROR } State;
 
@@ -42,6 +43,8 @@ static struct {
                 uint64_t turn; /* when the next one is */
                 int watchdog;
         } cpus[MODEL_CPUS_MAX];
+        int opener;       /* where the process is that opens events; NONE: it is this one */
+        uint64_t opening; /* until when it runs there */
         unsigned here;    /* where the thread under test is */
         uint32_t allowed; /* where it may be */
         bool asleep;
@@ -119,8 +122,14 @@ static bool group_validates(const Ev *e, int leader) {
 
 /* ---- scheduling ---- */
 
+static bool is_opening(unsigned cpu) {
+        return model.opener == (int) cpu && model.now < model.opening;
+}
+
 static unsigned running(unsigned cpu) {
-        return cpu == model.here && !model.asleep ? MODEL_NO_TASK : model.cpus[cpu].task;
+        bool own = (cpu == model.here && !model.asleep) || is_opening(cpu);
+
+        return own ? MODEL_NO_TASK : model.cpus[cpu].task;
 }
 
 static bool is_in(const Ev *e, unsigned cpu) {
@@ -228,7 +237,11 @@ static void pass(uint64_t nsec) {
 
                 for (unsigned cpu = 0; cpu < model.machine->n_cpus; cpu++)
                         next = MIN(next, model.cpus[cpu].turn);
+                if (model.now < model.opening)
+                        next = MIN(next, model.opening);
                 account(next - model.now);
+                if (model.now == model.opening && model.opener != NONE)
+                        schedule((unsigned) model.opener);
                 for (unsigned cpu = 0; cpu < model.machine->n_cpus; cpu++)
                         if (model.cpus[cpu].turn == model.now) {
                                 model.cpus[cpu].turn += turn;
@@ -336,7 +349,16 @@ static int open_event(const struct perf_event_attr *attr, unsigned task, int cpu
         return fd;
 }
 
+/* It is woken, opens, and answers; then its CPU is its tasks' again. */
+static void opener_wake(void) {
+        if (model.opener == NONE)
+                return;
+        model.opening = model.now + OPENER_NSEC;
+        schedule((unsigned) model.opener);
+}
+
 int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader) {
+        opener_wake();
         call();
         g_assert_cmpint(pid, ==, -1);
         g_assert_false(attr->pinned); /* that would kill other people's events */
@@ -358,7 +380,7 @@ int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned 
 }
 
 unsigned kernel_opened_from(void) {
-        return model.here;
+        return model.opener == NONE ? model.here : (unsigned) model.opener;
 }
 
 void kernel_close(int fd) {
@@ -448,6 +470,7 @@ void model_boot(const char *name) {
         model.machine = model_machine(name);
         model.now = NSEC_PER_SEC;
         model.allowed = UINT32_MAX;
+        model.opener = NONE;
         for (unsigned i = 0; i < MODEL_CPUS_MAX; i++) {
                 /* CPUs have no common clock for this */
                 model.cpus[i].turn = model.now + (i + 1) * 700 * NSEC_PER_USEC;
@@ -539,6 +562,10 @@ void model_put(unsigned cpu, uint32_t allowed) {
         model.allowed = allowed;
         for (unsigned i = 0; i < model.machine->n_cpus; i++)
                 schedule(i);
+}
+
+void model_put_opener(unsigned cpu) {
+        model.opener = (int) cpu;
 }
 
 void model_block(unsigned cpu, unsigned general) {

@@ -105,6 +105,9 @@ void model_hog(unsigned cpu, unsigned task);
 /* The thread under test: where it is, and the CPUs where it may be. */
 void model_put(unsigned cpu, uint32_t allowed);
 
+/* Another process opens events, from that CPU: its tasks do not run meanwhile. */
+void model_put_opener(unsigned cpu);
+
 /* Counters that are out of use at the moment (a sibling thread has an exclusive event). */
 void model_block(unsigned cpu, unsigned general);
 

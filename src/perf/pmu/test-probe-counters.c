@@ -382,6 +382,25 @@ static void test_own_cpu(void) {
         host_halt(&h);
 }
 
+/* Who opens the events for this thread is on the CPU that is looked at, and its task is not. */
+static void test_openers_cpu(void) {
+        Strangers s = {};
+        Host h = {};
+
+        host_boot(&h, "zen");
+        model_put(0, UINT32_MAX);
+        for (unsigned cpu = 1; cpu < h.machine->n_cpus; cpu++) {
+                model_put_opener(cpu);
+                model_run(cpu, 7);
+                strangers_add(&s, &(ModelEvent){ "cycles", cpu, 7, .pinned = true }, 6);
+                g_assert_false(confirms_general(&h, 1));
+                strangers_leave(&s);
+                g_assert_true(confirms_general(&h, 6));
+                model_run(cpu, 0);
+        }
+        host_halt(&h);
+}
+
 static void test_only_cpu(void) {
         Want want = { .shape = { .general = 1 } };
         Strangers s = {};
@@ -673,6 +692,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
         g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
+        g_test_add_func("/probe-counters/the-openers-cpu-is-seen-without-it", test_openers_cpu);
         g_test_add_func("/probe-counters/without-another-it-says-so", test_only_cpu);
         g_test_add_func("/probe-counters/without-time-elsewhere-it-says-so",
                         test_no_time_elsewhere);

@@ -45,7 +45,7 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         case ENOENT:
                 /* a thread that is not its process's first one (ENOENT since Linux 6.15), or a
                  * process that is being reaped */
-                if (process_count_threads(pid) == 0)
+                if (process_count_threads(pid) == 0 || procfs_hides())
                         break;
                 return refuse(why, REFUSAL_INVALID_PROCESS,
                               "%d is a thread, not a process: give the pid of its process",
@@ -53,20 +53,25 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why) {
         default:
                 return -errno;
         }
-        return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+        return procfs_refuse_unseen(pid, why);
+}
+
+static int fdinfo_read(int fd, char **ret) {
+        char name[sizeof("fdinfo/-2147483648")];
+
+        (void) snprintf(name, sizeof(name), "fdinfo/%d", fd);
+        return procfs_read(getpid(), name, ret, NULL);
 }
 
 int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
         _cleanup_free_ char *text = NULL;
         const char *field;
-        char name[sizeof("self/fdinfo/2147483647")];
         int flags, pid, r;
 
         flags = fcntl(pidfd, F_GETFL);
         if (flags < 0)
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR, "the pidfd is not an open descriptor");
-        (void) snprintf(name, sizeof(name), "fdinfo/%d", pidfd);
-        r = procfs_read(getpid(), name, &text, NULL);
+        r = fdinfo_read(pidfd, &text);
         if (r < 0)
                 return r;
         field = procfs_field(text, "Pid");
@@ -85,6 +90,22 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why) {
         return 0;
 }
 
+/* Whether an NSpid line has one number: a process has one in each PID namespace from that of the
+ * reader's /proc down to its own. */
+static bool is_one_number(const char *numbers) {
+        size_t length = numbers ? strcspn(numbers, "\n") : 0;
+
+        /* 0: outside of our namespace */
+        return length > 0 && *numbers != '0' && length == strspn(numbers, "0123456789");
+}
+
+int process_numbers_like_us(int pidfd) {
+        _cleanup_free_ char *text = NULL;
+        int r = fdinfo_read(pidfd, &text);
+
+        return r < 0 ? r : is_one_number(procfs_field(text, "NSpid"));
+}
+
 size_t process_count_threads(pid_t pid) {
         char path[sizeof("/proc/-2147483648/task")];
         struct stat st;
@@ -93,6 +114,8 @@ size_t process_count_threads(pid_t pid) {
         (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
         return stat(path, &st) < 0 || st.st_nlink < 2 ? 0 : (size_t) st.st_nlink - 2;
 }
+
+static struct stat our_pid_ns, our_user_ns;
 
 /* Whether it is in this process's namespace of that kind; false also: unknown. ours caches the
  * namespace, which this process never leaves. */
@@ -105,6 +128,16 @@ static bool namespace_is_ours(pid_t pid, const char *kind, struct stat *ours) {
                 return false;
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) pid, kind);
         return stat(path, &st) >= 0 && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
+}
+
+int process_is_neighbour(int pidfd) {
+        pid_t pid;
+        int r = process_from_pidfd(pidfd, &pid, NULL);
+
+        if (r != 0)
+                return MIN(r, 0);
+        return namespace_is_ours(pid, "pid", &our_pid_ns) &&
+               namespace_is_ours(pid, "user", &our_user_ns) && process_exists(pidfd);
 }
 
 static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
@@ -179,7 +212,7 @@ static bool is_gone(int r) {
  * is gone. */
 static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_whole) {
         _cleanup_free_ char *status = NULL;
-        const char *name, *threads, *numbers;
+        const char *name, *threads;
         struct stat st;
         int r;
 
@@ -188,7 +221,6 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
                 return is_gone(r) ? 1 : r;
         name = procfs_field(status, "Name");
         threads = procfs_field(status, "Threads");
-        numbers = procfs_field(status, "NSpid");
         if (!name)
                 return -EPROTO;
         procfs_clean(f->comm, sizeof(f->comm), name, strcspn(name, "\n"));
@@ -197,8 +229,7 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
         *ret_whole = *ret_threads == 1 && procfs_field(status, "VmSize");
         if (!*ret_whole)
                 return 0;
-        /* a number in each PID namespace from that of this /proc down: one only in the same */
-        f->same_pid_ns = numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
+        f->same_pid_ns = is_one_number(procfs_field(status, "NSpid"));
         f->uniform = f->zombie = true;
         return thread_join(f, status, &st, true);
 }
@@ -221,7 +252,6 @@ static int facts_read_stat(ProcessFacts *f) {
 
 /* Reads the facts by number. Positive: a file is gone. */
 static int facts_read(ProcessFacts *f, size_t threads_max) {
-        static struct stat our_pid_ns, our_user_ns;
         size_t n_threads;
         bool whole;
         int r;
@@ -270,23 +300,6 @@ int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal
 
 int process_read(int pidfd, ProcessFacts *ret, Refusal *why) {
         return process_read_up_to(pidfd, SIZE_MAX, ret, why);
-}
-
-int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why) {
-        ProcessFacts f = { .pid = pid, .same_user_ns = true };
-        size_t n_threads;
-        bool whole;
-        int r;
-
-        r = facts_read_status(&f, &n_threads, &whole);
-        if (!process_exists(pidfd))
-                return refuse_gone(pid, why);
-        if (r > 0 || r == -EACCES || r == -EPERM)
-                return procfs_explain_hidden(pid, why) ?: refuse_gone(pid, why);
-        if (r < 0)
-                return r;
-        *ret = f;
-        return 0;
 }
 
 static bool ids_are(const unsigned ids[3], unsigned id) {

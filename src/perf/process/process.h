@@ -40,12 +40,6 @@ int process_read(int pidfd, ProcessFacts *ret, Refusal *why);
 /* The same; -E2BIG: it has more than threads_max threads. */
 int process_read_up_to(int pidfd, size_t threads_max, ProcessFacts *ret, Refusal *why);
 
-/* A quick estimate of the facts, without capabilities, of the process that pidfd holds and that has
- * this number. It assumes that the process is in the caller's user namespace, and that threads,
- * where there are several, differ. So a process that is traceable by it very likely is, but must
- * still be read; one that is not may be. Refusals are those of process_read(). */
-int process_glance(int pidfd, pid_t pid, ProcessFacts *ret, Refusal *why);
-
 /* pidfd_open(2). REFUSAL_INVALID_PROCESS: pid is impossible or that of a thread;
  * REFUSAL_NO_SUCH_PROCESS. */
 int process_open(pid_t pid, int *ret_pidfd, Refusal *why);
@@ -54,6 +48,14 @@ int process_open(pid_t pid, int *ret_pidfd, Refusal *why);
  * REFUSAL_INVALID_PROCESS: it holds a thread (PIDFD_THREAD); NO_SUCH_PROCESS: the process has ended
  * or is outside the caller's PID namespace. */
 int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why);
+
+/* 1: numbers mean the same processes to it as to us, for it is in our PID namespace; 0: they do
+ * not, or it has ended. Needs no capability. -EMFILE and the like. */
+int process_numbers_like_us(int pidfd);
+
+/* 1: it is in our PID and user namespaces; 0: it is not, has ended, or may not be read. -ENOMEM and
+ * others. */
+int process_is_neighbour(int pidfd);
 
 /* Whether the process behind pidfd still has its number: it lives or is a zombie. */
 bool process_exists(int pidfd);

@@ -69,14 +69,17 @@ bool procfs_hides(void) {
 }
 
 int procfs_explain_hidden(pid_t pid, Refusal *why) {
-        if (pid <= 0 || !procfs_hides())
-                return 0;
-        return refuse(
-                why, REFUSAL_NO_SUCH_PROCESS,
-                "there is no process %d, or /proc hides it from the service: it is mounted with "
-                "hidepid=. Name a group there with gid=, and give it to perfallocd.service with "
-                "SupplementaryGroups=",
-                (int) pid);
+        return pid > 0 && procfs_hides() ? procfs_refuse_unseen(pid, why) : 0;
+}
+
+int procfs_refuse_unseen(pid_t pid, Refusal *why) {
+        if (!procfs_hides())
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+        return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                      "there is no process %d, or /proc hides it: it is mounted with hidepid=. If "
+                      "it hides the caller's own processes from the service, name a group there "
+                      "with gid=, and give it to perfallocd.service with SupplementaryGroups=",
+                      (int) pid);
 }
 
 const char *procfs_field(const char *text, const char *name) {

@@ -22,8 +22,11 @@ int procfs_read(pid_t pid, const char *name, char **ret, struct stat *st);
  * where process 1 itself is hidden from us. */
 bool procfs_hides(void);
 
-/* REFUSAL_NO_SUCH_PROCESS, with what to do about it, for a process or thread that cannot be seen,
- * where /proc hides processes: whether it exists is nobody's to learn. 0: /proc hides none. */
+/* REFUSAL_NO_SUCH_PROCESS. Where /proc hides processes the words are the same for a process that
+ * does not exist and one that the caller may not see. */
+int procfs_refuse_unseen(pid_t pid, Refusal *why);
+
+/* The same if /proc hides processes, else 0. */
 int procfs_explain_hidden(pid_t pid, Refusal *why);
 
 /* What follows "NAME:" and a tab at the start of a line; NULL: no such line. */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "core/clock.h"
+#include "perf/process/label.h"
 #include "perf/process/procfs.h"
 #include "perf/process/seize-attach.h"
 #include "perf/process/seize-tree.h"
@@ -27,6 +28,7 @@
 struct Seize {
         SeizeTree tree;
         SeizeRule rule;
+        char *label; /* the root's LSM label, once it has joined */
         Refusal *why;
         bool blocked; /* one of the family traced a thread in this round */
 };
@@ -121,6 +123,27 @@ static int tgroup_look(Seize *s, Tgroup *g) {
         return 0;
 }
 
+static int refuse_ended(Seize *s, const Tgroup *g) {
+        return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) g->pid);
+}
+
+/* The right to the root of a tree is one to its descendants, unless the LSM tells them apart. */
+static int label_check(Seize *s, const Tgroup *g) {
+        _cleanup_free_ char *label = NULL;
+        int r = label_read(g->pid, &label);
+
+        if (r < 0)
+                return r;
+        if (!s->label)
+                s->label = TAKE_PTR(label);
+        else if (strcmp(s->label, label) != 0)
+                return refuse(s->why, REFUSAL_NOT_PERMITTED,
+                              "the caller may not trace process %d: its LSM label is another than "
+                              "that of the process whose descendant it is",
+                              (int) g->pid);
+        return 0;
+}
+
 /* Reads the facts of the process and whether it may be stopped. */
 static int tgroup_check(Seize *s, Tgroup *g) {
         const char *words;
@@ -128,15 +151,16 @@ static int tgroup_check(Seize *s, Tgroup *g) {
 
         r = process_read(g->pidfd, &g->facts, s->why);
         if (r == 0 && g->facts.zombie)
-                return refuse(s->why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended",
-                              (int) g->pid);
+                return refuse_ended(s, g);
         if (r != 0 || s->rule.any)
                 return r;
         words = process_untraceable(&g->facts, s->rule.uid, s->rule.gids, s->rule.n_gids);
         if (words)
                 return refuse(s->why, REFUSAL_NOT_PERMITTED,
                               "the caller may not trace process %d: %s", (int) g->pid, words);
-        return 0;
+        r = label_check(s, g);
+        /* a process that has ended has no label, or that of another one with its number */
+        return process_exists(g->pidfd) ? r : refuse_ended(s, g);
 }
 
 /* pid was listed as a child of the tree; the number may be another process's by now. */
@@ -152,8 +176,7 @@ static int tgroup_join(Seize *s, pid_t pid) {
         r = process_open(pid, &fd, NULL);
         if (r != 0)
                 return MIN(r, 0);
-        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent) ||
-            !process_exists(fd)) {
+        if (!task_state(pid, &state) || !seize_find_group(&s->tree, state.parent)) {
                 close_fd(fd);
                 return 0;
         }
@@ -401,6 +424,7 @@ Seize *seize_end(Seize *s) {
         }
         while (!TAILQ_EMPTY(&s->tree.groups))
                 tgroup_forget(&s->tree, TAILQ_FIRST(&s->tree.groups));
+        free(s->label);
         free(s);
         return NULL;
 }

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
@@ -55,6 +56,60 @@ static ProcessFacts read_child(void (*setup)(void *), void *userdata) {
 
 static const char *untraceable(const ProcessFacts *f) {
         return process_untraceable(f, USER_ID, (gid_t[]){ GROUP_ID }, 1);
+}
+
+enum { READ_THREADS = 60 };
+
+static void *sleep_in_thread(void *userdata) {
+        for (;;)
+                pause();
+        return NULL;
+}
+
+static void start_threads(void *userdata) {
+        pthread_t thread;
+
+        for (int i = 0; i < READ_THREADS; i++)
+                if (pthread_create(&thread, NULL, sleep_in_thread, NULL) != 0)
+                        _exit(1);
+}
+
+typedef struct Killer {
+        pid_t pid;
+        gulong after_usec;
+        atomic_bool go;
+} Killer;
+
+static void *kill_in_thread(void *userdata) {
+        Killer *k = userdata;
+
+        while (!k->go)
+                ;
+        g_usleep(k->after_usec);
+        child_end(k->pid);
+        return NULL;
+}
+
+/* Its number may be another process's by then. */
+static void test_who_ends_while_it_is_read_has_no_facts(void) {
+        for (unsigned i = 0; i < 60; i++) {
+                Killer k = { .pid = child_start(start_threads, NULL), .after_usec = i * 20 };
+                _cleanup_close_ int fd = -1;
+                pthread_t thread;
+                ProcessFacts f;
+                Refusal why;
+                int r;
+
+                g_assert_cmpint(process_open(k.pid, &fd, NULL), ==, 0);
+                g_assert_cmpint(pthread_create(&thread, NULL, kill_in_thread, &k), ==, 0);
+                k.go = true;
+                r = process_read(fd, &f, &why);
+                g_assert_cmpint(pthread_join(thread, NULL), ==, 0);
+                if (r == 0)
+                        g_assert_true(f.same_pid_ns && f.same_user_ns);
+                else
+                        g_assert_cmpint(r, ==, REFUSAL_NO_SUCH_PROCESS);
+        }
 }
 
 static void test_open_refuses_numbers_that_cannot_be(void) {
@@ -375,82 +430,11 @@ static void test_a_tracer_is_seen(void) {
         child_end(pid);
 }
 
-/* ---- a glance ---- */
-
-/* The results of both for the same child. */
-static void look_twice(void (*setup)(void *), ProcessFacts *ret_glance, ProcessFacts *ret_read) {
-        pid_t pid = child_start(setup, NULL);
-        _cleanup_close_ int fd = -1;
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(process_glance(fd, pid, ret_glance, NULL), ==, 0);
-        g_assert_cmpint(process_read(fd, ret_read, NULL), ==, 0);
-        child_end(pid);
-}
-
-static void test_a_glance_sees_what_is_traceable(void) {
-        ProcessFacts glance, read;
-
-        if (!need_root())
-                return;
-        look_twice(become_user, &glance, &read);
-        g_assert_null(untraceable(&glance));
-        g_assert_null(untraceable(&read));
-        g_assert_cmpint(glance.pid, ==, read.pid);
-        g_assert_cmpstr(glance.comm, ==, read.comm);
-}
-
-static void test_a_glance_sees_what_is_not(void) {
-        static void (*const setups[])(void *) = { become_undumpable, keep_capability, NULL };
-
-        if (!need_root())
-                return;
-        for (size_t i = 0; i < ELEMENTSOF(setups); i++) {
-                ProcessFacts glance, read;
-
-                look_twice(setups[i], &glance, &read);
-                g_assert_nonnull(untraceable(&glance));
-                g_assert_cmpstr(untraceable(&glance), ==, untraceable(&read));
-        }
-}
-
 static void start_a_thread(void *userdata) {
         static Thread t;
 
         become_user(NULL);
         thread_start(&t);
-}
-
-static void test_a_glance_trusts_no_threads(void) {
-        ProcessFacts glance, read;
-
-        if (!need_root())
-                return;
-        look_twice(start_a_thread, &glance, &read);
-        g_assert_nonnull(untraceable(&glance));
-        g_assert_null(untraceable(&read));
-}
-
-static void test_a_glance_sees_no_user_namespace(void) {
-        ProcessFacts glance, read;
-
-        if (!need_root())
-                return;
-        look_twice(enter_user_namespace, &glance, &read);
-        g_assert_true(glance.same_user_ns);
-        g_assert_false(read.same_user_ns);
-}
-
-static void test_a_glance_sees_who_has_ended(void) {
-        pid_t pid = child_start(NULL, NULL);
-        _cleanup_close_ int fd = -1;
-        ProcessFacts f;
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        child_end(pid);
-        /* of whatever process has the number now */
-        g_assert_cmpint(process_glance(fd, pid, &f, NULL), ==, REFUSAL_NO_SUCH_PROCESS);
-        g_assert_cmpint(process_glance(fd, getpid(), &f, NULL), ==, REFUSAL_NO_SUCH_PROCESS);
 }
 
 static void test_reading_stops_at_so_many_threads(void) {
@@ -556,6 +540,7 @@ int main(int argc, char *argv[]) {
         TEST(what_is_no_pidfd_is_refused);
         TEST(a_pidfd_of_a_thread_is_refused);
         TEST(an_ended_process_has_no_facts);
+        TEST(who_ends_while_it_is_read_has_no_facts);
         TEST(a_zombie_is_one);
         TEST(an_ordinary_process_may_be_counted);
         TEST(a_name_cannot_pretend);
@@ -568,11 +553,6 @@ int main(int argc, char *argv[]) {
         TEST(another_pid_namespace_is_seen);
         TEST(kernel_threads_are_seen);
         TEST(a_tracer_is_seen);
-        TEST(a_glance_sees_what_is_traceable);
-        TEST(a_glance_sees_what_is_not);
-        TEST(a_glance_trusts_no_threads);
-        TEST(a_glance_sees_no_user_namespace);
-        TEST(a_glance_sees_who_has_ended);
         TEST(reading_stops_at_so_many_threads);
         TEST(reading_leaves_no_descriptor);
         TEST(rule_allows_what_is_clean);

@@ -5,11 +5,13 @@
 #include <glib.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -72,6 +74,7 @@ typedef struct Case {
         SeizeRule rule;
         uint64_t bound_usec;
         int expected;
+        bool may_refuse;                            /* expected, or REFUSAL_NOT_PERMITTED */
         void (*look)(const Tree *tree, pid_t root); /* while it stands */
 } Case;
 
@@ -89,7 +92,7 @@ static void seizer_run(const Case *c) {
         (void) alarm(20);
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
         r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
-        if (r != c->expected)
+        if (r != c->expected && !(c->may_refuse && r == REFUSAL_NOT_PERMITTED))
                 g_error("seize_begin: %d %s", r, why.text);
         if (r > 0)
                 g_assert_cmpint(strlen(why.text), >, 0);
@@ -490,6 +493,97 @@ static void test_every_descendant_must_pass_the_rule(void) {
         }
 }
 
+/* Is traceable and is not, in turns. */
+static void flip(void *userdata) {
+        become_user(USER_ID);
+        if (child_fork())
+                for (int dumpable = 0;; dumpable = !dumpable)
+                        (void) prctl(PR_SET_DUMPABLE, dumpable);
+}
+
+static void assert_traceable(const Tree *tree, pid_t root) {
+        _cleanup_close_ int fd = -1;
+        ProcessFacts facts;
+
+        shared->work++;
+        g_assert_cmpint(process_open(root, &fd, NULL), ==, 0);
+        g_assert_cmpint(process_read(fd, &facts, NULL), ==, 0);
+        g_assert_true(facts.dumpable);
+}
+
+/* What was true before it stood says nothing of what it has become. */
+static void test_who_changes_before_it_stands_is_refused(void) {
+        const SeizeRule rule = { .uid = USER_ID, .gids = user_gids, .n_gids = 1 };
+        GArray *pids;
+        pid_t pid;
+
+        if (geteuid() != 0) {
+                g_test_skip("needs root to make another user's process");
+                return;
+        }
+        pid = child_start(flip, NULL);
+        pids = descendants(pid);
+        g_assert_cmpuint(pids->len, ==, 2);
+        for (int i = 0; i < 100; i++)
+                seize((Case){ .pid = g_array_index(pids, pid_t, 1),
+                              .rule = rule,
+                              .may_refuse = true,
+                              .look = assert_traceable });
+        g_assert_cmpuint(shared->work, >, 0);
+        g_assert_cmpint(kill(g_array_index(pids, pid_t, 1), SIGKILL), ==, 0);
+        g_array_unref(pids);
+        child_end(pid);
+}
+
+/* A label as an LSM would show it: this machine may have none. */
+static bool label_pretend(pid_t pid, const char *label) {
+        g_autofree char *file = g_strdup_printf("/tmp/label-%d", (int) pid),
+                        *attr = g_strdup_printf("/proc/%d/attr/current", (int) pid);
+
+        return g_file_set_contents(file, label, -1, NULL) &&
+               mount(file, attr, NULL, MS_BIND, NULL) == 0;
+}
+
+/* Of parent and child; in a mount namespace that ends with this process. */
+static void seize_labelled(const char *labels[2], int expected) {
+        const SeizeRule rule = { .uid = USER_ID, .gids = user_gids, .n_gids = 1 };
+        int status;
+        pid_t tester = fork(), pid;
+
+        if (tester == 0) {
+                GArray *pids;
+
+                if (unshare(CLONE_NEWNS) < 0 ||
+                    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+                    mount("none", "/tmp", "tmpfs", 0, NULL) < 0)
+                        _exit(77);
+                pid = child_start(fork_as_user, &(int){ 0 });
+                pids = descendants(pid);
+                WAIT_FOR(state_of(g_array_index(pids, pid_t, 1)) == 'S');
+                for (guint i = 0; i < 2; i++)
+                        if (!label_pretend(g_array_index(pids, pid_t, i), labels[i]))
+                                _exit(77);
+                seize((Case){ .pid = pid, .rule = rule, .expected = expected });
+                (void) kill(g_array_index(pids, pid_t, 1), SIGKILL);
+                child_end(pid);
+                _exit(0);
+        }
+        g_assert_cmpint(waitpid(tester, &status, 0), ==, tester);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                g_test_skip("this machine lets nobody mount in /proc/PID");
+        else
+                g_assert_cmpint(status, ==, 0);
+}
+
+static void test_a_descendant_of_another_label_is_refused(void) {
+        if (geteuid() != 0) {
+                g_test_skip("needs root to make another user's processes");
+                return;
+        }
+        seize_labelled((const char *[]){ "one", "one" }, 0);
+        seize_labelled((const char *[]){ "one", "two" }, REFUSAL_NOT_PERMITTED);
+}
+
 static void wait_in_epoll(void *userdata) {
         int fd;
 
@@ -649,6 +743,8 @@ int main(int argc, char *argv[]) {
         TEST(those_above_us_are_refused);
         TEST(a_zombie_is_refused);
         TEST(every_descendant_must_pass_the_rule);
+        TEST(who_changes_before_it_stands_is_refused);
+        TEST(a_descendant_of_another_label_is_refused);
         TEST(a_target_sees_one_eintr_at_most);
         TEST(a_call_that_can_be_restarted_is);
         TEST(no_signal_is_lost);

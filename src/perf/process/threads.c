@@ -46,14 +46,8 @@ int threads_list(pid_t pid, Threads *ret, Refusal *why) {
                 if (r < 0)
                         return r;
         }
-        if (!d) {
-                int r = procfs_explain_hidden(pid, why);
-
-                if (r != 0)
-                        return r;
-        }
         if (t.n_tids == 0)
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d does not exist", (int) pid);
+                return procfs_refuse_unseen((pid_t) pid, why);
 
         qsort(t.tids, t.n_tids, sizeof(pid_t), compare_tids);
         *ret = t;

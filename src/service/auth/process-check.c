@@ -74,7 +74,7 @@ static uint64_t process_start_time(int pidfd, pid_t pid) {
 }
 
 /* The reader has looked again. */
-static void process_check_verified(void *userdata, int r, const ProcessFacts *facts,
+static void process_check_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                    const Refusal *why) {
         ProcessCheck *p = userdata;
 
@@ -101,7 +101,7 @@ static void process_check_answered(void *userdata, int r, const PolkitAnswer *an
                         p, answer->challenge ? "authentication is needed, and nobody can be asked"
                                              : "polkit denies it");
         else {
-                r = reader_inspect(p->context->reader, p->pidfd, process_check_verified, p,
+                r = reader_inspect(p->context->reader, p->pidfd, -1, process_check_verified, p,
                                    &p->job);
                 if (r < 0)
                         process_check_end(p, r, NULL);
@@ -133,7 +133,7 @@ static void process_check_ask(ProcessCheck *p) {
 }
 
 static void process_check_inspected(void *userdata, int r, const ProcessFacts *facts,
-                                    const Refusal *why) {
+                                    bool neighbour, const Refusal *why) {
         ProcessCheck *p = userdata;
 
         p->job = NULL;
@@ -168,7 +168,7 @@ int process_check_new(Context *context, int pidfd, Action action, const char *re
                 .userdata = userdata,
         };
         r = p->pidfd < 0 ? -errno
-                         : reader_inspect(context->reader, p->pidfd, process_check_inspected, p,
+                         : reader_inspect(context->reader, p->pidfd, -1, process_check_inspected, p,
                                           &p->job);
         if (r < 0) {
                 process_check_cancel(p);

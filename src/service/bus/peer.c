@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "peer.h"
 
+#include <fcntl.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/process/process.h"
 #include "service/bus/credentials.h"
 
 #define DBUS_NAME "org.freedesktop.DBus"
@@ -37,6 +39,7 @@ static Peer *peers_find(Peers *p, const char *name) {
 }
 
 static Peer *peer_free(Peer *peer) {
+        close_fd(peer->pidfd);
         free(peer->gids);
         free(peer->name);
         free(peer);
@@ -68,6 +71,7 @@ static void peer_leave(Peer *peer) {
         peer->n_ref++;
         peer_forget(peer);
         p->hooks.gone(p->userdata, peer);
+        peer->pidfd = close_fd(peer->pidfd); /* whoever still refers to it needs no process */
         peer_unref(peer);
 }
 
@@ -106,8 +110,31 @@ static void peer_stay_unknown(Peer *peer, int error) {
         peer_leave(peer);
 }
 
+/* Takes over pidfd; -1: opens one by the pid. 0, also if there is no such process; -EMFILE and
+ * others. */
+static int peer_hold_process(Peer *peer, pid_t pid, int pidfd) {
+        int r = 0;
+
+        if (pidfd < 0 && peer->pidfd >= 0 && peer->pid == pid)
+                return 0;
+        close_fd(peer->pidfd);
+        peer->pid = pid;
+        peer->pidfd = pidfd;
+        if (pidfd < 0)
+                r = MIN(process_open(pid, &peer->pidfd, NULL), 0);
+        if (r == -ENOSYS) { /* not a kernel that has CAP_PERFMON, but valgrind */
+                peer->root = peer->uid == 0;
+                return 0;
+        }
+        if (peer->pidfd >= 0)
+                r = process_numbers_like_us(peer->pidfd);
+        peer->numbers_like_us = r > 0;
+        return MIN(r, 0);
+}
+
 /* A process that has ended is not root. */
-static void peer_looked_at(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
+static void peer_looked_at(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
+                           const Refusal *why) {
         Peer *peer = userdata;
 
         peer->look = NULL;
@@ -120,21 +147,12 @@ static void peer_looked_at(void *userdata, int r, const ProcessFacts *facts, con
 }
 
 /* Has the reader look at the process of a uid 0. 0: there is nothing to be looked at. */
-static int peer_look(Peer *peer, int pidfd) {
-        _cleanup_close_ int opened = -1;
-        Refusal why;
-        int r = 0;
+static int peer_look(Peer *peer) {
+        int r;
 
-        if (peer->uid != 0 || !peer->peers->reader)
+        if (peer->uid != 0 || !peer->peers->reader || peer->pidfd < 0)
                 return 0;
-        if (pidfd < 0)
-                r = process_open(peer->pid, &opened, &why);
-        if (r == -ENOSYS) /* not a kernel that has CAP_PERFMON, but valgrind */
-                peer->root = true;
-        if (r != 0)
-                return r == -ENOSYS ? 0 : MIN(r, 0);
-        r = reader_inspect(peer->peers->reader, pidfd < 0 ? opened : pidfd, peer_looked_at, peer,
-                           &peer->look);
+        r = reader_inspect(peer->peers->reader, peer->pidfd, -1, peer_looked_at, peer, &peer->look);
         return r < 0 ? r : 1;
 }
 
@@ -157,11 +175,12 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
                 return 1;
         }
         peer->uid = credentials.uid;
-        peer->pid = credentials.pid;
         free(peer->gids);
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
-        r = peer_look(peer, credentials.pidfd);
+        r = peer_hold_process(peer, credentials.pid, TAKE_FD(credentials.pidfd));
+        if (r >= 0 || peer->known) /* a recalled peer stays for what it owns */
+                r = peer_look(peer);
         if (r < 0)
                 peer_stay_unknown(peer, -ENOMEM);
         else if (r == 0)
@@ -183,6 +202,7 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
         if (!peer)
                 return -ENOMEM;
         TAILQ_INIT(&peer->requests);
+        peer->pidfd = -1;
         peer->peers = p;
         peer->name = strdup(name);
         if (!peer->name || !tsearch(peer, &p->by_name, peer_compare)) {
@@ -259,11 +279,23 @@ int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
                 return r;
         if (!peer->known) {
                 peer->uid = uid;
-                peer->pid = pid;
                 peer->recalled = true;
                 peer->known = uid != 0; /* whether it is root has to be seen anew */
+                (void) peer_hold_process(peer, pid, -1);
         }
         *ret = peer_ref(peer);
+        return 0;
+}
+
+int peer_process(const Peer *peer, pid_t *ret_pid, int *ret_pidfd, Refusal *why) {
+        if (peer->pidfd < 0 || !process_exists(peer->pidfd))
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
+                              "the bus does not tell the caller's process, or it has ended; name a "
+                              "process by option 'procfd' or 'pidfd'");
+        *ret_pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
+        if (*ret_pidfd < 0)
+                return -errno;
+        *ret_pid = peer->pid;
         return 0;
 }
 

@@ -6,7 +6,8 @@
  *
  * Credentials come from the bus (GetConnectionCredentials), once per connection and without
  * blocking, never from /proc: unique names are never reused, pids are. The peer's messages wait for
- * them (scheduler.h), so every handler finds its Peer at once.
+ * them (scheduler.h), so every handler finds its Peer at once. The process is held by a pidfd: the
+ * bus's own, made when the connection was made, else one that is opened at the first call.
  *
  * Whether uid 0 is root the bus does not tell, so the reader looks at the process, by the bus's
  * pidfd. A bus that has none (dbus-daemon before 1.15.8) has a number, which another process may
@@ -20,7 +21,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/util.h"
+#include "core/refusal.h"
 #include "service/bus/namewatch.h"
 #include "service/sibling/reader.h"
 
@@ -50,8 +51,10 @@ struct Peer {
         unsigned n_ref;
         char *name; /* unique name, ":1.23" */
         uid_t uid;
-        pid_t pid;   /* 0: the bus does not know; it is in another pid namespace */
-        gid_t *gids; /* primary and supplementary, as when the connection was made */
+        pid_t pid; /* 0: the bus does not know; it is in another pid namespace */
+        int pidfd; /* of that process, so that its pid is not reused unnoticed; -1: none */
+        bool numbers_like_us; /* its pid namespace is the service's: a pid means the same process */
+        gid_t *gids;          /* primary and supplementary, as when the connection was made */
         size_t n_gids;
         bool root;  /* uid 0 with its capability (process_is_root()): polkit is not asked */
         bool known; /* the credentials above are valid */
@@ -93,6 +96,10 @@ Peer *peers_sender(Peers *p, sd_bus_message *m);
 /* A reference to a peer of an earlier run, with the credentials that it had. The bus is asked
  * whether it is still there. If not, or if its uid differs, it leaves from the loop. */
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret);
+
+/* The peer's own process, a pidfd for the caller. REFUSAL_NO_SUCH_PROCESS: it has ended, or the bus
+ * cannot tell which it is. -EMFILE. */
+int peer_process(const Peer *p, pid_t *ret_pid, int *ret_pidfd, Refusal *why);
 
 Peer *peer_ref(Peer *p);
 

@@ -2,6 +2,7 @@
 #include "attach-call.h"
 
 #include "perf/group/group-target.h"
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-target.h"
@@ -90,13 +91,14 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
 /* ---- AttachProcess ---- */
 
 typedef struct AttachOptions {
-        int descendants, pidfd;
+        int descendants, procfd, pidfd;
 } AttachOptions;
 
-enum { OPTION_DESCENDANTS, OPTION_PIDFD, _OPTION_MAX };
+enum { OPTION_DESCENDANTS, OPTION_PROCFD, OPTION_PIDFD, _OPTION_MAX };
 
 static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(AttachOptions, descendants) },
+        [OPTION_PROCFD] = { "procfd", "h", offsetof(AttachOptions, procfd) },
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
 };
 
@@ -107,7 +109,7 @@ static int pid_check(uint32_t pid, Refusal *why) {
 }
 
 static int attach_call_read(AttachCall *c, Refusal *why) {
-        AttachOptions o = { .descendants = c->set->group->descendants, .pidfd = -1 };
+        AttachOptions o = { .descendants = c->set->group->descendants, .procfd = -1, .pidfd = -1 };
         AttachJob *a = &c->attach;
         uint64_t seen;
         uint32_t pid;
@@ -123,17 +125,13 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
                 r = counter_takes_targets(c->counter, why);
         if (r == 0 && o.descendants)
                 r = counter_takes_descendants(c->counter, why);
-        if (r == 0)
+        /* a caller in another PID namespace does not know the number */
+        if (r == 0 && !(pid == 0 && seen & (1u << OPTION_PROCFD | 1u << OPTION_PIDFD)))
                 r = pid_check(pid, why);
         if (r != 0)
                 return r;
         a->descendants = o.descendants;
-        r = attach_job_hold(a, (pid_t) pid, seen & 1u << OPTION_PIDFD ? o.pidfd : -1, why);
-        if (r == 0 && a->pid != (pid_t) pid)
-                return refuse(why, REFUSAL_INVALID_PROCESS,
-                              "option 'pidfd': the descriptor holds process %d, not %u",
-                              (int) a->pid, pid);
-        return r;
+        return attach_job_hold(a, (pid_t) pid, o.pidfd, o.procfd, why);
 }
 
 /* pmc_attach(3) has one error for every conflict over the target's counters. */
@@ -149,14 +147,13 @@ static bool attach_call_asks_more(const AttachCall *c, int r) {
         return r == REFUSAL_NOT_PERMITTED && *c->attach.untraceable && !c->attach.allowed;
 }
 
-static int attach_call_inspected(const AttachCall *c, Refusal *why) {
+static int attach_call_check_tracer(const AttachCall *c, Refusal *why) {
         const ProcessFacts *facts = &c->attach.facts;
 
-        if (facts->tracer > 0 && !reader_frees(c->call->context->reader, facts->tracer))
-                return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
-                              (int) facts->pid, (int) facts->tracer);
-        request_resume(c->call);
-        return 0;
+        if (facts->tracer == 0 || reader_frees(c->call->context->reader, facts->tracer))
+                return 0;
+        return refuse(why, REFUSAL_BUSY, "process %d is being traced by process %d",
+                      (int) facts->pid, (int) facts->tracer);
 }
 
 /* The target was inspected or opened. */
@@ -165,14 +162,11 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
         Refusal mine = REFUSAL_NULL;
 
         r = attach_call_translate(r, why, &mine);
-        if (!c->opening && r == 0) {
-                r = attach_call_inspected(c, &mine);
-                if (r == 0)
-                        return;
-        } else if (attach_call_asks_more(c, r)) {
+        if ((!c->opening && r == 0) || attach_call_asks_more(c, r)) {
                 request_resume(c->call);
                 return;
-        } else if (r == 0)
+        }
+        if (r == 0)
                 r = MIN(sd_bus_reply_method_return(c->call->m, NULL), 0);
         if (r != 0)
                 request_fail(c->call, r, &mine);
@@ -195,7 +189,8 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refu
                                  .peer = peer,
                                  .done = attach_call_attached,
                                  .userdata = c,
-                                 .pidfd = -1 };
+                                 .pidfd = -1,
+                                 .procfd = -1 };
         r = request_begin(counters->context, peer, m, c, attach_call_end, &c->call, why);
         if (r == 0)
                 r = attach_call_read(c, why);
@@ -219,6 +214,8 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
         asked.target = c->attach.facts.uid[0];
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER,
                        &asked, &denied);
+        if (r > 0 && c->attach.hidden)
+                return procfs_refuse_unseen(c->attach.pid, why);
         if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED)
                 return refuse(why, REFUSAL_NOT_PERMITTED, "%s; %.600s", untraceable, denied.text);
         if (r > 0)
@@ -233,6 +230,8 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         int r;
 
         r = attach_call_authorize(c, why);
+        if (r == 0 && !c->opening)
+                r = attach_call_check_tracer(c, why);
         /* the counter may have been started or handed out meanwhile */
         if (r == 0)
                 r = counter_takes_targets(c->counter, why);

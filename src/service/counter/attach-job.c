@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "perf/group/group-target.h"
+#include "perf/process/procfs.h"
 #include "perf/process/tree.h"
-#include "service/auth/trace-rule.h"
 #include "service/counter/counter-target.h"
 #include "service/hold/hold-scope.h"
 #include "service/sibling/reader-wire.h"
@@ -15,18 +15,50 @@
 #define TREE_ROUNDS   2  /* as above, while no process of the system is created */
 #define TREE_THREADS  64 /* with more, looking for children takes too long for the loop */
 
-int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why) {
+/* Holds the process behind a descriptor that goes by that option. */
+static int attach_job_take(AttachJob *a, int pidfd, const char *option, Refusal *why) {
+        pid_t pid;
         int r;
 
-        if (pidfd < 0) {
-                a->pid = pid;
-                return process_open(pid, &a->pidfd, why);
-        }
-        r = process_from_pidfd(pidfd, &a->pid, why);
+        r = process_from_pidfd(pidfd, &pid, why);
         if (r != 0)
                 return r;
+        if (a->pid > 0 && a->pid != pid)
+                return refuse(why, REFUSAL_INVALID_PROCESS,
+                              "option '%s': the descriptor holds process %d, not %d", option,
+                              (int) pid, (int) a->pid);
+        a->pid = pid;
         a->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
         return a->pidfd < 0 ? -errno : 0;
+}
+
+static int attach_job_hold_target(AttachJob *a, pid_t pid, int pidfd, Refusal *why) {
+        int r = pid > 0 ? trace_rule_check_number(a->peer, pid, why) : 0;
+
+        if (r != 0)
+                return r;
+        a->pid = pid;
+        if (pidfd >= 0)
+                return attach_job_take(a, pidfd, "pidfd", why);
+        if (a->procfd >= 0)
+                return 0;
+        if (pid > 0)
+                return process_open(pid, &a->pidfd, why);
+        return peer_process(a->peer, &a->pid, &a->pidfd, why);
+}
+
+int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, int procfd, Refusal *why) {
+        int r;
+
+        if (procfd >= 0) {
+                a->procfd = fcntl(procfd, F_DUPFD_CLOEXEC, 3);
+                if (a->procfd < 0)
+                        return -errno;
+        }
+        r = attach_job_hold_target(a, pid, pidfd, why);
+        if (r == 0)
+                a->claim = trace_rule_claim(a->peer, a->pid);
+        return r;
 }
 
 static int refuse_ended(const AttachJob *a, Refusal *why) {
@@ -40,7 +72,7 @@ static int refuse_attached(const CounterSet *set, pid_t pid, const char *relatio
 
 /* ---- inspection ---- */
 
-static void attach_job_inspected(void *userdata, int r, const ProcessFacts *facts,
+static void attach_job_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                  const Refusal *why) {
         AttachJob *a = userdata;
         const char *words;
@@ -51,22 +83,52 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
                 a->done(a->userdata, r, why);
                 return;
         }
+        a->hidden = trace_rule_hides(a->peer, facts);
         if (facts->zombie) {
-                a->done(a->userdata, refuse_ended(a, &ended), &ended);
+                r = a->hidden ? procfs_refuse_unseen(a->pid, &ended) : refuse_ended(a, &ended);
+                a->done(a->userdata, r, &ended);
                 return;
         }
         a->inspected = true;
         a->facts = *facts;
-        words = trace_rule_denies(a->peer, facts);
+        words = trace_rule_denies(a->peer, a->claim, neighbour, facts);
         if (words)
                 (void) snprintf(a->untraceable, sizeof(a->untraceable),
                                 "the caller may not trace process %d: %s", (int) a->pid, words);
         a->done(a->userdata, 0, why);
 }
 
+static int attach_job_look(AttachJob *a, ReaderInspected done) {
+        return reader_inspect(a->counters->context->reader, a->pidfd,
+                              a->claim == TRACE_PROVEN ? a->peer->pidfd : -1, done, a, &a->job);
+}
+
+static void attach_job_proven(void *userdata, int r, int pidfd, const Refusal *why) {
+        AttachJob *a = userdata;
+        Refusal mine = REFUSAL_NULL;
+
+        a->job = NULL;
+        a->procfd = close_fd(a->procfd);
+        if (r == 0 && a->pidfd < 0) {
+                r = attach_job_take(a, pidfd, "procfd", &mine);
+                why = &mine;
+        }
+        /* where it proves nothing, count-other may still be granted for a target that is known */
+        if (r == 0 || (r == REFUSAL_BAD_DESCRIPTOR && a->pidfd >= 0)) {
+                a->claim = trace_rule_claim_proof(a->peer, a->pid, r == 0);
+                r = 0;
+        }
+        if (r == 0)
+                r = attach_job_look(a, attach_job_inspected);
+        if (r != 0)
+                a->done(a->userdata, r, why);
+}
+
 int attach_job_inspect(AttachJob *a) {
-        return reader_inspect(a->counters->context->reader, a->pidfd, attach_job_inspected, a,
-                              &a->job);
+        if (a->procfd < 0)
+                return attach_job_look(a, attach_job_inspected);
+        return reader_prove(a->counters->context->reader, a->procfd, a->pidfd, attach_job_proven, a,
+                            &a->job);
 }
 
 /* Whether the trace rule applies to what is opened. */
@@ -211,7 +273,11 @@ static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *
                               "process %d creates threads faster than they can be attached; try "
                               "again, or open the counter before it starts them",
                               (int) a->pid);
-        if (r == REFUSAL_NOT_PERMITTED)
+        if (r == REFUSAL_NOT_PERMITTED && procfs_hides())
+                (void) snprintf(a->untraceable, sizeof(a->untraceable),
+                                "the caller may not trace a descendant of process %d",
+                                (int) a->pid);
+        else if (r == REFUSAL_NOT_PERMITTED)
                 (void) snprintf(a->untraceable, sizeof(a->untraceable), "%.250s", why->text);
         *ret = *why;
         return r;
@@ -275,7 +341,7 @@ static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
 }
 
 /* The events are open, disabled. The target may have executed another program meanwhile. */
-static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts,
+static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         AttachJob *a = userdata;
         const char *words;
@@ -286,7 +352,7 @@ static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts
                 r = refuse_ended(a, &changed);
                 why = &changed;
         }
-        words = r == 0 ? trace_rule_denies(a->peer, facts) : NULL;
+        words = r == 0 ? trace_rule_denies(a->peer, a->claim, neighbour, facts) : NULL;
         if (words) {
                 r = refuse(&changed, REFUSAL_NOT_PERMITTED,
                            "process %d changed while it was being opened: %s", (int) a->pid, words);
@@ -321,7 +387,7 @@ int attach_job_open(AttachJob *a, Refusal *why) {
                 attach_job_accept(a);
                 return 0;
         }
-        r = reader_inspect(a->counters->context->reader, a->pidfd, attach_job_verified, a, &a->job);
+        r = attach_job_look(a, attach_job_verified);
         if (r < 0)
                 attach_job_undo(a);
         return r < 0 ? r : -EINPROGRESS;
@@ -332,4 +398,5 @@ void attach_job_done(AttachJob *a) {
         attach_job_undo(a);
         a->n_sets = 0;
         a->pidfd = close_fd(a->pidfd);
+        a->procfd = close_fd(a->procfd);
 }

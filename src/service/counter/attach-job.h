@@ -13,6 +13,7 @@
  * OpenCounters and AttachProcess use this: they know the caller, ask polkit, and answer.
  */
 
+#include "service/auth/trace-rule.h"
 #include "service/counter/counter-object.h"
 
 typedef struct AttachJob AttachJob;
@@ -27,13 +28,16 @@ struct AttachJob {
         AttachJobDone done;
         void *userdata;
 
-        pid_t pid; /* the target */
+        pid_t pid; /* the target; 0: the proof will tell */
         int pidfd;
+        int procfd; /* the proof, -1: there is none, or it was looked at */
+        TraceClaim claim;
         bool descendants;
 
         bool inspected;
         ProcessFacts facts;    /* once inspected */
         char untraceable[256]; /* why the peer needs count-other, or empty */
+        bool hidden;           /* the peer must not learn that it exists */
         bool allowed;          /* for the caller to set: count-other was granted */
 
         ReaderJob *job;
@@ -41,13 +45,16 @@ struct AttachJob {
         size_t n_sets;
 };
 
-#define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1 })
+#define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1, .procfd = -1 })
 
-/* Holds the target: the process behind pidfd, or pid if pidfd is -1. Refusals are those of
- * process_open() and process_from_pidfd(). */
-int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, Refusal *why);
+/* Holds the target: the process behind pidfd (-1: none), with that pid (0: not given), or the one
+ * that procfd holds, which proves that the peer may trace it (-1: no proof). If nothing is given it
+ * is the peer's own process. They have to agree: REFUSAL_INVALID_PROCESS. Other refusals are those
+ * of process_open(), process_from_pidfd() and trace_rule_check_number(). */
+int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, int procfd, Refusal *why);
 
-/* Inspects the target. 0: done will be called. */
+/* Checks the proof and inspects the target. 0: done will be called. A proof that holds no process
+ * is refused as by proof_open(). */
 int attach_job_inspect(AttachJob *a);
 
 /* Opens the target's threads for all sets, disabled. Sets that are started count them once this is

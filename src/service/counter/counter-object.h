@@ -39,13 +39,12 @@ struct CounterSet {
         Peer *peer; /* that opened it; NULL: it has left, or the set is configured */
         LIST_HEAD(, CounterUser) users; /* without users the set ends, unless it is persistent */
         bool persistent;
-        bool handed_out;   /* clients have descriptors of it */
-        bool told_idle;    /* somebody was told that it is idle */
-        uint64_t instant;  /* when it was read last */
-        ReaderJob *guard;  /* inspects a target that was reopened */
-        uint64_t attached; /* how many processes were attached so far */
-        bool configured;   /* from monitors.d: clients cannot close it */
-        bool unclaimed;    /* configured, of an earlier run, its file was not read yet */
+        bool handed_out;  /* clients have descriptors of it */
+        bool told_idle;   /* somebody was told that it is idle */
+        uint64_t instant; /* when it was read last */
+        ReaderJob *guard; /* inspects a target that was reopened */
+        bool configured;  /* from monitors.d: clients cannot close it */
+        bool unclaimed;   /* configured, of an earlier run, its file was not read yet */
         char *name;
         char *cpus;  /* as asked for; "" for a process */
         Scope scope; /* the slots whose counters it may take */
@@ -62,7 +61,6 @@ struct CounterSet {
 /* A connection that uses a set: one of its owner, or one of a reading user. */
 struct CounterUser {
         Peer *peer;
-        bool other; /* of a reading user who has count-other */
         QuotaCharge charge;
         LIST_ENTRY(CounterUser) users;
 };
@@ -108,10 +106,6 @@ struct Counters {
         size_t n_by_hold; /* sets that are stored beyond that, because their user holds counters */
         bool unkept_changed; /* and is not saved yet */
         bool unkept_logged;  /* it was logged that there are any */
-
-        /* The peer may no longer read the set. */
-        void (*user_dropped)(void *userdata, const Peer *peer, const CounterSet *set);
-        void *userdata;
 };
 
 static inline Counter *counter_of_object(Object *o) {

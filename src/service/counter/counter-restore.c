@@ -31,7 +31,6 @@ static int restore_user(CounterSet *set, const Unpack *u) {
         if (unpack_u64(u, "opener", 0) && !set->peer)
                 set->peer = peer_ref(peer);
         user->peer = TAKE_PTR(peer);
-        user->other = unpack_u64(u, "other", 0);
         LIST_INSERT_HEAD(&set->users, user, users);
         return 0;
 }

@@ -48,7 +48,6 @@ static void pack_users(Pack *p, const CounterSet *set) {
                 size_t begin = pack_begin(p, "user");
 
                 host_state_pack_peer(p, u->peer);
-                pack_u64(p, "other", u->other);
                 pack_u64(p, "opener", u->peer == set->peer);
                 pack_end(p, begin);
         }

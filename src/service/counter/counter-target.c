@@ -28,8 +28,6 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
 
 void counter_set_accept(CounterSet *set, size_t target) {
         group_accept(set->group, target);
-        set->attached++;
-        counter_set_drop_reading_users(set);
         counter_set_save(set);
 }
 
@@ -68,7 +66,7 @@ static const char *target_untraceable(const GroupTarget *t, const ProcessFacts *
         return process_untraceable(facts, t->uid, &t->gid, 1);
 }
 
-static void counter_set_guarded(void *userdata, int r, const ProcessFacts *facts,
+static void counter_set_guarded(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         CounterSet *set = userdata;
         size_t place = counter_set_unguarded(set);
@@ -98,6 +96,6 @@ void counter_set_guard(CounterSet *set) {
 
         if (set->guard || set->group->yielded || place == set->group->n_targets)
                 return;
-        (void) reader_inspect(set->context->reader, set->group->targets[place].pidfd,
+        (void) reader_inspect(set->context->reader, set->group->targets[place].pidfd, -1,
                               counter_set_guarded, set, &set->guard);
 }

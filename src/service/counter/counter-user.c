@@ -18,15 +18,12 @@ bool counter_set_has_user(const CounterSet *set, const Peer *peer) {
         return counter_set_find_user(set, peer);
 }
 
-int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) {
-        CounterUser *u = counter_set_find_user(set, peer);
+int counter_set_add_user(CounterSet *set, Peer *peer, Refusal *why) {
+        CounterUser *u;
         int r;
 
-        if (u) {
-                u->other |= other;
-                counter_set_save(set);
+        if (counter_set_has_user(set, peer))
                 return 0;
-        }
         u = calloc(1, sizeof(CounterUser));
         if (!u)
                 return -ENOMEM;
@@ -39,7 +36,6 @@ int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why) 
                 return r;
         }
         u->peer = peer_ref(peer);
-        u->other = other;
         LIST_INSERT_HEAD(&set->users, u, users);
         counter_set_save(set);
         return 0;
@@ -55,18 +51,6 @@ static void counter_set_drop_user(CounterUser *u) {
 void counter_set_drop_users(CounterSet *set) {
         while (!LIST_EMPTY(&set->users))
                 counter_set_drop_user(LIST_FIRST(&set->users));
-}
-
-void counter_set_drop_reading_users(CounterSet *set) {
-        CounterUser *u, *next;
-
-        for (u = LIST_FIRST(&set->users); u; u = next) {
-                next = LIST_NEXT(u, users);
-                if (u->peer->uid == set->uid || u->peer->root || u->other)
-                        continue;
-                set->counters->user_dropped(set->counters->userdata, u->peer, set);
-                counter_set_drop_user(u);
-        }
 }
 
 bool counter_set_forget_user(CounterSet *set, const Peer *peer) {

@@ -8,12 +8,10 @@
 #include "service/auth/asked.h"
 #include "service/counter/counter-object.h"
 
-/* other: a reading user who has count-other. REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
-int counter_set_add_user(CounterSet *set, Peer *peer, bool other, Refusal *why);
+/* REFUSAL_LIMITS_EXCEEDED, -ENOMEM. */
+int counter_set_add_user(CounterSet *set, Peer *peer, Refusal *why);
 bool counter_set_has_user(const CounterSet *set, const Peer *peer);
 
-/* Drops reading users without count-other: they may not be allowed to count what is counted now. */
-void counter_set_drop_reading_users(CounterSet *set);
 void counter_set_drop_users(CounterSet *set);
 
 /* True: this was the last user, and the set has to end. */

@@ -203,7 +203,7 @@ int counter_set_new(Counters *counters, Group *group, const CounterSetOptions *o
         if (r == 0)
                 r = capacities_need(counters->context->capacities);
         if (r == 0 && o->peer)
-                r = counter_set_add_user(set, o->peer, false, why);
+                r = counter_set_add_user(set, o->peer, why);
         if (r == 0)
                 r = counter_set_charge(set, why);
         if (r == 0 && o->monitor) {

@@ -7,6 +7,7 @@
 
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-start.h"
+#include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-job.h"
 #include "service/counter/counter-store.h"
@@ -225,9 +226,11 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
                           .done = open_call_attached,
                           .userdata = o,
                           .pidfd = -1,
+                          .procfd = -1,
                           .descendants = q->descendants };
-        r = attach_job_hold(a, q->pid ? (pid_t) q->pid : o->call->peer->pid, q->pidfd, why);
-        if (r != 0 || o->call->peer->root)
+        r = attach_job_hold(a, (pid_t) q->pid, q->pidfd, q->procfd, why);
+        /* the reader tells which process a proof holds */
+        if (r != 0 || (o->call->peer->root && q->procfd < 0))
                 return r;
         r = attach_job_inspect(a);
         return r < 0 ? r : -EINPROGRESS;
@@ -243,6 +246,8 @@ static int open_call_authorize(OpenCall *o, Refusal *why) {
 
         open_request_ask(&o->request, a->inspected ? a->facts.uid[0] : o->call->peer->uid, &asked);
         r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, &asked, &denied);
+        if (r > 0 && a->hidden)
+                return procfs_refuse_unseen(a->pid, why);
         if (r <= 0)
                 return r;
         return refuse(why, r, "%s%s%.600s", untraceable, *untraceable ? "; " : "", denied.text);

@@ -13,13 +13,14 @@
 typedef struct OpeningOptions {
         const char *scope, *cpus, *role, *yield, *name;
         uint32_t pid, priority;
-        int pidfd, cgroup;
+        int procfd, pidfd, cgroup;
         int attach, descendants, group, pinned, start, persistent;
 } OpeningOptions;
 
 enum {
         OPTION_SCOPE,
         OPTION_PID,
+        OPTION_PROCFD,
         OPTION_PIDFD,
         OPTION_ATTACH,
         OPTION_DESCENDANTS,
@@ -39,6 +40,7 @@ enum {
 static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_SCOPE] = { "scope", "s", offsetof(OpeningOptions, scope) },
         [OPTION_PID] = { "pid", "u", offsetof(OpeningOptions, pid) },
+        [OPTION_PROCFD] = { "procfd", "h", offsetof(OpeningOptions, procfd) },
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(OpeningOptions, pidfd) },
         [OPTION_ATTACH] = { "attach", "b", offsetof(OpeningOptions, attach) },
         [OPTION_DESCENDANTS] = { "descendants", "b", offsetof(OpeningOptions, descendants) },
@@ -54,13 +56,15 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_PERSISTENT] = { "persistent", "b", offsetof(OpeningOptions, persistent) },
 };
 
+#define OPTIONS_TARGET (1u << OPTION_PID | 1u << OPTION_PIDFD | 1u << OPTION_PROCFD)
+
 /* Which options go with which scope. */
 static const struct {
         const char *name;
         uint64_t takes;
 } scopes[_GROUP_SCOPE_MAX] = {
-        [GROUP_PROCESS] = { "process", 1u << OPTION_PID | 1u << OPTION_PIDFD | 1u << OPTION_ATTACH |
-                                               1u << OPTION_DESCENDANTS },
+        [GROUP_PROCESS] = { "process",
+                            OPTIONS_TARGET | 1u << OPTION_ATTACH | 1u << OPTION_DESCENDANTS },
         [GROUP_CPU] = { "cpu", 1u << OPTION_CPUS },
         [GROUP_CGROUP] = { "cgroup", 1u << OPTION_CPUS | 1u << OPTION_CGROUP },
 };
@@ -108,10 +112,12 @@ static int scope_read(const OpeningOptions *o, uint64_t seen, OpenRequest *q, Re
         if (seen & 1u << OPTION_PID && seen & 1u << OPTION_PIDFD)
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "options 'pid' and 'pidfd' exclude each other");
-        if (!o->attach && seen & (1u << OPTION_PID | 1u << OPTION_PIDFD))
+        if (!o->attach && seen & OPTIONS_TARGET)
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option '%s': with 'attach' false there is no target yet",
-                              seen & 1u << OPTION_PID ? "pid" : "pidfd");
+                              seen & 1u << OPTION_PID     ? "pid"
+                              : seen & 1u << OPTION_PIDFD ? "pidfd"
+                                                          : "procfd");
         if (seen & 1u << OPTION_PID && (o->pid == 0 || o->pid > INT32_MAX))
                 return refuse(why, REFUSAL_INVALID_PROCESS, "option 'pid': %u is not a process",
                               o->pid);
@@ -123,6 +129,7 @@ static int scope_read(const OpeningOptions *o, uint64_t seen, OpenRequest *q, Re
         q->scope = (GroupScope) scope;
         q->pid = o->pid;
         q->pidfd = seen & 1u << OPTION_PIDFD ? o->pidfd : -1;
+        q->procfd = seen & 1u << OPTION_PROCFD ? o->procfd : -1;
         q->cgroup = seen & 1u << OPTION_CGROUP ? o->cgroup : -1;
         q->attach = scope == GROUP_PROCESS && o->attach;
         q->descendants = o->descendants;
@@ -289,7 +296,9 @@ int open_request_read(Context *context, sd_bus_message *m, const Peer *peer, Ope
                       Refusal *why) {
         _cleanup_(open_request_done) OpenRequest q = OPEN_REQUEST_NULL;
         _cleanup_(strings_freep) char **strings = NULL;
-        OpeningOptions o = { .pidfd = -1, .cgroup = -1, .attach = true, .start = true };
+        OpeningOptions o = {
+                .procfd = -1, .pidfd = -1, .cgroup = -1, .attach = true, .start = true
+        };
         uint64_t seen;
         int r;
 

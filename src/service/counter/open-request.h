@@ -23,6 +23,7 @@ struct OpenRequest {
         CpuSet cpus;  /* scope cpu and cgroup */
         uint32_t pid; /* 0: the caller */
         int pidfd;    /* borrowed, -1: by pid */
+        int procfd;   /* borrowed, -1: no proof */
         int cgroup;   /* borrowed, else -1 */
         bool attach, descendants, group, pinned, monitor, start, persistent;
         uint32_t priority;
@@ -30,7 +31,7 @@ struct OpenRequest {
         const char *name; /* borrowed */
 };
 
-#define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .cgroup = -1 })
+#define OPEN_REQUEST_NULL ((OpenRequest){ .pidfd = -1, .procfd = -1, .cgroup = -1 })
 
 /* Refuses everything that is wrong with the arguments alone. Borrowed parts live as long as the
  * message. */

@@ -100,12 +100,6 @@ static void hold_census(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount 
         counters_census(&m->counters, pmu, cpu, f, f_userdata);
 }
 
-static void user_dropped(void *userdata, const Peer *peer, const CounterSet *set) {
-        Manager *m = userdata;
-
-        samplers_drop_unreadable(&m->samplers, peer, set);
-}
-
 /* ---- start ---- */
 
 static void manager_open_serial(Context *context) {
@@ -131,8 +125,6 @@ void manager_init(Manager *m, Reader *reader) {
         issued_events_init(&m->events.issued);
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
         m->configured.counters = &m->counters;
-        m->counters.user_dropped = user_dropped;
-        m->counters.userdata = m;
 }
 
 int manager_start(Manager *m) {

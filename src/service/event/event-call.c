@@ -8,6 +8,7 @@
 #include "perf/event/explain.h"
 #include "perf/pmu/fd-reserve.h"
 #include "perf/pmu/perf-open.h"
+#include "perf/process/procfs.h"
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
@@ -24,9 +25,11 @@ typedef struct EventCall {
         QuotaCharge descriptor;
 
         Thread target; /* if the request has one */
+        TraceClaim claim;
         uid_t target_uid;
         ReaderJob *job;
         bool inspected;        /* by the reader, before the event was opened */
+        bool hidden;           /* the peer must not learn that the target exists */
         char untraceable[256]; /* why the peer needs count-other, or empty */
         int fd;                /* the event, disabled */
 } EventCall;
@@ -105,29 +108,37 @@ static int event_call_new(Events *events, Peer *peer, sd_bus_message *m, EventCa
         return r;
 }
 
-/* Holds the process behind the pidfd, or the thread of it that pid names. */
-static int event_call_hold_pidfd(EventCall *c, Refusal *why) {
+/* Holds the process behind a pidfd that is from that option, or the thread of it that pid names. */
+static int event_call_hold_process(EventCall *c, int pidfd, const char *option, Refusal *why) {
         const EventRequest *q = &c->request;
         pid_t process;
         int r;
 
-        r = process_from_pidfd(q->pidfd, &process, why);
+        r = process_from_pidfd(pidfd, &process, why);
         if (r != 0)
                 return r;
         r = thread_hold(q->pid > 0 ? q->pid : process, &c->target, why);
         if (r != 0)
                 return r;
         /* it exists, so its pid was not reused until now */
-        if (!process_exists(q->pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "option 'pidfd': the process has ended");
+        if (!process_exists(pidfd))
+                return refuse(why, REFUSAL_NO_SUCH_PROCESS, "option '%s': the process has ended",
+                              option);
         if (c->target.pid != process)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "pid: %d is no thread of process %d, which option 'pidfd' names; "
+                              "pid: %d is no thread of process %d, which option '%s' names; "
                               "give 0 for "
                               "its first one",
-                              (int) q->pid, (int) process);
+                              (int) q->pid, (int) process, option);
         return 0;
+}
+
+static int event_call_hold_caller(EventCall *c, Refusal *why) {
+        Thread *t = &c->target;
+        int r = peer_process(c->call->peer, &t->pid, &t->pidfd, why);
+
+        t->tid = t->pid;
+        return r;
 }
 
 static int refuse_ended(const EventCall *c, Refusal *why) {
@@ -135,14 +146,20 @@ static int refuse_ended(const EventCall *c, Refusal *why) {
                       c->request.name, (int) c->target.tid);
 }
 
+/* Without a proof. */
 static int event_call_hold(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
+        int r;
 
-        if (!event_request_has_target(q))
-                return 0;
-        return q->pidfd >= 0
-                       ? event_call_hold_pidfd(c, why)
-                       : thread_hold(q->pid > 0 ? q->pid : c->call->peer->pid, &c->target, why);
+        if (q->pidfd >= 0)
+                r = event_call_hold_process(c, q->pidfd, "pidfd", why);
+        else if (q->pid > 0)
+                r = thread_hold(q->pid, &c->target, why);
+        else
+                r = event_call_hold_caller(c, why);
+        if (r == 0)
+                c->claim = trace_rule_claim(c->call->peer, c->target.pid);
+        return r;
 }
 
 /* ---- whether the caller may trace it ---- */
@@ -156,18 +173,24 @@ static int event_call_check_target(const EventCall *c, Refusal *why) {
 static int event_call_finish(EventCall *c, Refusal *why);
 
 static int event_call_check_facts(const EventCall *c, const ProcessFacts *facts, Refusal *why) {
-        return facts->zombie ? refuse_ended(c, why) : event_call_check_target(c, why);
+        int r = facts->zombie ? refuse_ended(c, why) : event_call_check_target(c, why);
+
+        return r > 0 && trace_rule_hides(c->call->peer, facts)
+                       ? procfs_refuse_unseen(c->target.tid, why)
+                       : r;
 }
 
 /* The message goes back to its handler, which asks for count-other. */
-static void event_call_set_untraceable(EventCall *c, const char *words) {
+static void event_call_set_untraceable(EventCall *c, const ProcessFacts *facts, const char *words) {
+        c->hidden = trace_rule_hides(c->call->peer, facts);
+        c->target_uid = facts->uid[0];
         (void) snprintf(c->untraceable, sizeof(c->untraceable),
                         "the caller may not trace process %d: %s", (int) c->target.pid, words);
         request_resume(c->call);
 }
 
 /* The reader has inspected the target before the event is opened. */
-static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                  const Refusal *why) {
         EventCall *c = userdata;
         const char *words;
@@ -180,10 +203,9 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 why = &ended;
         }
         if (r == 0) {
-                c->target_uid = facts->uid[0];
-                words = trace_rule_denies(c->call->peer, facts);
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
                 if (words)
-                        event_call_set_untraceable(c, words);
+                        event_call_set_untraceable(c, facts, words);
                 else
                         request_resume(c->call);
         }
@@ -191,79 +213,114 @@ static void event_call_inspected(void *userdata, int r, const ProcessFacts *fact
                 request_fail(c->call, r, why);
 }
 
-/* Whether the trace rule denies the target only for its user namespace, which the glance did not
- * see. */
-static bool event_call_glance_missed(const EventCall *c, const ProcessFacts *facts) {
-        ProcessFacts seen = *facts;
-
-        seen.same_user_ns = true;
-        return !c->inspected && !trace_rule_denies(c->call->peer, &seen);
+/* The event is open, disabled. words: why the caller may not trace the target, which the first
+ * inspection, if there was one, did not find. */
+static int event_call_give_up(EventCall *c, const ProcessFacts *facts, const char *words,
+                              Refusal *why) {
+        c->fd = close_fd(c->fd);
+        if (c->inspected)
+                return refuse(why, REFUSAL_NOT_PERMITTED,
+                              "process %d changed while it was being opened: %s",
+                              (int) c->target.pid, words);
+        c->inspected = true;
+        event_call_set_untraceable(c, facts, words);
+        return 0;
 }
 
 /* The reader has inspected the target of the event, which is open and disabled. The target may have
  * executed another program since the first inspection. */
-static void event_call_verified(void *userdata, int r, const ProcessFacts *facts,
+static void event_call_verified(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why) {
         EventCall *c = userdata;
-        const char *words = NULL;
-        Refusal changed;
+        const char *words;
+        Refusal mine;
 
         c->job = NULL;
         if (r == 0) {
-                r = event_call_check_facts(c, facts, &changed);
-                why = &changed;
+                r = event_call_check_facts(c, facts, &mine);
+                why = &mine;
         }
-        if (r == 0)
-                words = trace_rule_denies(c->call->peer, facts);
-        if (words)
-                c->fd = close_fd(c->fd);
-        if (words && event_call_glance_missed(c, facts))
-                event_call_set_untraceable(c, words);
-        else if (words)
-                r = refuse(&changed, REFUSAL_NOT_PERMITTED,
-                           "process %d changed while it was being opened: %s", (int) c->target.pid,
-                           words);
-        else if (r == 0) {
-                r = event_call_finish(c, &changed);
-                why = &changed;
+        if (r == 0) {
+                words = trace_rule_denies(c->call->peer, c->claim, neighbour, facts);
+                r = words ? event_call_give_up(c, facts, words, &mine)
+                          : event_call_finish(c, &mine);
         }
         if (r != 0)
                 request_fail(c->call, r, why);
 }
 
 static int event_call_inspect(EventCall *c, ReaderInspected done) {
-        int r = reader_inspect(c->call->context->reader, c->target.pidfd, done, c, &c->job);
+        int asker = c->claim == TRACE_PROVEN ? c->call->peer->pidfd : -1;
+        int r = reader_inspect(c->call->context->reader, c->target.pidfd, asker, done, c, &c->job);
 
         return r < 0 ? r : -EINPROGRESS;
 }
 
-/* A glance is enough before the event is opened if the full inspection could only add count-other,
- * and the disabled event tells nobody anything. A sibling in a group may be enabled and read
- * through its leader. */
-static bool event_call_may_glance(const EventCall *c) {
+/* One inspection, after the event is opened, is enough if the caller is the target or has a proof,
+ * the inspection could only add count-other, and the disabled event tells nobody anything. A
+ * sibling in a group may be enabled and read through its leader. */
+static bool event_call_may_defer(const EventCall *c) {
         const EventRequest *q = &c->request;
 
-        return event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
+        return (c->claim == TRACE_ITSELF || c->claim == TRACE_PROVEN) &&
+               event_request_actions(q, false) == ACTION_SAMPLE_OWN && !event_request_joins(q) &&
                !q->needs.by[ATTR_NEED_CONTENT];
 }
 
-/* Inspects the target. 0: go on; -EINPROGRESS: the reader inspects it. If a glance has no
- * objection, the reader inspects the target only after the event is opened. Root may count every
- * process. */
-static int event_call_inspect_first(EventCall *c, Refusal *why) {
-        ProcessFacts facts;
-        int r;
-
-        if (c->call->peer->root || !event_request_has_target(&c->request))
+/* 0: go on; -EINPROGRESS: the reader inspects the target. Root may count every process. */
+static int event_call_inspect_first(EventCall *c) {
+        if (c->call->peer->root || !event_request_has_target(&c->request) ||
+            event_call_may_defer(c))
                 return 0;
-        if (!event_call_may_glance(c))
-                return event_call_inspect(c, event_call_inspected);
-        r = process_glance(c->target.pidfd, c->target.pid, &facts, why);
+        return event_call_inspect(c, event_call_inspected);
+}
+
+/* ---- the proof ---- */
+
+static int event_call_take_proof(EventCall *c, bool proven, int pidfd, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = q->pidfd >= 0 ? event_call_hold_process(c, q->pidfd, "pidfd", why)
+                              : event_call_hold_process(c, pidfd, "procfd", why);
+
         if (r != 0)
                 return r;
-        return trace_rule_denies(c->call->peer, &facts)
-                       ? event_call_inspect(c, event_call_inspected)
-                       : 0;
+        c->claim = trace_rule_claim_proof(c->call->peer, c->target.pid, proven);
+        return event_call_inspect_first(c);
+}
+
+static void event_call_proven(void *userdata, int r, int pidfd, const Refusal *why) {
+        EventCall *c = userdata;
+        Refusal mine;
+
+        c->job = NULL;
+        /* where it proves nothing, count-other may still be granted for a target that is known */
+        if (r == 0 || (r == REFUSAL_BAD_DESCRIPTOR && c->request.pidfd >= 0)) {
+                r = event_call_take_proof(c, r == 0, pidfd, &mine);
+                why = &mine;
+        }
+        if (r == 0)
+                request_resume(c->call);
+        else if (r != -EINPROGRESS)
+                request_fail(c->call, r, why);
+}
+
+/* 0 when the target may be asked for at once, -EINPROGRESS when the reader is at work. */
+static int event_call_begin(EventCall *c, Refusal *why) {
+        const EventRequest *q = &c->request;
+        int r = 0;
+
+        if (!event_request_has_target(q))
+                return 0;
+        if (q->pid > 0)
+                r = trace_rule_check_number(c->call->peer, q->pid, why);
+        if (r == 0 && q->procfd >= 0) {
+                r = reader_prove(c->call->context->reader, q->procfd, q->pidfd, event_call_proven,
+                                 c, &c->job);
+                return r < 0 ? r : -EINPROGRESS;
+        }
+        if (r == 0)
+                r = event_call_hold(c, why);
+        return r == 0 ? event_call_inspect_first(c) : r;
 }
 
 /* ---- authorization ---- */
@@ -319,6 +376,8 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
                 return r;
         event_request_ask(&c->request, c->target_uid, &asked);
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, &asked, &denied);
+        if (r > 0 && c->hidden)
+                return procfs_refuse_unseen(c->target.tid, why);
         if (r <= 0)
                 return r;
         (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",
@@ -455,9 +514,7 @@ int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = event_call_new(events, peer, m, &c, &why);
                 if (r != 0)
                         return reply_failure(r, &why, error);
-                r = event_call_hold(c, &why);
-                if (r == 0)
-                        r = event_call_inspect_first(c, &why);
+                r = event_call_begin(c, &why);
         }
         if (r == 0)
                 r = event_call_authorize(c, &why);

@@ -6,9 +6,10 @@
  * inspected by the reader, enabled if the client asked for that, and handed out. The event is the
  * client's then: it is no object, and the service keeps no descriptor of it.
  *
- * The first inspection is a glance (perf/process/process.h), which needs no reader, as long as that
- * has no objection to the target. A glance does not see user namespaces. If the reader then finds
- * the target in another one, the event is closed, and polkit is asked for count-other.
+ * If the caller is the target, or has a proof, and asks for nothing else, the first inspection is
+ * left out: the event tells nobody anything before it is handed out. If the second one then finds
+ * that the caller may not trace the target, the event is closed, and polkit is asked for
+ * count-other.
  */
 
 #include "service/bus/peer.h"

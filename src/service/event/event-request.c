@@ -12,10 +12,11 @@
 #include "service/util/options.h"
 
 typedef struct EventOptions {
-        int pidfd, group, cgroup;
+        int procfd, pidfd, group, cgroup;
 } EventOptions;
 
 static const OptionSpec option_specs[] = {
+        { "procfd", "h", offsetof(EventOptions, procfd) },
         { "pidfd", "h", offsetof(EventOptions, pidfd) },
         { "group", "h", offsetof(EventOptions, group) },
         { "cgroup", "h", offsetof(EventOptions, cgroup) },
@@ -71,10 +72,12 @@ static int place_check(const PmuTable *pmus, const EventRequest *q, Refusal *why
         if (q->pid < -1)
                 return refuse(why, REFUSAL_INVALID_PROCESS, "pid: %d is not a process",
                               (int) q->pid);
-        if (q->cgroup >= 0 && (q->pidfd >= 0 || q->pid > 0))
+        if (q->cgroup >= 0 && (q->pidfd >= 0 || q->procfd >= 0 || q->pid > 0))
                 return refuse(why, REFUSAL_INVALID_ARGS,
                               "option 'cgroup': %s names another target; leave it out (pid -1)",
-                              q->pidfd >= 0 ? "option 'pidfd'" : "pid");
+                              q->pidfd >= 0    ? "option 'pidfd'"
+                              : q->procfd >= 0 ? "option 'procfd'"
+                                               : "pid");
         if (q->cpu < 0 && !event_request_has_target(q))
                 return refuse(
                         why, REFUSAL_INVALID_ARGS,
@@ -84,7 +87,7 @@ static int place_check(const PmuTable *pmus, const EventRequest *q, Refusal *why
 }
 
 int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why) {
-        EventOptions o = { .pidfd = -1, .group = -1, .cgroup = -1 };
+        EventOptions o = { .procfd = -1, .pidfd = -1, .group = -1, .cgroup = -1 };
         const void *bytes;
         uint64_t seen, flags;
         int32_t pid, cpu;
@@ -101,9 +104,12 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
         r = options_read(m, option_specs, ELEMENTSOF(option_specs), &o, &seen, why);
         if (r != 0)
                 return r;
-        *ret = (EventRequest){
-                .pid = pid, .cpu = cpu, .pidfd = o.pidfd, .group = o.group, .cgroup = o.cgroup
-        };
+        *ret = (EventRequest){ .pid = pid,
+                               .cpu = cpu,
+                               .procfd = o.procfd,
+                               .pidfd = o.pidfd,
+                               .group = o.group,
+                               .cgroup = o.cgroup };
         r = flags_take(flags, ret, why);
         if (r == 0)
                 r = place_check(pmus, ret, why);
@@ -111,7 +117,7 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
 }
 
 bool event_request_has_target(const EventRequest *q) {
-        return q->cgroup < 0 && (q->pid >= 0 || q->pidfd >= 0);
+        return q->cgroup < 0 && (q->pid >= 0 || q->pidfd >= 0 || q->procfd >= 0);
 }
 
 bool event_request_joins(const EventRequest *q) {

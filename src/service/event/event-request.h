@@ -25,10 +25,10 @@ struct EventRequest {
         pid_t pid; /* 0: the caller; -1: everybody on cpu */
         int cpu;   /* -1: all */
         unsigned long flags;
-        int pidfd, group, cgroup; /* borrowed from the message, else -1 */
+        int procfd, pidfd, group, cgroup; /* borrowed from the message, else -1 */
 };
 
-#define EVENT_REQUEST_NULL ((EventRequest){ .pidfd = -1, .group = -1, .cgroup = -1 })
+#define EVENT_REQUEST_NULL ((EventRequest){ .procfd = -1, .pidfd = -1, .group = -1, .cgroup = -1 })
 
 /* Refuses everything that is wrong with the arguments alone. ret must not move. */
 int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why);

@@ -104,29 +104,6 @@ void samplers_forget_peer(Samplers *all, const Peer *peer) {
                 client_free(all, c);
 }
 
-static bool sampler_reads(const Sampler *a, const CounterSet *set) {
-        for (size_t i = 0; i < a->n_counters; i++)
-                if (a->counters[i]->counter && a->counters[i]->counter->set == set)
-                        return true;
-        return false;
-}
-
-void samplers_drop_unreadable(Samplers *all, const Peer *peer, const CounterSet *set) {
-        SamplerClient *c = client_find(all, peer);
-        Sampler *a;
-
-        /* a client may be freed with its last sampler, so start again each time */
-        while (c) {
-                LIST_FOREACH (a, &c->samplers, samplers)
-                        if (sampler_reads(a, set))
-                                break;
-                if (!a)
-                        break;
-                sampler_free(a);
-                c = client_find(all, peer);
-        }
-}
-
 bool samplers_are_idle(const Samplers *all) {
         return LIST_EMPTY(&all->clients);
 }

@@ -35,8 +35,6 @@ bool samplers_any(const Samplers *all, const Peer *peer);
 /* The peer has left: its samplers end. */
 void samplers_forget_peer(Samplers *all, const Peer *peer);
 
-/* The peer may no longer read the counters of set: its samplers that read them end. */
-void samplers_drop_unreadable(Samplers *all, const Peer *peer, const struct CounterSet *set);
 bool samplers_are_idle(const Samplers *all);
 
 int samplers_init(Samplers *all, Context *context, Counters *counters);

@@ -24,8 +24,10 @@ struct ReaderTree {
         size_t n_threads;
 };
 
-typedef void (*ReaderInspected)(void *userdata, int r, const ProcessFacts *facts,
+/* neighbour: the process that asks is in the service's PID and user namespaces. */
+typedef void (*ReaderInspected)(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
                                 const Refusal *why);
+typedef void (*ReaderProven)(void *userdata, int r, int pidfd, const Refusal *why);
 typedef void (*ReaderScanned)(void *userdata, int r, const User *users, size_t n_users,
                               bool complete);
 typedef void (*ReaderSeized)(void *userdata, int r, const ReaderTree *tree, const Refusal *why);

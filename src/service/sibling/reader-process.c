@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "perf/process/proof.h"
 #include "service/sibling/privilege.h"
 #include "service/sibling/reader-job.h"
 #include "service/sibling/reader-seize.h"
@@ -68,17 +69,34 @@ static ReaderReply reply_to(uint64_t id, ReaderOp op) {
 }
 
 /* False: the process has more threads than that; there was no answer. */
-static bool do_inspect(int socket, const ReaderRequest *q, int pidfd, size_t threads_max,
+static bool do_inspect(int socket, const ReaderRequest *q, const int fds[2], size_t threads_max,
                        bool ends) {
         ReaderReply a = reply_to(q->id, READER_INSPECT);
+        int neighbour;
 
         a.answers = true;
         a.ends = ends;
-        a.r = process_read_up_to(pidfd, threads_max, &a.facts, &a.why);
+        a.r = process_read_up_to(fds[0], threads_max, &a.facts, &a.why);
         if (a.r == -E2BIG)
                 return false;
+        neighbour = fds[1] >= 0 ? process_is_neighbour(fds[1]) : 0;
+        a.neighbour = neighbour > 0;
+        if (a.r == 0 && neighbour < 0)
+                a.r = neighbour;
         reply(socket, &a, -1);
         return true;
+}
+
+static void do_prove(int socket, const ReaderRequest *q, const int fds[2]) {
+        ReaderReply a = reply_to(q->id, READER_PROVE);
+        _cleanup_close_ int pidfd = -1;
+
+        a.answers = a.ends = true;
+        if (fds[1] < 0)
+                a.r = proof_open(fds[0], PROOF_HOST, &pidfd, &a.why);
+        else
+                a.r = proof_check(fds[0], PROOF_HOST, fds[1], &a.why);
+        reply(socket, &a, a.r != 0 ? -1 : fds[1] < 0 ? pidfd : fds[1]);
 }
 
 static int user_found(void *userdata, const User *user) {
@@ -117,7 +135,7 @@ static void child_run(ReaderProcess *p, const Child *c, const ReaderRequest *q, 
                 _exit(EIO);
         alarm_set(bounds[c->op]);
         if (c->op == READER_INSPECT)
-                (void) do_inspect(p->socket, q, fds[0], SIZE_MAX, false);
+                (void) do_inspect(p->socket, q, fds, SIZE_MAX, false);
         else if (c->op == READER_SCAN)
                 r = do_scan(p, c->result);
         else
@@ -200,7 +218,11 @@ static void request_fail(ReaderProcess *p, const ReaderRequest *q, int r) {
 static void request_serve(ReaderProcess *p, const ReaderRequest *q, const int fds[2]) {
         int r;
 
-        if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds[0], THREADS_MAX, true))
+        if (q->op == READER_PROVE) {
+                do_prove(p->socket, q, fds);
+                return;
+        }
+        if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds, THREADS_MAX, true))
                 return;
         r = child_start(p, q, fds);
         if (r < 0)

@@ -8,6 +8,7 @@
 
 static const unsigned slots_max[_READER_OP_MAX] = {
         [READER_INSPECT] = READER_INSPECTS_MAX,
+        [READER_PROVE] = READER_PROVES_MAX,
         [READER_SCAN] = READER_SCANS_MAX,
         [READER_SEIZE] = READER_SEIZES_MAX,
 };
@@ -28,25 +29,40 @@ ReaderJob *reader_job_free(ReaderJob *job) {
                 fairqueue_remove(&job->queue->seizes, &job->turn);
         if (job->shared)
                 (void) munmap(job->shared, job->shared_size);
-        close_fd(job->pidfd);
-        close_fd(job->release[0]);
-        close_fd(job->release[1]);
+        close_fd(job->fds[0]);
+        close_fd(job->fds[1]);
+        close_fd(job->release);
         free(job);
         return NULL;
 }
 DEFINE_CLEANUP(ReaderJob *, reader_job_free)
 
 static int job_set_rule(ReaderJob *job, const SeizeRule *rule, size_t n_gids) {
+        int ends[2];
+
         job->request.any = rule->any;
         job->request.uid = rule->uid;
         job->request.n_gids = (uint32_t) n_gids;
         if (n_gids > 0)
                 memcpy(job->request.gids, rule->gids, n_gids * sizeof(gid_t));
-        return pipe2(job->release, O_CLOEXEC) < 0 ? -errno : 0;
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        job->fds[1] = ends[0];
+        job->release = ends[1];
+        return 0;
 }
 
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderDone done,
-                   void *userdata, ReaderJob **ret) {
+static int job_set_fds(ReaderJob *job, const int fds[2]) {
+        for (size_t i = 0; i < 2 && fds[i] >= 0; i++) {
+                job->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+                if (job->fds[i] < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+int reader_job_new(ReaderQueue *q, ReaderOp op, const int fds[2], const SeizeRule *rule,
+                   ReaderDone done, void *userdata, ReaderJob **ret) {
         size_t n_gids = rule ? MIN(rule->n_gids, (size_t) READER_GIDS_MAX) : 0;
         _cleanup_(reader_job_freep) ReaderJob *job = NULL;
         int r;
@@ -56,17 +72,14 @@ int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule
         job = calloc(1, offsetof(ReaderJob, request) + READER_REQUEST_SIZE(n_gids));
         if (!job)
                 return -ENOMEM;
-        job->pidfd = job->release[0] = job->release[1] = -1;
+        job->fds[0] = job->fds[1] = job->release = -1;
         job->queue = q;
         job->done = done;
         job->userdata = userdata;
         job->request.op = op;
-        if (pidfd >= 0) {
-                job->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
-                if (job->pidfd < 0)
-                        return -errno;
-        }
-        r = rule ? job_set_rule(job, rule, n_gids) : 0;
+        r = job_set_fds(job, fds);
+        if (r == 0 && rule)
+                r = job_set_rule(job, rule, n_gids);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(job);
@@ -78,7 +91,9 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
 
         reader_job_free(job);
         if (copy.request.op == READER_INSPECT)
-                copy.done.inspected(copy.userdata, r, NULL, why);
+                copy.done.inspected(copy.userdata, r, NULL, false, why);
+        else if (copy.request.op == READER_PROVE)
+                copy.done.proven(copy.userdata, r, -1, why);
         else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
         else
@@ -129,7 +144,7 @@ static bool job_send(ReaderQueue *q, ReaderJob *job) {
         int r;
 
         job->request.id = ++q->last_id;
-        r = reader_request_send(q->fd, &job->request, (int[]){ job->pidfd, job->release[0] });
+        r = reader_request_send(q->fd, &job->request, job->fds);
         if (r == -EAGAIN || r == -EPIPE || r == -ECONNRESET) {
                 if (job->turn.user)
                         fairqueue_return(&q->seizes, &job->turn);
@@ -144,8 +159,8 @@ static bool job_send(ReaderQueue *q, ReaderJob *job) {
         /* the turn lasts until the request has ended, whatever becomes of the job */
         *slot_find(q, 0) = (ReaderSlot){ job->request.id, op, job->turn };
         job->turn = (FairItem){};
-        job->pidfd = close_fd(job->pidfd);
-        job->release[0] = close_fd(job->release[0]);
+        job->fds[0] = close_fd(job->fds[0]);
+        job->fds[1] = close_fd(job->fds[1]);
         reader_job_move(job, &q->flying);
         for (ReaderJob *other; op == READER_SCAN && (other = TAILQ_FIRST(&q->waiting[op]));) {
                 other->request.id = job->request.id;

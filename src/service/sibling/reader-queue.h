@@ -20,6 +20,7 @@ typedef TAILQ_HEAD(ReaderJobList, ReaderJob) ReaderJobList;
 
 union ReaderDone {
         ReaderInspected inspected;
+        ReaderProven proven;
         ReaderScanned scanned;
         ReaderSeized seized;
 };
@@ -32,8 +33,8 @@ struct ReaderJob {
         FairItem turn;       /* of a seizure that is queued */
         ReaderDone done;
         void *userdata;
-        int pidfd;
-        int release[2]; /* a pipe: the reader polls the first end, closing the second lets go */
+        int fds[2];  /* that go with the request; the first -1 ends the list */
+        int release; /* closing it lets go of a tree: the reader polls the pipe's other end */
         ReaderShared *shared;
         size_t shared_size;
         ReaderRequest request;
@@ -61,9 +62,9 @@ struct ReaderQueue {
 void reader_queue_init(ReaderQueue *q);
 void reader_queue_done(ReaderQueue *q); /* ends all jobs, without an answer */
 
-/* -ENOMEM, -EMFILE, -EPIPE. */
-int reader_job_new(ReaderQueue *q, ReaderOp op, int pidfd, const SeizeRule *rule, ReaderDone done,
-                   void *userdata, ReaderJob **ret);
+/* Duplicates fds. rule: for READER_SEIZE, else NULL. -ENOMEM, -EMFILE, -EPIPE. */
+int reader_job_new(ReaderQueue *q, ReaderOp op, const int fds[2], const SeizeRule *rule,
+                   ReaderDone done, void *userdata, ReaderJob **ret);
 ReaderJob *reader_job_free(ReaderJob *job);
 void reader_job_move(ReaderJob *job, ReaderJobList *list);
 

@@ -17,12 +17,15 @@ typedef struct ReaderShared ReaderShared;
 
 #define READER_GIDS_MAX     1024u
 #define READER_INSPECTS_MAX 32u /* that the reader works on at a time */
+#define READER_PROVES_MAX   32u
 #define READER_SCANS_MAX    1u
 #define READER_SEIZES_MAX   4u
-#define READER_REQUESTS_MAX (READER_INSPECTS_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
+#define READER_REQUESTS_MAX                                                                        \
+        (READER_INSPECTS_MAX + READER_PROVES_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
 
 typedef enum ReaderOp {
-        READER_INSPECT, /* descriptors: pidfd */
+        READER_INSPECT, /* descriptors: pidfd, and that of the process that asks */
+        READER_PROVE,   /* the proof, and a pidfd */
         READER_SCAN,
         READER_SEIZE, /* pidfd, and the read end of a pipe that hangs up to let go */
         _READER_OP_MAX,
@@ -55,9 +58,10 @@ struct ReaderReply {
         bool complete; /* READER_SCAN */
         int32_t r;
         ProcessFacts facts; /* READER_INSPECT */
+        bool neighbour;     /* likewise */
         Refusal why;
-        /* Descriptor: for READER_SCAN a file with an array of User, for READER_SEIZE one with
-         * ReaderShared, processes and threads. */
+        /* Descriptor: for READER_PROVE a pidfd, for READER_SCAN a file with an array of User, for
+         * READER_SEIZE one with ReaderShared, processes and threads. */
 };
 
 /* ReaderShared.state, which both have mapped: the first of them to change it ends the seizure. */

@@ -61,18 +61,29 @@ static int job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
         return 0;
 }
 
-int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userdata,
+int reader_inspect(Reader *reader, int pidfd, int asker, ReaderInspected done, void *userdata,
                    ReaderJob **ret) {
+        const int fds[] = { pidfd, asker };
         ReaderJob *job = NULL;
-        int r = reader_job_new(&reader->queue, READER_INSPECT, pidfd, NULL,
+        int r = reader_job_new(&reader->queue, READER_INSPECT, fds, NULL,
                                (ReaderDone){ .inspected = done }, userdata, &job);
+
+        return r < 0 ? r : job_submit(reader, job, ret);
+}
+
+int reader_prove(Reader *reader, int procfd, int pidfd, ReaderProven done, void *userdata,
+                 ReaderJob **ret) {
+        const int fds[] = { procfd, pidfd };
+        ReaderJob *job = NULL;
+        int r = reader_job_new(&reader->queue, READER_PROVE, fds, NULL,
+                               (ReaderDone){ .proven = done }, userdata, &job);
 
         return r < 0 ? r : job_submit(reader, job, ret);
 }
 
 int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **ret) {
         ReaderJob *job = NULL;
-        int r = reader_job_new(&reader->queue, READER_SCAN, -1, NULL,
+        int r = reader_job_new(&reader->queue, READER_SCAN, (int[]){ -1, -1 }, NULL,
                                (ReaderDone){ .scanned = done }, userdata, &job);
 
         return r < 0 ? r : job_submit(reader, job, ret);
@@ -80,8 +91,9 @@ int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **
 
 int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
                  ReaderSeized done, void *userdata, ReaderJob **ret) {
+        const int fds[] = { pidfd, -1 };
         ReaderJob *job = NULL;
-        int r = reader_job_new(&reader->queue, READER_SEIZE, pidfd, rule,
+        int r = reader_job_new(&reader->queue, READER_SEIZE, fds, rule,
                                (ReaderDone){ .seized = done }, userdata, &job);
 
         if (r < 0)
@@ -103,7 +115,7 @@ ReaderJob *reader_job_cancel(ReaderJob *job) {
 
 int reader_release(ReaderJob *job, Refusal *why) {
         uint32_t stands = READER_TREE_STANDS;
-        struct pollfd p = { .fd = job->release[1] };
+        struct pollfd p = { .fd = job->release };
         bool stood;
 
         /* A reader's child that dies closes its end before the kernel lets its tree go. */
@@ -162,7 +174,19 @@ static void answer_inspect(Reader *reader, const ReaderReply *a) {
                 return;
         copy = *job;
         reader_job_free(job);
-        copy.done.inspected(copy.userdata, a->r, a->r == 0 ? &a->facts : NULL, &a->why);
+        copy.done.inspected(copy.userdata, a->r, a->r == 0 ? &a->facts : NULL, a->neighbour,
+                            &a->why);
+}
+
+static void answer_prove(Reader *reader, const ReaderReply *a, int fd) {
+        ReaderJob *job = reader_queue_find(&reader->queue, a->id), copy;
+        int r = a->r == 0 && fd < 0 ? -EBADMSG : a->r;
+
+        if (!job)
+                return;
+        copy = *job;
+        reader_job_free(job);
+        copy.done.proven(copy.userdata, r, fd, &a->why);
 }
 
 static void reply_take(Reader *reader, const ReaderReply *a, int fd) {
@@ -170,6 +194,8 @@ static void reply_take(Reader *reader, const ReaderReply *a, int fd) {
 
         if (a->answers && a->op == READER_INSPECT)
                 answer_inspect(reader, a);
+        else if (a->answers && a->op == READER_PROVE)
+                answer_prove(reader, a, fd);
         else if (a->answers && a->op == READER_SCAN)
                 answer_scan(reader, a, fd);
         else if (a->answers)

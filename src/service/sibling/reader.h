@@ -33,13 +33,19 @@ int reader_attach_event(Reader *reader, sd_event *event, void (*died)(void *user
 Reader *reader_free(Reader *reader);
 DEFINE_CLEANUP(Reader *, reader_free)
 
-/* For the next three: done is called exactly once, from the loop, unless the job is cancelled
+/* For the next four: done is called exactly once, from the loop, unless the job is cancelled
  * before; the job ends with it. ret may be NULL. On -ENOMEM, -EMFILE and -EPIPE (the reader is
  * gone) there is no job. */
 
-/* Reads the facts of the process behind pidfd, which is duplicated. */
-int reader_inspect(Reader *reader, int pidfd, ReaderInspected done, void *userdata,
+/* Reads the facts of the process behind pidfd, and whether the process behind asker (-1: nobody)
+ * is our neighbour. Descriptors are duplicated. */
+int reader_inspect(Reader *reader, int pidfd, int asker, ReaderInspected done, void *userdata,
                    ReaderJob **ret);
+
+/* Which process a client's descriptor proves the right to (perf/process/proof.h): that behind pidfd
+ * or nobody, or, where pidfd is -1, whichever it is. done gets its pidfd, borrowed. */
+int reader_prove(Reader *reader, int procfd, int pidfd, ReaderProven done, void *userdata,
+                 ReaderJob **ret);
 
 /* Finds the processes that have perf events, except the service and the reader. Jobs that wait for
  * a scan to begin share it. complete is false when READER_SCAN_MAX_USEC was over (processes that

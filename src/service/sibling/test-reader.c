@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "perf/process/procfs.h"
+#include "perf/process/proof.h"
 #include "perf/process/test-child.h"
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-wire.h"
@@ -23,7 +24,7 @@
 typedef struct Answer {
         unsigned n_calls;
         int r;
-        bool complete;
+        bool complete, neighbour;
         ProcessFacts facts;
         GArray *users;
         size_t n_processes, n_threads;
@@ -62,8 +63,11 @@ static void run_until(Fixture *f, const unsigned *n, unsigned wanted) {
         }
 }
 
-static void on_inspected(void *userdata, int r, const ProcessFacts *facts, const Refusal *why) {
+static void on_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
+                         const Refusal *why) {
         Answer *a = userdata;
+
+        a->neighbour = neighbour;
 
         a->n_calls++;
         a->r = r;
@@ -113,12 +117,68 @@ static void test_inspects_a_process(Fixture *f, const void *userdata) {
         Answer a = {};
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
         g_assert_cmpuint(a.n_calls, ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
         g_assert_cmpint(a.facts.pid, ==, pid);
         g_assert_true(a.facts.same_pid_ns && a.facts.same_user_ns);
+        child_end(pid);
+}
+
+static void test_tells_neighbours(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        _cleanup_close_ int target = -1, self = -1;
+        Answer near = {}, nobody = {}, ended = {};
+
+        g_assert_cmpint(process_open(pid, &target, NULL), ==, 0);
+        g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, target, self, on_inspected, &near, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, target, -1, on_inspected, &nobody, NULL), ==, 0);
+        run_until(f, &nobody.n_calls, 1);
+        g_assert_true(near.neighbour);
+        g_assert_false(nobody.neighbour);
+        child_end(pid);
+        g_assert_cmpint(reader_inspect(f->reader, self, target, on_inspected, &ended, NULL), ==, 0);
+        run_until(f, &ended.n_calls, 1);
+        g_assert_cmpint(ended.r, ==, 0);
+        g_assert_false(ended.neighbour);
+}
+
+static void on_proven(void *userdata, int r, int pidfd, const Refusal *why) {
+        Answer *a = userdata;
+
+        a->n_calls++;
+        a->r = r;
+        g_assert_cmpint(pidfd >= 0, ==, r == 0);
+        if (r == 0)
+                g_assert_cmpint(process_from_pidfd(pidfd, &a->facts.pid, NULL), ==, 0);
+}
+
+static void test_finds_who_is_proven(Fixture *f, const void *userdata) {
+        pid_t pid = child_start(NULL, NULL);
+        g_autofree char *path = g_strdup_printf(PROOF_HOST "/%d/maps", (int) pid);
+        _cleanup_close_ int procfd = open(path, O_RDONLY | O_CLOEXEC), target = -1, self = -1;
+        Answer alone = {}, both = {}, other = {}, none = {};
+
+        if (procfd < 0) {
+                g_test_skip("needs root to reach the /proc of process 1");
+                child_end(pid);
+                return;
+        }
+        g_assert_cmpint(process_open(pid, &target, NULL), ==, 0);
+        g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
+        g_assert_cmpint(reader_prove(f->reader, procfd, -1, on_proven, &alone, NULL), ==, 0);
+        g_assert_cmpint(reader_prove(f->reader, procfd, target, on_proven, &both, NULL), ==, 0);
+        g_assert_cmpint(reader_prove(f->reader, procfd, self, on_proven, &other, NULL), ==, 0);
+        g_assert_cmpint(reader_prove(f->reader, 0, -1, on_proven, &none, NULL), ==, 0);
+        run_until(f, &none.n_calls, 1);
+        g_assert_cmpint(alone.r, ==, 0);
+        g_assert_cmpint(alone.facts.pid, ==, pid);
+        g_assert_cmpint(both.r, ==, 0);
+        g_assert_cmpint(both.facts.pid, ==, pid);
+        g_assert_cmpint(other.r, ==, REFUSAL_BAD_DESCRIPTOR);
+        g_assert_cmpint(none.r, ==, REFUSAL_BAD_DESCRIPTOR);
         child_end(pid);
 }
 
@@ -129,9 +189,9 @@ static void test_refuses_what_is_no_process(Fixture *f, const void *userdata) {
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
         child_end(pid);
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &ended, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, 0, on_inspected, &no_pidfd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, 9999, on_inspected, &bad, NULL), ==, -EBADF);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &ended, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, 0, -1, on_inspected, &no_pidfd, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, 9999, -1, on_inspected, &bad, NULL), ==, -EBADF);
         run_until(f, &no_pidfd.n_calls, 1);
         g_assert_cmpint(ended.r, ==, REFUSAL_NO_SUCH_PROCESS);
         g_assert_cmpint(no_pidfd.r, ==, REFUSAL_BAD_DESCRIPTOR);
@@ -158,7 +218,7 @@ static void test_inspects_a_process_of_many_threads(Fixture *f, const void *user
         Answer a = {};
 
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
         g_assert_cmpint(a.facts.pid, ==, pid);
@@ -174,7 +234,7 @@ static void test_answers_every_one_of_many(Fixture *f, const void *userdata) {
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         for (int i = 0; i < N; i++) {
-                int r = reader_inspect(f->reader, fd, on_inspected, &a[i], NULL);
+                int r = reader_inspect(f->reader, fd, -1, on_inspected, &a[i], NULL);
 
                 /* descriptors run out long before memory; that is said at once */
                 g_assert_true(r == 0 || r == -EMFILE);
@@ -196,12 +256,12 @@ static void test_a_cancelled_job_says_nothing(Fixture *f, const void *userdata) 
 
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
-                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[i], &jobs[i]), ==,
-                                0);
+                g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a[i], &jobs[i]),
+                                ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
                 g_assert_null(reader_job_cancel(jobs[i]));
         g_assert_null(reader_job_cancel(NULL));
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &last, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &last, NULL), ==, 0);
         run_until(f, &last.n_calls, 1);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
                 g_assert_cmpuint(a[i].n_calls, ==, 0);
@@ -271,14 +331,15 @@ static void test_the_death_of_the_reader_is_told(Fixture *f, const void *userdat
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
         g_assert_cmpint(kill(reader_pid(), SIGSTOP), ==, 0);
         for (size_t i = 0; i < ELEMENTSOF(a); i++)
-                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[i], NULL), ==, 0);
+                g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a[i], NULL), ==,
+                                0);
         g_assert_cmpint(kill(reader_pid(), SIGKILL), ==, 0);
         run_until(f, &f->n_died, 1);
         for (size_t i = 0; i < ELEMENTSOF(a); i++) {
                 g_assert_cmpuint(a[i].n_calls, ==, 1);
                 g_assert_cmpint(a[i].r, ==, -EPIPE);
         }
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a[0], NULL), ==, -EPIPE);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a[0], NULL), ==, -EPIPE);
         g_assert_cmpint(sd_event_run(f->event, 0), ==, 0);
         g_assert_cmpuint(f->n_died, ==, 1);
 }
@@ -291,7 +352,7 @@ static void test_the_reader_survives_a_terminating_service_manager(Fixture *f,
         g_assert_cmpint(kill(reader_pid(), SIGTERM), ==, 0);
         g_assert_cmpint(kill(reader_pid(), SIGINT), ==, 0);
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
         g_assert_cmpint(a.r, ==, 0);
 }
@@ -350,7 +411,7 @@ static void test_the_reader_has_nothing_it_does_not_need(Fixture *f, const void 
 
         /* an answer: it is ready */
         g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
 
         g_assert_cmpint(procfs_read(reader_pid(), "status", &status, NULL), ==, 0);
@@ -550,7 +611,7 @@ static void test_a_cancelled_seizure_lets_go(Fixture *f, const void *userdata) {
         }
         do {
                 a.n_calls = 0;
-                g_assert_cmpint(reader_inspect(f->reader, fd, on_inspected, &a, NULL), ==, 0);
+                g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
                 run_until(f, &a.n_calls, 1);
         } while (a.facts.tracer != 0 || state_of(pid) != 'S');
         child_end(pid);
@@ -583,6 +644,8 @@ int main(int argc, char *argv[]) {
 #define TEST(name)                                                                                 \
         g_test_add("/reader/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)
         TEST(inspects_a_process);
+        TEST(tells_neighbours);
+        TEST(finds_who_is_proven);
         TEST(refuses_what_is_no_process);
         TEST(inspects_a_process_of_many_threads);
         TEST(answers_every_one_of_many);
