@@ -5,7 +5,6 @@
 #include <perfalloc/dbus.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/bus.h"
 #include "client/hold-words.h"
@@ -97,7 +96,7 @@ static int progress_queue(sd_bus_message *m, void *userdata, sd_bus_error *error
         /* the holders ahead cannot always be told, its place in the queue can */
         if (!sd_bus_message_is_method_error(m, NULL))
                 (void) objects_read(&all, m);
-        print_queue(p, &all, isatty(STDERR_FILENO), f);
+        print_queue(p, &all, say_can_replace(), f);
         if (fclose(f) == 0)
                 progress_show(p, text);
         return 0;

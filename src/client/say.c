@@ -54,12 +54,17 @@ static void print_cut(const char *line, size_t length, size_t width) {
         (void) fprintf(stderr, "%.*s\n", (int) n, line);
 }
 
+bool say_can_replace(void) {
+        return destination == SAY_TO_STDERR && isatty(STDERR_FILENO) &&
+               tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
 bool say_in_place(const char *lines) {
         char text[4 * REFUSAL_TEXT_MAX];
         struct winsize size = {};
         char *rest = text;
 
-        if (destination == SAY_TO_LOG || !isatty(STDERR_FILENO))
+        if (!say_can_replace())
                 return false;
         if (quiet)
                 return true;

@@ -20,8 +20,12 @@ void say_as(const char *command); /* "perfalloc" until then; has to stay */
 void say_to(SayTo where);
 void say_quietly(bool quiet); /* no more notes */
 
+/* Whether lines can be replaced later: standard error is a terminal, and this process has it. One
+ * in the background would overwrite what others print. */
+bool say_can_replace(void);
+
 /* Lines that replace those which were said so last; the next message removes them. Longer lines
- * than the terminal is wide are cut. False: standard error is no terminal, and nothing is said. */
+ * than the terminal is wide are cut. False: they could not be replaced, and nothing is said. */
 bool say_in_place(const char *lines);
 
 /* Removes them. */

@@ -158,6 +158,21 @@ ended_holds_are_listed_on_request() {
                 run 0 perfallocctl holds --all --json && json "[(h['state'], h['expires']) for h in j['holds'] if h['hold'] == $hold] == [('ended', 0)]"
 }
 
+# For its owner and root; others see that there is one.
+registered_monitors_are_named() {
+        local user status=0
+
+        start as alice "$PERFALLOC_BUILD/tests/systemd/yielder"
+        wait_until grep -q registered $dir/said || return
+        for user in alice root; do
+                run 0 as $user perfallocctl monitors --json && json "[m['name'] for m in j['monitors']] == ['yielder']" || status=1
+        done
+        run 0 as bob perfallocctl monitors --json && json "[(m['name'], m['pmus']) for m in j['monitors']] == [('', ['breakpoint'])]" || status=1
+        kill $pid
+        wait $pid 2>/dev/null
+        return $status
+}
+
 # ---- hold ----
 
 hold_stays_until_released() {
@@ -198,6 +213,17 @@ waiting_is_told() {
         wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
                 as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
+        return "$1"
+}
+
+# In the background of a terminal it overwrites nothing that others print.
+waiting_in_the_background_is_told_in_lines() {
+        local hold
+
+        hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        on_terminal 'set -m; perfallocctl hold --pmu=breakpoint --wait=2s & wait'; said 'waiting until' && ! said $'\033['
+        set -- $?
+        as alice perfallocctl release "$hold"
         return "$1"
 }
 
@@ -800,11 +826,13 @@ no_bus() {
 check 'without a verb it says that the counters are free' status_is_the_default
 check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
 check 'status and monitors say who has yielded' status_says_who_has_yielded
+check 'a registered monitor has its name for its owner' registered_monitors_are_named
 check 'status fits the screen, and the reason stays' status_fits_the_screen
 check 'an idle machine at 80 columns' status_at_80_columns
 check 'status --watch prints it again when it changes' status_is_watched
 check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
 check 'what is waited for is told: who, why, since when, until when' waiting_is_told
+check 'in the background of a terminal that is told in lines' waiting_in_the_background_is_told_in_lines
 check 'with --require, --counters or --exclusive there has to be something to hold' require_needs_something_to_hold
 check 'hold prints a number, and holds until release' hold_stays_until_released
 check 'hold -q prints nothing but the number' hold_says_nothing_but_the_number_with_quiet

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#define CUT_MIN 12u /* columns that may be cut are no narrower, if they have so much to show */
+#define CUT_MIN 20u /* columns that may be cut are no narrower, if they have so much to show */
 
 /* Of a text on a terminal; what is no text in this locale has a column for each byte. */
 static size_t text_width(const char *text) {
