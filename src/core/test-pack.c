@@ -193,6 +193,19 @@ static void damage_is_seen(void) {
         g_assert_false(unpack_is_valid(&whole));
 }
 
+/* Its head says how many bytes the value has. */
+static void integer_of_another_size_is_damage(void) {
+        _cleanup_(pack_done) Pack p = {};
+        const uint32_t four = 4;
+        Unpack u;
+
+        pack_u64(&p, "large", 7);
+        memcpy(p.data, &four, sizeof(four));
+        u = unpack_of(&p);
+        u.n -= sizeof(uint64_t) - four;
+        g_assert_false(unpack_is_valid(&u));
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/pack/struct-comes-back", struct_comes_back);
@@ -202,5 +215,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/pack/another-type-is-refused", another_type_is_refused);
         g_test_add_func("/pack/lists-nest", lists_nest);
         g_test_add_func("/pack/damage-is-seen", damage_is_seen);
+        g_test_add_func("/pack/integer-of-another-size-is-damage",
+                        integer_of_another_size_is_damage);
         return g_test_run();
 }

@@ -208,6 +208,22 @@ static void test_yields_come_before_resumes(Stage *s, gconstpointer unused) {
         g_assert_cmpstr(s->log->str, ==, "y1 r0 ");
 }
 
+static void test_rank_says_who_yields(Stage *s, gconstpointer unused) {
+        Fake *first = stage_monitor(s, "0", 1);
+
+        for (unsigned i = 1; i < CAPACITY; i++)
+                (void) stage_monitor(s, "0", 2);
+        (void) stage_hold(s, "0", 1);
+        (void) stage_apply(s);
+        g_assert_cmpstr(s->log->str, ==, "y0 ");
+        yielder_rank(&first->yielder, 3, PLAN_ALWAYS);
+        (void) stage_apply(s);
+        g_assert_cmpstr(s->log->str, ==, "y0 y3 r0 ");
+        yielder_rank(&first->yielder, 0, PLAN_EXCLUSIVE);
+        (void) stage_apply(s);
+        g_assert_cmpint(first->yielder.state, ==, YIELDER_COUNTING);
+}
+
 /* ---- who is there already, who comes and goes ---- */
 
 static void test_who_comes_into_a_hold_starts_yielded_and_is_not_told(Stage *s,
@@ -443,6 +459,7 @@ int main(int argc, char **argv) {
                 { "yields-are-counted", test_yields_are_counted },
                 { "who-is-elsewhere-is-not-told", test_who_is_elsewhere_is_not_told },
                 { "yields-come-before-resumes", test_yields_come_before_resumes },
+                { "rank-says-who-yields", test_rank_says_who_yields },
                 { "who-comes-into-a-hold-starts-yielded-and-is-not-told",
                   test_who_comes_into_a_hold_starts_yielded_and_is_not_told },
                 { "who-leaves-is-told-no-more", test_who_leaves_is_told_no_more },

@@ -180,6 +180,15 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
         return 0;
 }
 
+void yielder_rank(Yielder *y, uint32_t priority, PlanClass klass) {
+        Yielders *r = y->yielders;
+
+        yielders_take_out(r, y);
+        y->plan.priority = priority;
+        y->plan.klass = klass;
+        yielders_insert(r, y);
+}
+
 uint64_t yielders_grace(const Yielders *r) {
         uint64_t grace = 0;
 

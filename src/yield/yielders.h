@@ -32,6 +32,9 @@ int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded);
 /* Removes y; if it was asked, that counts as its acknowledgement. */
 void yielders_dismiss(Yielders *r, Yielder *y);
 
+/* Gives y another priority and class. yielders_apply() makes it yield and resume accordingly. */
+void yielder_rank(Yielder *y, uint32_t priority, PlanClass klass);
+
 /* Makes yielders yield and resume as the ledger's active holds demand. Those that yield are told
  * the number of the hold and deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many
  * they are. -ENOMEM: nothing changed. */

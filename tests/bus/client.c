@@ -364,3 +364,15 @@ unsigned client_count(Client *c, const char *kind) {
         }
         return n;
 }
+
+pid_t bus_pid(Client *c) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint32_t pid;
+
+        bus_check(sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "GetConnectionUnixProcessID", NULL,
+                                     &reply, "s", "org.freedesktop.DBus"),
+                  "GetConnectionUnixProcessID");
+        bus_check(sd_bus_message_read(reply, "u", &pid), "GetConnectionUnixProcessID");
+        return (pid_t) pid;
+}

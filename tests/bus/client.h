@@ -104,3 +104,6 @@ unsigned client_count(Client *c, const char *kind);
 
 /* Ends the test when r is an error. */
 void bus_check(int r, const char *what);
+
+/* The process of the bus itself. */
+pid_t bus_pid(Client *c);

@@ -164,6 +164,19 @@ old_perfalloc_was_there_before() {
         configure && wait_until yielding_is true && kill $pid && wait_until yielding_is false
 }
 
+# Numbers of holds are from the clock where the file for them cannot be written, from then on.
+full_file_system_changes_nothing() {
+        mkdir -p /run/full && mount -t tmpfs -o size=4k,mode=777 tmpfs /run/full || return
+        head -c 4096 /dev/zero >/run/full/zeros
+        service-stop
+        service-start RUNTIME_DIRECTORY=/run/full && old_perfalloc_holds HUP
+        set -- $?
+        service-stop
+        service-start
+        umount /run/full
+        return "$1"
+}
+
 # A hold that an administrator has ended does not come back by itself.
 revoked_stays_revoked() {
         local pid hold
@@ -221,6 +234,7 @@ if pcp_unpack; then
         check 'so does perfalloc, before it runs its command' pcp_gives_way_before_command
         check "PCP's own perfalloc, run by whom polkit allows one, has a hold until it ends" old_perfalloc_holds HUP
         check 'or until it is killed' old_perfalloc_holds KILL
+        check 'also where no number can be written down' full_file_system_changes_nothing
         check 'whom polkit does not allow a hold stops PCP alone' old_perfalloc_denied bob
         check 'so does a root without capabilities' old_perfalloc_denied root \
                 setpriv --inh-caps=-all --bounding-set=-all

@@ -99,15 +99,143 @@ changed_file_is_opened_anew() {
         local counter
 
         counter=$(counter_of more)
-        printf '[Monitor]\nEvents=context-switches cpu-migrations\nCpus=0\n' >$directory/more.conf
+        printf '[Monitor]\nEvents=cpu-migrations context-switches\nCpus=0\n' >$directory/more.conf
         reload
-        wait_until counters_are 5 && [[ $(counter_of more) != "$counter" ]]
+        wait_until counters_are 5 && property "$counter" Counter State | grep -q counting || return
+        printf '[Monitor]\nEvents=cpu-migrations\nCpus=0\n' >$directory/more.conf
+        reload
+        wait_until counters_are 4 && [[ $(counter_of more) != "$counter" ]]
+}
+
+# ---- where others have the counters ----
+
+# take_slots N: of the four breakpoints of CPU 0, by another program.
+take_slots() {
+        rm -f /run/taken
+        python3 - "$1" <<'END' &
+import ctypes, os, platform, signal, struct, sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+number = {'x86_64': 298, 'aarch64': 241}[platform.machine()]
+# PERF_TYPE_BREAKPOINT, 72 bytes, HW_BREAKPOINT_W at an address, 8 bytes long
+attr = struct.pack('IIQQQQQIIQQ', 5, 72, 0, 0, 0, 0, 0, 0, 2, 0x1000, 8)
+for _ in range(int(sys.argv[1])):
+    if libc.syscall(number, attr, -1, 0, -1, 0) < 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+open('/run/taken', 'w').close()
+signal.pause()
+END
+        taker=$!
+        wait_until test -e /run/taken
+}
+
+leave_slots() {
+        kill "$taker"
+        wait "$taker" 2>/dev/null
+        true
+}
+
+# points EVENT...: configures the monitor of that name.
+points() {
+        printf '[Monitor]\nCpus=0\nEvents=%s\n' "$*" >$directory/points.conf
+        reload
+}
+
+# points_are STATE...: the states of its counters, oldest first.
+points_are() {
+        local path states=
+
+        for path in $(busctl tree --list org.perfalloc1 | grep '^/org/perfalloc1/counter/[0-9]' | sort -V); do
+                path=${path#/org/perfalloc1/}
+                [[ $(property "$path" Counter Name) != 's "points"' ]] ||
+                        states+="$(property "$path" Counter State | cut -d\" -f2) "
+        done
+        [[ ${states% } == "$*" ]]
+}
+
+points_wait_for_room() {
+        local counter
+
+        take_slots 4 || return
+        points mem:0x8000/8:w
+        wait_until points_are error && log_says 'Monitor points: cannot be opened, and is tried again' || return
+        counter=$(counter_of points)
+        leave_slots
+        wait_until points_are counting && [[ $(counter_of points) == "$counter" ]]
+}
+
+points_wait_for_room_over_a_start() {
+        service-stop
+        take_slots 4 || return
+        service-start
+        wait_until points_are error && service-restart && wait_until points_are error || return
+        leave_slots
+        wait_until points_are counting
+}
+
+# The file is read again once this has been logged so often.
+reads() {
+        service-log | grep -c 'Configuration read again'
+}
+
+reads_are_more_than() {
+        [[ $(reads) -gt $1 ]]
+}
+
+priority_changes_in_place() {
+        local counter n
+
+        counter=$(counter_of points)
+        take_slots 3 || return
+        n=$(reads)
+        points "mem:0x8000/8:w
+Priority=9"
+        wait_until reads_are_more_than "$n" && points_are counting && [[ $(counter_of points) == "$counter" ]]
+        set -- $?
+        leave_slots
+        return "$1"
+}
+
+what_has_no_room_beside_the_old_takes_its_place() {
+        local counter
+
+        counter=$(counter_of points)
+        take_slots 3 || return
+        points mem:0x9000/8:w
+        wait_until more_points_is_another "$counter" && points_are counting
+        set -- $?
+        leave_slots
+        return "$1"
+}
+
+more_points_is_another() {
+        [[ $(counter_of points) != "$1" ]]
+}
+
+old_stays_until_the_new_counts() {
+        local before counter
+
+        counter=$(counter_of points)
+        take_slots 2 || return
+        before=$(call "$counter" Counter Read | cut -d' ' -f3)
+        points mem:0xa000/8:w mem:0xb000/8:w mem:0xc000/8:w
+        # one finds room beside the old one, which is the first here
+        wait_until points_are counting counting error error || return
+        [[ $(call "$counter" Counter Read | cut -d' ' -f3) -gt $before ]] || return
+        leave_slots
+        wait_until points_are counting counting counting && ! property "$counter" Counter State 2>/dev/null
+}
+
+points_are_taken_away() {
+        rm $directory/points.conf
+        reload
+        wait_until points_are
 }
 
 wrong_change_keeps_the_old() {
         printf '[Monitor]\nEvents=no-such-event\n' >$directory/more.conf
         reload
-        wait_until log_says "more.conf: not used because of an error; the monitor stays as it was" && counters_are 5
+        wait_until log_says "more.conf: not used because of an error; the monitor stays as it was" && counters_are 4
 }
 
 removed_file_is_closed() {
@@ -234,9 +362,15 @@ check 'nor a file whose name the bus would not take' name_is_refused
 check 'nobody closes a configured monitor' root_cannot_close
 check 'they yield to a hold and go on from where they stood' yields_and_goes_on
 check 'reload opens what is new and leaves alone what has not changed' unchanged_file_goes_on
-check 'reload opens anew what has changed' changed_file_is_opened_anew
+check 'reload opens what has changed, and nothing else' changed_file_is_opened_anew
 check 'a change that is wrong leaves the old one in force' wrong_change_keeps_the_old
 check 'reload closes what was taken away' removed_file_is_closed
+check 'what finds its counters taken is in error, and counts once they are free' points_wait_for_room
+check 'also from the start on' points_wait_for_room_over_a_start
+check 'another priority closes nothing' priority_changes_in_place
+check 'what has no room beside the old one takes its place' what_has_no_room_beside_the_old_takes_its_place
+check 'the old one counts until the new one does' old_stays_until_the_new_counts
+check 'and all goes with the file' points_are_taken_away
 check 'a restart changes nothing' restart_goes_on
 check 'and notices what has changed meanwhile' restart_sees_changes
 check 'reload reads the limits again' limits_are_read_again

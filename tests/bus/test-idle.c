@@ -12,18 +12,6 @@ static bool is_gone(pid_t pid) {
         return kill(pid, 0) < 0;
 }
 
-static pid_t bus_pid(Client *c) {
-        g_autoptr(sd_bus_message) reply = NULL;
-        uint32_t pid;
-
-        bus_check(sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixProcessID", NULL,
-                                     &reply, "s", "org.freedesktop.DBus"),
-                  "GetConnectionUnixProcessID");
-        bus_check(sd_bus_message_read(reply, "u", &pid), "GetConnectionUnixProcessID");
-        return (pid_t) pid;
-}
-
 /* A call that keeps a service, and that is on its way when the service gives its name back. */
 static void test_leaving_is_for_good(void) {
         g_autoptr(Client) alice = NULL;

@@ -416,6 +416,37 @@ open_counts_until_its_process_ends() {
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
 }
 
+# Runs a command when perfallocctl has read its counters while they count.
+after_a_reading() {
+        local monitor status
+
+        busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
+        monitor=$!
+        wait_until grep -q Member=ReadCounters $dir/monitored && "$@"
+        status=$?
+        kill $monitor
+        wait $monitor 2>/dev/null
+        return $status
+}
+
+open_says_when_the_service_stops() {
+        start as alice perfallocctl open --all-cpus task-clock
+        counter >/dev/null && after_a_reading service-stop && ended 1 && said 'perfallocd has stopped' && said exact
+}
+
+# The service is not started again only to hear that the counters are gone.
+command_goes_on_when_the_service_stops() {
+        start as alice perfallocctl open task-clock:u -- sh -c "echo begun >$dir/begun; until [ -e $dir/go ]; do sleep 0.1; done"
+        wait_until test -e $dir/begun && after_a_reading service-stop && wait_until said exact &&
+                said 'perfallocd has stopped' && kill -0 $pid && touch $dir/go && ended 1 && service-start
+}
+
+open_counts_through_restarts() {
+        start perfallocctl open --all-cpus task-clock
+        counter >/dev/null && service-restart && service-kill --again && after_a_reading kill $pid && ended 0 &&
+                said exact && ! said ended
+}
+
 # What perf stat shows: values in groups of digits, what they mean, times.
 command_is_reported() {
         run 0 as alice perfallocctl open task-clock page-faults -- sh -c 'ls -R /usr/lib >/dev/null' && said "Counted for 'sh':" &&
@@ -864,6 +895,9 @@ check 'user space is counted where the kernel may not be, and that is said' fall
 check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted
 check 'open counts until its process ends' open_counts_until_its_process_ends
+check 'open says so when the service stops, and prints what it read last' open_says_when_the_service_stops
+check 'a command goes on then' command_goes_on_when_the_service_stops
+check 'open counts through restarts' open_counts_through_restarts
 check 'open says what could be counted' something_has_to_be_counted
 check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it

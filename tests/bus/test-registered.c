@@ -3,6 +3,7 @@
 /* Registered monitors: programs that yield when they are asked. */
 
 #include "bus-util.h"
+#include "foreigner.h"
 
 #include <unistd.h>
 
@@ -37,12 +38,13 @@ static Program program_new(const char *name, uint32_t priority) {
         return p;
 }
 
-/* Waits for a signal of the monitor's object; for Yield returns the hold's path. */
-static char *program_hear(Program *p, const char *member) {
+/* Waits for a signal of the monitor's object; for Yield returns the hold's path and the deadline.
+ */
+static char *program_hear_yield(Program *p, const char *member, uint64_t *ret_deadline) {
         for (;;) {
                 g_autoptr(sd_bus_message) m = client_next(p->client, AWAIT_SEC * USEC_PER_SEC);
                 const char *hold = NULL;
-                uint64_t deadline;
+                uint64_t deadline = 0;
 
                 if (!m)
                         g_error("no %s came", member);
@@ -53,8 +55,15 @@ static char *program_hear(Program *p, const char *member) {
                         g_assert_cmpint(sd_bus_message_read(m, "ot", &hold, &deadline), >, 0);
                         g_assert_cmpuint(deadline, >, 0);
                 }
+                *ret_deadline = deadline;
                 return g_strdup(hold);
         }
+}
+
+static char *program_hear(Program *p, const char *member) {
+        uint64_t deadline;
+
+        return program_hear_yield(p, member, &deadline);
 }
 
 static void program_answer(Program *p, const char *hold) {
@@ -99,6 +108,27 @@ static void test_all_are_asked_at_once(void) {
         g_assert_true(hold_is(holder, hold, "yielding"));
         program_answer(&one, asked_one);
         g_assert_true(hold_wait(holder, hold));
+        hold_release(holder, hold);
+}
+
+/* The probe finds that one more has to yield, when the time of the first one is nearly over. */
+static void test_late_one_has_its_time(void) {
+        const uint64_t time = 10 * USEC_PER_SEC;
+        g_autoptr(Actor) foreigner = foreigner_new(), other = foreigner_new();
+        g_auto(Program) first = program_new("first", 0);
+        g_auto(Program) second = program_new("second", 1);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *asked_first = NULL, *asked_second = NULL, *hold = NULL;
+        uint64_t first_until, second_until;
+
+        hold = hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "counters", "u", 3,
+                                    "yield_usec", "t", time);
+        asked_first = program_hear_yield(&first, "Yield", &first_until);
+        g_assert_true(program_is(&second, "counting"));
+        service_clock_forward(time - USEC_PER_SEC);
+        program_answer(&first, asked_first);
+        asked_second = program_hear_yield(&second, "Yield", &second_until);
+        g_assert_cmpuint(second_until, >=, first_until + time - USEC_PER_SEC);
         hold_release(holder, hold);
 }
 
@@ -295,6 +325,7 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/registered/grant-waits-for-answer", test_grant_waits_for_answer);
         g_test_add_func("/registered/all-are-asked-at-once", test_all_are_asked_at_once);
+        g_test_add_func("/registered/late-one-has-its-time", test_late_one_has_its_time);
         g_test_add_func("/registered/silent-one-is-an-obstacle", test_silent_one_is_an_obstacle);
         g_test_add_func("/registered/silent-one-does-not-stop-best-effort",
                         test_silent_one_does_not_stop_best_effort);

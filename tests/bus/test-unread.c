@@ -136,18 +136,6 @@ static void test_limit(Desk *d, const void *data) {
         rig_configure("");
 }
 
-static pid_t bus_pid(Client *c) {
-        g_autoptr(sd_bus_message) reply = NULL;
-        uint32_t pid;
-
-        bus_check(sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixProcessID", NULL,
-                                     &reply, "s", "org.freedesktop.DBus"),
-                  "GetConnectionUnixProcessID");
-        bus_check(sd_bus_message_read(reply, "u", &pid), "GetConnectionUnixProcessID");
-        return (pid_t) pid;
-}
-
 /* The service asks the bus to tell of a new caller's leaving, and the bus does not answer. */
 static void test_bus_that_pauses(Desk *d, const void *data) {
         enum { TIMEOUT_MSEC = 300 };

@@ -2,6 +2,7 @@
 
 /* The reported capacity of the PMU, against its real one. */
 
+#include "foreigner.h"
 #include "guest-util.h"
 
 /* A property of texts, with commas between them. */
@@ -95,6 +96,27 @@ static void test_leaves_nothing(void) {
         g_assert_cmpuint(free_on(1), ==, COUNTERS);
 }
 
+static uint64_t breakpoints_of_service(void) {
+        g_autoptr(Client) bob = NULL;
+        int status;
+
+        g_assert_true(g_spawn_command_line_sync("systemctl stop perfallocd.service", NULL, NULL,
+                                                &status, NULL));
+        g_assert_cmpint(status, ==, 0);
+        bob = client_new("bob");
+        return client_get_number(bob, PERFALLOC_OBJECT_PATH "/pmu/breakpoint", PMU_FACE, "Counters",
+                                 'u');
+}
+
+/* Those that a stranger has on every CPU while the service starts are counted in. */
+static void test_breakpoints(void) {
+        uint64_t slots = breakpoints_of_service();
+        g_autoptr(Actor) stranger = foreigner_new();
+
+        g_assert_cmpuint(slots, >, 1);
+        g_assert_cmpuint(breakpoints_of_service(), ==, slots);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/capacity/the-service-says-six-general-ones", test_counters);
@@ -107,5 +129,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/capacity/probe-tells-what-clients-of-the-service-leave",
                         test_free_beside_service);
         g_test_add_func("/capacity/probe-leaves-nothing-behind", test_leaves_nothing);
+        g_test_add_func("/capacity/breakpoints-of-strangers-are-counted-in", test_breakpoints);
         return g_test_run();
 }

@@ -105,13 +105,22 @@ static void row_put(Table *t, const Objects *all, const char *path, const Row *r
 
 /* ---- sums ---- */
 
-static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+int readings_call_new(Ctl *c, const Readings *rs, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = ctl_call_new(c, &m, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
                              "ReadCounters");
 
         if (r >= 0)
                 r = readings_append_paths(rs, m);
+        if (r >= 0)
+                *ret = TAKE_PTR(m);
+        return r;
+}
+
+static int read_all(Ctl *c, const Readings *rs, sd_bus_message **ret, Refusal *why) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = readings_call_new(c, rs, &m);
+
         return r < 0 ? r : ctl_call(c, m, ret, why);
 }
 
@@ -179,10 +188,19 @@ int readings_read(Ctl *c, const Readings *rs, ReadingValue *ret, Refusal *why) {
         return r;
 }
 
+int readings_print_answer(Ctl *c, const Readings *rs, const Objects *all, sd_bus_message *answer,
+                          FILE *f) {
+        _cleanup_(table_freep) Table *t = NULL;
+        int r = table_new(c, &sum_spec, &t);
+
+        if (r == 0)
+                r = sums_fill(t, rs, all, answer);
+        return r == 0 ? table_print(t, f) : r;
+}
+
 int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        _cleanup_(table_freep) Table *t = NULL;
         int r;
 
         r = read_all(c, rs, &reply, why);
@@ -190,11 +208,7 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
                 r = read_again_as_reader(c, rs, &reply, why);
         if (r == 0)
                 r = ctl_fetch_all(c, &all, why);
-        if (r == 0)
-                r = table_new(c, &sum_spec, &t);
-        if (r == 0)
-                r = sums_fill(t, rs, &all, reply);
-        return r == 0 ? table_print(t, f) : r;
+        return r == 0 ? readings_print_answer(c, rs, &all, reply, f) : r;
 }
 
 /* ---- each ---- */

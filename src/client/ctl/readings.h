@@ -34,6 +34,11 @@ typedef struct ReadingValue {
 /* Reads them. ret has room for all. */
 int readings_read(Ctl *c, const Readings *r, ReadingValue *ret, Refusal *why);
 
+/* A call of ReadCounters, and its answer as a table. all has the counters. */
+int readings_call_new(Ctl *c, const Readings *r, sd_bus_message **ret);
+int readings_print_answer(Ctl *c, const Readings *r, const Objects *all, sd_bus_message *answer,
+                          FILE *f);
+
 /* Reads and prints them. Other users' persistent counters are opened for reading, if that is
  * allowed. */
 int readings_print(Ctl *c, const Readings *r, FILE *f, Refusal *why);

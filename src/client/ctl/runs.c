@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "client/command.h"
+#include "client/ctl/counting.h"
 #include "client/ctl/opening.h"
 #include "client/ctl/report.h"
 #include "core/clock.h"
@@ -17,6 +18,7 @@ typedef struct Runs {
         char **events;    /* what is opened, once that has succeeded */
         char **user_only; /* owned: the same after a fallback */
         Report report;
+        FILE *output;
         int signo; /* what has killed the command; c->signo would end the calls that read it */
 } Runs;
 
@@ -161,6 +163,16 @@ static int command_time(Runs *runs, Command *command, Refusal *why) {
         return 0;
 }
 
+/* What it has counted when the service stops is printed at once. */
+static int command_count(Runs *runs, Command *command, const Readings *readings, Refusal *why) {
+        _cleanup_(counting_done) Counting counting = COUNTING_NULL;
+        int r = counting_start(&counting, runs->c, readings, runs->output, why);
+
+        if (r == 0)
+                r = command_time(runs, command, why);
+        return r == 0 ? counting_settle(&counting) : r;
+}
+
 /* COMMAND waits, in its own process, until it is counted. */
 static int run_once(Runs *runs, Refusal *why) {
         _cleanup_(readings_done) Readings readings = READINGS_NULL;
@@ -175,7 +187,7 @@ static int run_once(Runs *runs, Refusal *why) {
         if (r == 0)
                 r = open_events(runs, &opening, &readings, why);
         if (r == 0)
-                r = command_time(runs, &command, why);
+                r = command_count(runs, &command, &readings, why);
         if (r == 0)
                 r = values_take(runs, &readings, why);
         return r == 0 ? counters_close(c, &readings, why) : r;
@@ -199,7 +211,7 @@ static int report_write(const Runs *runs, FILE *f, Refusal *why) {
 }
 
 int runs_count(Ctl *c, FILE *output, Refusal *why) {
-        _cleanup_(runs_done) Runs runs = { .c = c };
+        _cleanup_(runs_done) Runs runs = { .c = c, .output = output };
         uint32_t n = c->options->repeat ?: 1;
         int r = 0;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "client/ctl/counting.h"
 #include "client/ctl/opening.h"
 #include "client/ctl/runs.h"
 #include "client/ctl/verbs.h"
@@ -50,8 +51,8 @@ static int target_ended(sd_event_source *source, int fd, uint32_t revents, void 
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-/* Waits for a signal to end, or for the end of what is counted. */
-static int stay(Ctl *c, const Opening *opening) {
+/* Waits for a signal to end, or for the end of what is counted, or of the counters. */
+static int stay(Ctl *c, const Opening *opening, const Counting *counting) {
         _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         bool ended = false;
         int r = 0;
@@ -59,10 +60,22 @@ static int stay(Ctl *c, const Opening *opening) {
         if (opening->process.pidfd >= 0)
                 r = sd_event_add_io(c->event, &source, opening->process.pidfd, EPOLLIN,
                                     target_ended, &ended);
-        if (r >= 0)
-                r = ctl_run(c, &ended);
+        while (r >= 0 && !ended && !counting->lost && c->signo == 0)
+                r = sd_event_run(c->event, UINT64_MAX);
         c->signo = 0;
-        return r == CTL_E_INTERRUPTED ? 0 : r;
+        return MIN(r, 0);
+}
+
+static int stay_and_print(Ctl *c, const Opening *opening, const Readings *readings, FILE *f,
+                          Refusal *why) {
+        _cleanup_(counting_done) Counting counting = COUNTING_NULL;
+        int r = counting_start(&counting, c, readings, f, why);
+
+        if (r == 0)
+                r = stay(c, opening, &counting);
+        if (r == 0)
+                r = counting_settle(&counting);
+        return r == 0 ? print_to(c, readings, f, why) : r;
 }
 
 static int print_numbers(Ctl *c, const Readings *readings, Refusal *why) {
@@ -89,8 +102,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
         if (c->options->persistent)
                 return print_numbers(c, &readings, why);
         say_counters(&readings, opening.events);
-        r = stay(c, &opening);
-        return r == 0 ? print_to(c, &readings, output ?: stdout, why) : r;
+        return stay_and_print(c, &opening, &readings, output ?: stdout, why);
 }
 
 /* On standard error by default, because standard output is COMMAND's. */

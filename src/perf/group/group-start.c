@@ -11,8 +11,6 @@
 static void group_gate(const Group *g, unsigned long request) {
         bool enable = request == PERF_EVENT_IOC_ENABLE;
 
-        if (enable && g->yielded)
-                return;
         for (size_t part = 0; part < g->n_parts; part++)
                 if (!enable || !(group_part_is_yielded(g, part) || group_part_is_pending(g, part)))
                         group_part_ioctl(g, part, request);

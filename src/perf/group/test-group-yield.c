@@ -5,6 +5,7 @@
  */
 
 #include "perf/group/test-group.h"
+#include "perf/pmu/perf-open.h"
 
 /* ---- giving way ---- */
 
@@ -135,6 +136,12 @@ static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         group_read(g, 0, &after);
         g_assert_cmpint(after.quality, ==, QUALITY_NOT_COUNTED);
         g_assert_cmpuint(after.enabled, ==, before.enabled);
+        /* nor does it when its owner starts it meanwhile */
+        group_stop(g);
+        group_start(g);
+        target_write(&s, 0, 1, 0);
+        group_read(g, 0, &after);
+        g_assert_cmpuint(after.enabled, ==, before.enabled);
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
         target_write(&s, 0, 1, 0);
         group_read(g, 0, &after);
@@ -230,6 +237,36 @@ static void test_threads_born_while_yielded_are_counted_afterwards(void) {
         target_write(&s, 2, 100, 0);
         target_write(&s, 3, 1000, 0);
         assert_exact(g, 1111);
+}
+
+typedef struct LateThread {
+        Target *target;
+        unsigned n_openings;
+} LateThread;
+
+/* The first time the target has a thread more when its threads are opened than when they were
+ * listed. */
+static void open_with_late_thread(void *userdata, PerfOpen *opens, size_t n) {
+        LateThread *late = userdata;
+
+        if (late->n_openings++ == 0)
+                target_add_thread(late->target, 0, 1);
+        perf_open_here(opens, n);
+}
+
+static void test_thread_born_between_listing_and_opening_is_counted(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&s, 1);
+        LateThread late = { .target = &s };
+
+        group_yield(g);
+        perf_open_set(open_with_late_thread, &late);
+        g_assert_cmpint(group_resume(g, NULL), ==, 0);
+        perf_open_set(NULL, NULL);
+        g_assert_cmpuint(late.n_openings, ==, 2);
+        target_write(&s, 0, 1, 0);
+        target_write(&s, 1, 10, 0);
+        assert_exact(g, 11);
 }
 
 static void test_thread_that_ended_while_yielded_keeps_its_value(void) {
@@ -349,6 +386,8 @@ int main(int argc, char **argv) {
                 { "yield-takes-the-error-away", test_yield_takes_the_error_away },
                 { "threads-born-while-yielded-are-counted-afterwards",
                   test_threads_born_while_yielded_are_counted_afterwards },
+                { "thread-born-between-listing-and-opening-is-counted",
+                  test_thread_born_between_listing_and_opening_is_counted },
                 { "thread-that-ended-while-yielded-keeps-its-value",
                   test_thread_that_ended_while_yielded_keeps_its_value },
                 { "target-that-ended-while-yielded-keeps-its-value",

@@ -190,6 +190,28 @@ static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
         assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
 }
 
+/* What it missed is time in which it was enabled and did not run. */
+static void test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = NULL;
+        _cleanup_close_ int dropped = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int counting = open("/", O_RDONLY | O_CLOEXEC); /* a read of it fails */
+
+        g = group_of(GROUP_PROCESS, 1, NULL);
+        g->pinned = true;
+        group_start_on(g, &s);
+        g_assert_false(group_revive(g));
+        g_assert_cmpint(dup2(dropped, g->slots[0].fd), ==, g->slots[0].fd);
+        g_assert_true(group_is_dropped(g));
+        g_assert_true(group_revive(g));
+        g_assert_cmpuint(g->slots[0].base.enabled, ==, 0);
+        g_assert_cmpint(dup2(counting, g->slots[0].fd), ==, g->slots[0].fd);
+        g_assert_true(group_revive(g));
+        g_assert_cmpuint(g->slots[0].base.enabled, >, 0);
+        g_assert_cmpuint(g->slots[0].base.running, ==, 0);
+        g_assert_false(group_revive(g));
+}
+
 /* ---- opening ---- */
 
 static void test_failed_opening_leaves_all_as_before(void) {
@@ -308,6 +330,8 @@ int main(int argc, char **argv) {
                   test_idle_thread_does_not_spoil_the_quality },
                 { "reset-starts-from-0", test_reset_starts_from_0 },
                 { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
+                { "time-in-which-a-pinned-event-was-dropped-counts-as-enabled",
+                  test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled },
                 { "event-that-cannot-be-read-makes-all-unmeasured",
                   test_event_that_cannot_be_read_makes_all_unmeasured },
                 { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },

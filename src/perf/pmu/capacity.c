@@ -11,14 +11,6 @@
 #define CANDIDATES_MAX 24u
 #define MYSELF         0
 
-/* Debug registers that there are by architecture (Intel SDM and AMD APM: DR0 to DR3). Elsewhere
- * their number differs, and is what can be had at once. */
-#if defined(__x86_64__) || defined(__i386__)
-#define BREAKPOINTS_MIN 4u
-#else
-#define BREAKPOINTS_MIN 0u
-#endif
-
 typedef struct Candidate {
         PmuEvent event;
         unsigned copies; /* so many of it fit into one group */
@@ -273,7 +265,7 @@ static int breakpoints_of_cpu(unsigned cpu) {
                 kernel_close(fds[i]);
         if (trial_is_our_fault(r))
                 return r;
-        return n == 0 && r == -ENOSPC ? (int) BREAKPOINTS_MIN : (int) n;
+        return n == 0 && r == -ENOSPC ? (int) kernel_breakpoint_slots() : (int) n;
 }
 
 /* Others may have slots on some CPUs, or on all of them, while this looks. */
@@ -292,7 +284,7 @@ static int capacity_of_breakpoints(Pmu *pmu) {
         }
         free(pmu->probed);
         pmu->probed = probed;
-        pmu->counters = (unsigned) (best > 0 ? MAX(best, (int) BREAKPOINTS_MIN) : 0);
+        pmu->counters = (unsigned) (best > 0 ? MAX(best, (int) kernel_breakpoint_slots()) : 0);
         pmu->measured = best > 0 && best < (int) TRIAL_MAX;
         return 0;
 }

@@ -11,8 +11,9 @@
  * hide its own counter. A driver that takes any group (RISC-V's) leaves the PMU unknown.
  *
  * Breakpoints: a slot is reserved from open to close, so events of this process are opened until
- * none is left. Those of other processes are not in the way, those of CPUs are where there are some
- * on every CPU and the architecture does not say how many slots it has.
+ * none is left. Those of other processes are not in the way. Those of CPUs are, where there are
+ * some on every CPU and the kernel does not tell how many slots there are
+ * (kernel_breakpoint_slots()).
  *
  * Software events and tracepoints are never scarce; of other PMUs nobody can tell.
  */

@@ -3,8 +3,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "perf/pmu/perf-open.h"
@@ -78,6 +82,57 @@ bool kernel_is_offline(unsigned cpu) {
         kernel_close(fd);
         return fd == -ENODEV;
 }
+
+#if defined(__x86_64__) || defined(__i386__)
+
+/* DR0 to DR3 (Intel SDM, AMD APM). */
+unsigned kernel_breakpoint_slots(void) {
+        return 4;
+}
+
+#elif defined(__aarch64__)
+
+#define NT_ARM_HW_WATCH 0x403
+
+/* Lets its parent look at it. */
+static _Noreturn void tracee(void) {
+        (void) ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        (void) raise(SIGSTOP);
+        _exit(EXIT_SUCCESS);
+}
+
+/* struct user_hwdebug_state of asm/ptrace.h begins with the number in its lowest byte. */
+static unsigned tracee_slots(pid_t pid) {
+        uint32_t info[64] = {};
+        struct iovec regs = { info, sizeof(info) };
+
+        return ptrace(PTRACE_GETREGSET, pid, NT_ARM_HW_WATCH, &regs) == 0 ? info[0] & 0xff : 0;
+}
+
+/* ptrace(2) tells what the CPUs have, of a process that has nothing open. */
+unsigned kernel_breakpoint_slots(void) {
+        static unsigned slots;
+        pid_t pid = slots == 0 ? fork() : -1;
+        int status;
+
+        if (pid == 0)
+                tracee();
+        if (pid > 0 && TEMP_FAILURE_RETRY(waitpid(pid, &status, WUNTRACED)) == pid &&
+            WIFSTOPPED(status)) {
+                slots = tracee_slots(pid);
+                (void) kill(pid, SIGKILL);
+                (void) TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
+        }
+        return slots;
+}
+
+#else
+
+unsigned kernel_breakpoint_slots(void) {
+        return 0;
+}
+
+#endif
 
 uint64_t kernel_now_usec(void) {
         struct timespec t;

@@ -41,6 +41,9 @@ bool kernel_times(int fd, KernelTimes *ret);
 /* Whether the CPU is offline, as the kernel knows it at this moment. */
 bool kernel_is_offline(unsigned cpu);
 
+/* How many breakpoints a CPU of this architecture has, whoever has them now; 0: nobody tells. */
+unsigned kernel_breakpoint_slots(void);
+
 uint64_t kernel_now_usec(void); /* CLOCK_MONOTONIC */
 
 /* Sleeps, until another task has had this CPU if one wants it. Time alone does not show that: where

@@ -417,6 +417,11 @@ bool kernel_is_offline(unsigned cpu) {
         return cpu >= model.machine->n_cpus || model.cpus[cpu].offline;
 }
 
+unsigned kernel_breakpoint_slots(void) {
+        call();
+        return 0;
+}
+
 uint64_t kernel_now_usec(void) {
         call();
         return model.now / NSEC_PER_USEC;

@@ -44,7 +44,6 @@ struct CounterSet {
         uint64_t instant; /* when it was read last */
         ReaderJob *guard; /* inspects a target that was reopened */
         bool configured;  /* from monitors.d: clients cannot close it */
-        bool unclaimed;   /* configured, of an earlier run, its file was not read yet */
         char *name;
         char *cpus;  /* as asked for; "" for a process */
         Scope scope; /* the slots whose counters it may take */

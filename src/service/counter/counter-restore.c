@@ -111,7 +111,6 @@ static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *
         if (r < 0)
                 return r;
         (*ret)->handed_out = saved->handed_out;
-        (*ret)->unclaimed = saved->configured;
         return 0;
 }
 

@@ -211,7 +211,7 @@ void manager_end(Manager *m) {
         samplers_done(&m->samplers);
         holds_done(&m->holds);
         monitors_done(&m->monitors);
-        m->bridges = bridges_free(m->bridges);
+        m->bridges = bridges_free(m->bridges, m->ends);
         configured_done(&m->configured);
         counters_done(&m->counters);
         issued_events_done(&m->events.issued);

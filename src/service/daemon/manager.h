@@ -27,6 +27,7 @@ struct Manager {
         ConfiguredMonitors configured;
         Bridges *bridges;
         Probing *probing;
+        bool ends; /* systemd stops the service: nothing of it outlives this process */
 };
 
 /* m is all zero before. Takes over the reader. */

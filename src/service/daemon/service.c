@@ -16,11 +16,13 @@
 #include "service/daemon/idle-exit.h"
 #include "service/daemon/manager-bus.h"
 #include "service/daemon/status-line.h"
+#include "service/daemon/unit-job.h"
 #include "service/hold/hold-bus.h"
 #include "service/hold/hold-restore.h"
 #include "service/monitor/monitor-bus.h"
 #include "service/pmu/pmu-bus.h"
 #include "service/sampler/sampler-bus.h"
+#include "service/store/restore-watch.h"
 #include "service/util/log.h"
 
 #define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
@@ -155,9 +157,10 @@ static void service_load_config(Service *s) {
 }
 
 static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        const Service *s = userdata;
+        Service *s = userdata;
 
         (void) sd_notify(false, "STOPPING=1");
+        s->manager.ends = unit_job_is_stop(s->manager.context.bus);
         return sd_event_exit(s->manager.context.event, EXIT_SUCCESS);
 }
 
@@ -277,6 +280,8 @@ int service_run(Service *s) {
         r = manager_restore(m);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot go on where the service was: %s", strerror(-r));
+                if (r != -ENOMEM)
+                        restore_watch_failed();
                 return r;
         }
         r = sd_bus_request_name(context->bus, PERFALLOC_BUS_NAME, 0);
@@ -290,6 +295,7 @@ int service_run(Service *s) {
                 return r;
         holds_go_on(&m->holds);
         cpu_watch_catch_up(m);
+        restore_watch_end();
         (void) sd_notify(false, "READY=1");
         context_touch(context);
         r = service_loop(context);

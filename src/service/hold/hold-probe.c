@@ -67,6 +67,7 @@ bool hold_ask_for_more(Hold *h) {
                         ledger_add_missing(&h->context->ledger, &h->ledger, l->pmu->index, l->cpu,
                                            shape_without(l->wanted, l->free).general);
         }
+        hold_set_deadline(h); /* for those that are asked only now */
         if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
             0)
                 return false;

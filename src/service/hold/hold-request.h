@@ -21,6 +21,7 @@ struct HoldRequest {
         bool exclusive, best_effort, unattended;
         uint64_t wait_usec, yield_usec;
         uint64_t lifetime_usec; /* UINT64_MAX: until it is released */
+        uint64_t number;        /* of the hold, from serial_next(); 0: the next one */
         uint64_t age_usec;      /* of the call, from whose arrival all these but yield_usec count */
 };
 

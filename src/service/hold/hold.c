@@ -366,7 +366,8 @@ static int hold_build(Hold *h, int *ret_lease, Refusal *why) {
                 r = hold_enter_ledger(h, why);
         if (r == 0)
                 r = object_enter(&h->object, &holds->objects,
-                                 serial_next(&holds->context->serial, SERIAL_HOLD));
+                                 h->request.number
+                                         ?: serial_next(&holds->context->serial, SERIAL_HOLD));
         if (r != 0)
                 return r;
         hold_ask_yielders(h);

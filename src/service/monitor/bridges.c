@@ -291,13 +291,12 @@ int bridges_append_features(Bridges *all, sd_bus_message *reply) {
         return r;
 }
 
-/* Without a store, bridges give back what they have taken. */
-Bridges *bridges_free(Bridges *all) {
+Bridges *bridges_free(Bridges *all, bool ends) {
         bool survives;
 
         if (!all)
                 return NULL;
-        survives = all->context->store && store_works(all->context->store);
+        survives = !ends && all->context->store && store_works(all->context->store);
         if (survives) {
                 pcp_perfalloc_drop(all->perfalloc);
                 all->perfalloc = NULL;

@@ -38,6 +38,6 @@ void bridges_hold_changed(Bridges *all);
 /* Appends the names of the bridges that would act for a hold that is granted now. */
 int bridges_append_features(Bridges *all, sd_bus_message *reply);
 
-/* For the end of the service: what bridges have taken stays taken if the next run will know of
- * it. */
-Bridges *bridges_free(Bridges *all);
+/* For the end of this process. What bridges have taken stays taken if the next run will know of it;
+ * ends: there is none. */
+Bridges *bridges_free(Bridges *all, bool ends);

@@ -8,38 +8,34 @@
 #include "core/clock.h"
 #include "core/tick.h"
 #include "core/utf8.h"
-#include "perf/group/group-cpu.h"
 #include "perf/group/group-read.h"
-#include "perf/group/group-start.h"
-#include "service/counter/counter-store.h"
-#include "service/counter/counter.h"
+#include "service/monitor/configured-sets.h"
 #include "service/monitor/monitor-report.h"
-#include "service/monitor/monitor-spec.h"
 #include "service/util/config-file.h"
 #include "service/util/log.h"
 
-#define SUFFIX ".conf"
+#define SUFFIX     ".conf"
+#define RETRY_USEC USEC_PER_SEC
 
 struct ConfiguredMonitor {
         ConfiguredMonitors *all;
         char *name; /* of the file, without the suffix */
         char *text; /* of the file, to detect changes */
-        CounterSet **sets;
-        size_t n_sets;
-        Tick tick; /* of the reports: CLOCK_BOOTTIME */
+        ConfiguredSets sets;
+        bool counts; /* all of them, and none of an earlier version is left */
+        Tick tick;   /* of the reports: CLOCK_BOOTTIME */
         sd_event_source *timer;
         LIST_ENTRY(ConfiguredMonitor) configured;
 };
 
 /* ---- one monitor ---- */
 
+/* Its counters stay. */
 static ConfiguredMonitor *configured_free(ConfiguredMonitor *c) {
         if (!c)
                 return NULL;
         sd_event_source_disable_unref(c->timer);
-        for (size_t i = 0; i < c->n_sets; i++)
-                counter_set_free(c->sets[i]);
-        free(c->sets);
+        configured_sets_done(&c->sets);
         free(c->name);
         free(c->text);
         free(c);
@@ -47,143 +43,18 @@ static ConfiguredMonitor *configured_free(ConfiguredMonitor *c) {
 }
 DEFINE_CLEANUP(ConfiguredMonitor *, configured_free)
 
-/* The CPUs on which the monitor counts the event. */
-static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
-        _cleanup_(cpuset_done) CpuSet all = CPUSET_NULL;
-        int r = event_cpus(e, &all);
-
-        return r < 0 ? r
-                     : cpuset_intersect(ret, &all,
-                                        spec->has_cpus ? &spec->cpus : &spec->pmus->present);
-}
-
-static int configured_open_set(ConfiguredMonitor *c, const MonitorSpec *spec, size_t first,
-                               size_t n, CounterSet **ret, Refusal *why) {
-        CounterSetOptions options = {
-                .name = c->name,
-                .monitor = true,
-                .configured = true,
-                .priority = spec->priority,
-                .yields_to = spec->yields_to,
-        };
-        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
-        _cleanup_(group_freep) Group *g = NULL;
-        Counter *counter;
-        Event *events;
-        int r;
-
-        r = spec_cpus(spec, &spec->events[first], &cpus);
-        if (r == 0)
-                r = events_copy(&spec->events[first], n, &events);
-        if (r == 0)
-                r = group_new(GROUP_CPU, events, n, &g, why);
-        if (r == 0)
-                r = group_add_cpus(g, &cpus, &c->all->counters->context->pmus.online);
-        if (r != 0)
-                return r;
-        options.cpus = &cpus;
-        r = counter_set_new(c->all->counters, TAKE_PTR(g), &options, ret, why);
-        if (r == 0)
-                r = counter_sets_open(ret, 1, why);
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = counter_new(*ret, i, &counter);
-        if (r != 0)
-                return r;
-        group_start((*ret)->group);
-        counter_set_save(*ret);
-        return 0;
-}
-
-/* ---- what an earlier run has left ---- */
-
-static bool set_counts(const CounterSet *set, const MonitorSpec *spec, size_t first, size_t n) {
-        const PlanMonitor *plan = &set->yielder->yielder.plan;
-
-        if (set->group->scope != GROUP_CPU || set->group->n_events != n ||
-            plan->priority != spec->priority || plan->klass != spec->yields_to)
-                return false;
-        for (size_t i = 0; i < n; i++) {
-                const Event *a = &set->group->events[i], *b = &spec->events[first + i];
-
-                if (strcmp(a->name, b->name) != 0 || a->pmu != b->pmu ||
-                    memcmp(&a->attr, &b->attr, sizeof(a->attr)) != 0)
-                        return false;
-        }
-        return true;
-}
-
-/* Takes over a set that counts exactly what the file says, with its values. *ret stays NULL if
- * there is none. */
-static int configured_claim_set(const ConfiguredMonitor *c, const MonitorSpec *spec, size_t first,
-                                size_t n, CounterSet **ret) {
-        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
-        _cleanup_free_ char *list = NULL;
-        CounterSet *set;
-        int r;
-
-        r = spec_cpus(spec, &spec->events[first], &cpus);
-        if (r == 0)
-                r = cpuset_format(&cpus, &list);
-        if (r < 0)
-                return r;
-        LIST_FOREACH (set, &c->all->counters->sets, sets)
-                if (set->unclaimed && strcmp(set->name, c->name) == 0 &&
-                    strcmp(set->cpus, list) == 0 && set_counts(set, spec, first, n)) {
-                        set->unclaimed = false;
-                        *ret = set;
-                        break;
-                }
-        return 0;
-}
-
-static void configured_drop_unclaimed(ConfiguredMonitors *all,
-                                      bool (*goes)(const void *userdata, const char *name),
-                                      const void *userdata) {
-        CounterSet *set, *next;
-
-        for (set = LIST_FIRST(&all->counters->sets); set; set = next) {
-                next = LIST_NEXT(set, sets);
-                if (set->unclaimed && goes(userdata, set->name))
-                        counter_set_free(set);
-        }
-}
-
-static bool is_of(const void *userdata, const char *name) {
-        const ConfiguredMonitor *c = userdata;
-
-        return strcmp(name, c->name) == 0;
-}
-
-static int configured_open(ConfiguredMonitor *c, const MonitorSpec *spec, Refusal *why) {
-        size_t step = spec->group ? spec->n_events : 1;
-        int r = 0;
-
-        c->sets = calloc(spec->n_events, sizeof(CounterSet *));
-        if (!c->sets)
-                return -ENOMEM;
-        c->n_sets = spec->n_events / step;
-        for (size_t i = 0; i < c->n_sets && r == 0; i++)
-                r = configured_claim_set(c, spec, i * step, step, &c->sets[i]);
-        /* first, because there may not be counters for both */
-        configured_drop_unclaimed(c->all, is_of, c);
-        store_settle(c->all->counters->context->store);
-        for (size_t i = 0; i < c->n_sets && r == 0; i++)
-                if (!c->sets[i])
-                        r = configured_open_set(c, spec, i * step, step, &c->sets[i], why);
-        return r;
-}
-
 static void configured_report(const ConfiguredMonitor *c) {
-        for (size_t i = 0; i < c->n_sets; i++) {
-                group_refresh(c->sets[i]->group);
-                for (size_t event = 0; event < c->sets[i]->group->n_events; event++) {
+        for (size_t i = 0; i < c->sets.n; i++) {
+                Group *g = c->sets.sets[i]->group;
+
+                group_refresh(g);
+                for (size_t event = 0; event < g->n_events; event++) {
                         char text[MONITOR_REPORT_MAX];
                         Reading reading;
 
-                        group_sum(c->sets[i]->group, event, &reading);
+                        group_sum(g, event, &reading);
                         log_plain(LOG_INFO, "%s",
-                                  monitor_report(c->name, &c->sets[i]->group->events[event],
-                                                 &reading, text));
+                                  monitor_report(c->name, &g->events[event], &reading, text));
                 }
         }
 }
@@ -219,13 +90,44 @@ static int configured_new(ConfiguredMonitors *all, const char *name, const Confi
         *c = (ConfiguredMonitor){ .all = all, .name = strdup(name), .text = strdup(file->text) };
         if (!c->name || !c->text)
                 return -ENOMEM;
-        r = configured_open(c, spec, why);
-        if (r == 0 && spec->interval_usec != UINT64_MAX)
-                r = MIN(configured_start_reports(c, spec->interval_usec), 0);
+        c->sets = (ConfiguredSets){ .counters = all->counters, .name = c->name };
+        r = spec->interval_usec != UINT64_MAX ? configured_start_reports(c, spec->interval_usec)
+                                              : 0;
+        if (r >= 0)
+                r = configured_sets_open(&c->sets, spec, why);
         if (r != 0)
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+/* ---- until they count ---- */
+
+static int configured_arm(ConfiguredMonitors *all);
+
+static int configured_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        ConfiguredMonitors *all = userdata;
+        ConfiguredMonitor *c;
+        bool again = false;
+
+        LIST_FOREACH (c, &all->list, configured) {
+                c->counts = c->counts || configured_sets_retry(&c->sets);
+                again |= !c->counts;
+        }
+        return again ? configured_arm(all) : 0;
+}
+
+static int configured_arm(ConfiguredMonitors *all) {
+        int r = 0;
+
+        if (!all->retry)
+                r = sd_event_add_time(all->counters->context->event, &all->retry, CLOCK_MONOTONIC,
+                                      0, USEC_PER_SEC / 10, configured_retry, all);
+        if (r >= 0)
+                r = sd_event_source_set_time_relative(all->retry, RETRY_USEC);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(all->retry, SD_EVENT_ONESHOT);
+        return MIN(r, 0);
 }
 
 /* ---- the directory ---- */
@@ -259,17 +161,19 @@ static int configured_apply(ConfiguredMonitors *all, const char *name, const Con
                           old ? "; the monitor stays as it was" : "");
                 return 0;
         }
-        if (old)
-                configured_remove(old); /* first, because there may not be counters for both */
         r = configured_new(all, name, file, &spec, &c, &why);
         if (r < 0)
                 return r;
-        if (r > 0)
-                log_plain(LOG_WARNING, "%s: the monitor cannot be opened: %s", file->path,
-                          why.text);
-        else
-                LIST_INSERT_HEAD(&all->list, c, configured);
-        return 0;
+        if (r > 0) {
+                log_plain(LOG_WARNING, "%s: the monitor cannot be opened%s: %s", file->path,
+                          old ? ", and stays as it was" : "", why.text);
+                return 0;
+        }
+        if (old)
+                configured_remove(old);
+        LIST_INSERT_HEAD(&all->list, c, configured);
+        c->counts = configured_sets_retry(&c->sets);
+        return c->counts ? 0 : configured_arm(all);
 }
 
 static int configured_load_file(ConfiguredMonitors *all, const char *directory,
@@ -339,22 +243,19 @@ int configured_load(ConfiguredMonitors *all, const char *directory) {
                 log_plain(LOG_WARNING, "%s: cannot be read: %s", directory, strerror(errno));
                 return 0;
         }
-        configured_drop_unclaimed(all, has_no_file, &e);
-        for (int i = 0; i < e.n && r == 0; i++)
-                r = configured_load_file(all, directory, e.entries[i]->d_name);
-        for (c = LIST_FIRST(&all->list); c && r == 0; c = next) {
+        for (c = LIST_FIRST(&all->list); c; c = next) {
                 next = LIST_NEXT(c, configured);
                 if (has_no_file(&e, c->name))
                         configured_remove(c);
         }
+        configured_sets_close(all->counters, has_no_file, &e);
+        for (int i = 0; i < e.n && r == 0; i++)
+                r = configured_load_file(all, directory, e.entries[i]->d_name);
         return r;
 }
 
 void configured_done(ConfiguredMonitors *all) {
-        ConfiguredMonitor *c;
-
-        while ((c = LIST_FIRST(&all->list))) {
-                c->n_sets = 0; /* counters_done() closes or keeps them */
-                configured_remove(c);
-        }
+        while (!LIST_EMPTY(&all->list))
+                configured_remove(LIST_FIRST(&all->list));
+        all->retry = sd_event_source_disable_unref(all->retry);
 }

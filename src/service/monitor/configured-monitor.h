@@ -5,8 +5,7 @@
  * Configured monitors: counters that count all the time because the administrator says so. There is
  * one for each file monitors.d/NAME.conf (perfallocd.conf(5)). They belong to root.
  *
- * Over a restart of the service they go on like other counters. When its file is read and says the
- * same, a monitor is taken over; what no file says any more is closed then.
+ * Over a restart of the service they go on like other counters.
  */
 
 #include "service/counter/counter-object.h"
@@ -17,11 +16,13 @@ typedef struct ConfiguredMonitors ConfiguredMonitors;
 struct ConfiguredMonitors {
         Counters *counters;
         LIST_HEAD(, ConfiguredMonitor) list;
+        sd_event_source *retry; /* while one does not count */
 };
 
-/* Reads the directory again. Unchanged monitors go on counting, changed ones are closed and opened
- * anew, and those without a file are closed. An invalid file is refused as a whole and logged; its
- * earlier version stays. -ENOMEM. */
+/* Reads the directory again. What counts already what a file says goes on counting. What it no
+ * longer says is closed once the rest counts. What cannot be opened, because other programs have
+ * the counters, is in State error and tried again. Monitors without a file are closed. An invalid
+ * file is refused as a whole and logged; its earlier version stays. -ENOMEM. */
 int configured_load(ConfiguredMonitors *all, const char *directory);
 
 void configured_done(ConfiguredMonitors *all); /* counters_done() closes their counters */

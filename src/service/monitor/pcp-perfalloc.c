@@ -79,7 +79,8 @@ static void perfalloc_begin(PcpPerfalloc *p, const ProcessFacts *owner) {
         if (r == 0) {
                 /* stored before the hold exists: otherwise nobody would end it if the service were
                  * killed in between */
-                p->hold = holds->context->serial.next[SERIAL_HOLD];
+                p->hold = serial_next(&holds->context->serial, SERIAL_HOLD);
+                request.number = p->hold;
                 p->changed(p->userdata);
                 r = hold_new(holds, &who, &request, &h, NULL, &why);
         }

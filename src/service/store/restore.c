@@ -8,6 +8,8 @@
 
 #include "perf/pmu/fd-reserve.h"
 #include "service/store/fd-store.h"
+#include "service/store/restore-watch.h"
+#include "service/store/set-aside.h"
 #include "service/store/statelog.h"
 #include "service/util/log.h"
 
@@ -295,7 +297,7 @@ static int restore_read_fds(Restore *p) {
         return 0;
 }
 
-int restore_read(Restore **ret) {
+int restore_read(unsigned n_crashed, const char *directory, Restore **ret) {
         _cleanup_(restore_freep) Restore *p = calloc(1, sizeof(Restore));
         int r;
 
@@ -307,7 +309,9 @@ int restore_read(Restore **ret) {
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++)
                 if (!s->foreign && !s->is_queue)
                         restore_open_log(p, s);
-        if (p->log) {
+        if (p->log && n_crashed >= RESTORE_CRASHES_MAX)
+                set_aside(p->log, directory, n_crashed == RESTORE_CRASHES_MAX);
+        else if (p->log) {
                 r = restore_read_log(p);
                 if (r >= 0)
                         r = restore_read_fds(p);

@@ -14,8 +14,9 @@
 typedef struct Restore Restore;
 
 /* Reads $LISTEN_FDS and unsets it. Records that are damaged or lack descriptors are left out and
- * logged. */
-int restore_read(Restore **ret);
+ * logged. With RESTORE_CRASHES_MAX runs that crashed there are no records: the state is set aside
+ * (set-aside.h), in directory. */
+int restore_read(unsigned n_crashed, const char *directory, Restore **ret);
 Restore *restore_free(Restore *p); /* systemd keeps everything; returns NULL */
 DEFINE_CLEANUP(Restore *, restore_free)
 

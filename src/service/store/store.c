@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "service/store/fd-store.h"
+#include "service/store/restore-watch.h"
 #include "service/store/restore.h"
 #include "service/store/statelog.h"
 #include "service/util/log.h"
@@ -279,6 +280,7 @@ static int store_begin(Store *s) {
 
 int store_new(sd_event *event, Store **ret) {
         _cleanup_(store_freep) Store *s = calloc(1, sizeof(Store));
+        const char *directory = getenv("RUNTIME_DIRECTORY");
         int r;
 
         if (!s)
@@ -287,7 +289,7 @@ int store_new(sd_event *event, Store **ret) {
         r = fd_store_init(&s->fd_store, event, store_degraded, s);
         if (r < 0)
                 return r;
-        r = restore_read(&s->restore);
+        r = restore_read(restore_watch_begin(directory), directory, &s->restore);
         if (r < 0)
                 return r;
         r = store_begin(s);

@@ -19,6 +19,9 @@
  * generation before stays unchanged until the new one is complete, so a restart may be killed as
  * well.
  *
+ * State with which run after run crashes is set aside (set-aside.h): restore_watch_end() is called
+ * once the service has restored everything.
+ *
  * Without a descriptor store nothing is kept, which is logged once.
  */
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counting.h"
+
+#include <perfalloc/dbus.h>
+
+#include "client/bus.h"
+#include "client/ctl/words.h"
+#include "client/say.h"
+#include "core/clock.h"
+
+#define READ_USEC USEC_PER_SEC
+#define AWAY_USEC (3 * USEC_PER_SEC) /* a restart takes less */
+
+static int counting_arm(const Counting *n, uint64_t usec) {
+        int r = sd_event_source_set_time_relative(n->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(n->timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- lost ---- */
+
+static int counting_print_last(const Counting *n) {
+        int r = sd_bus_message_rewind(n->last, true);
+
+        return r < 0 ? r : readings_print_answer(n->c, n->readings, &n->objects, n->last, n->f);
+}
+
+static int counting_lose(Counting *n, const char *why) {
+        _cleanup_free_ char *span = NULL;
+
+        n->lost = true;
+        (void) sd_event_source_set_enabled(n->timer, SD_EVENT_OFF);
+        if (!n->last) {
+                say_error("%s: the counters have ended before they were read", why);
+                return 0;
+        }
+        span = words_span(now_usec(CLOCK_MONOTONIC) - n->last_usec);
+        say_error("%s: the counters have ended; they were last read %s ago", why,
+                  span ?: "shortly");
+        return counting_print_last(n);
+}
+
+/* ---- reading ---- */
+
+static int counting_keep(Counting *n, sd_bus_message *answer) {
+        sd_bus_message_unref(n->last);
+        n->last = sd_bus_message_ref(answer);
+        n->last_usec = now_usec(CLOCK_MONOTONIC);
+        return counting_arm(n, READ_USEC);
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counting *n = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+
+        n->call = sd_bus_slot_unref(n->call);
+        if (!e)
+                return counting_keep(n, m);
+        /* its name is about to have no owner, or another one */
+        if (bus_lost_service(m) || sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return counting_arm(n, AWAY_USEC);
+        return counting_lose(n, e->message ?: e->name);
+}
+
+static int counting_read(Counting *n) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if (n->call || n->lost)
+                return 0;
+        r = readings_call_new(n->c, n->readings, &m);
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        return r < 0 ? r : sd_bus_call_async(n->c->bus, &n->call, m, on_answer, n, UINT64_MAX);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Counting *n = userdata;
+
+        return n->away ? counting_lose(n, "perfallocd has stopped") : counting_read(n);
+}
+
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counting *n = userdata;
+        const char *owner;
+        int r = sd_bus_message_read(m, "sss", NULL, NULL, &owner);
+
+        if (r < 0 || n->lost)
+                return r;
+        n->away = !*owner;
+        return n->away ? counting_arm(n, AWAY_USEC) : counting_read(n);
+}
+
+/* ---- begin and end ---- */
+
+int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refusal *why) {
+        int r;
+
+        *n = (Counting){ .c = c, .readings = readings, .f = f };
+        r = ctl_fetch_all(c, &n->objects, why);
+        if (r != 0)
+                return r;
+        r = sd_bus_add_match_async(c->bus, &n->owner,
+                                   "type='signal',sender='org.freedesktop.DBus',"
+                                   "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+                                   "arg0='" PERFALLOC_BUS_NAME "'",
+                                   on_owner, NULL, n);
+        if (r >= 0)
+                r = sd_event_add_time_relative(c->event, &n->timer, CLOCK_MONOTONIC, READ_USEC, 0,
+                                               on_timer, n);
+        return MIN(r, 0);
+}
+
+void counting_done(Counting *n) {
+        sd_bus_slot_unref(n->owner);
+        sd_bus_slot_unref(n->call);
+        sd_event_source_disable_unref(n->timer);
+        sd_bus_message_unref(n->last);
+        objects_done(&n->objects);
+        *n = COUNTING_NULL;
+}
+
+int counting_settle(const Counting *n) {
+        int r = 0;
+
+        while (r >= 0 && n->away && !n->lost)
+                r = sd_event_run(n->c->event, UINT64_MAX);
+        return r < 0 ? r : n->lost ? CTL_E_FAILED : 0;
+}
