@@ -693,9 +693,18 @@ comma_locale() {
         [[ $(env printf %.1f 1,5) == 1,5 ]]
 }
 
+metrics_on_a_terminal() {
+        local counter
+
+        counter=$(perfallocctl open --persistent --all-cpus task-clock) || return
+        on_terminal 'perfallocctl metrics'
+        perfallocctl close "$counter"
+        grep '_seconds_total{' $dir/said
+}
+
 machines_read_no_decimal_comma() (
         comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are_openmetrics &&
-                on_terminal 'perfallocctl metrics' && grep -q '_seconds[a-z_]*{.*} [0-9]*\.[0-9]' $dir/said &&
+                metrics_on_a_terminal | grep -q '} [0-9]*\.[0-9]' &&
                 on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
 )
 
