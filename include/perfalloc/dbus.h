@@ -9,6 +9,9 @@
  * sd_bus_error_get_errno() knows the errors:
  *
  *         sd_bus_error_add_map(perfalloc_error_map);
+ *
+ * The map is there wherever <systemd/sd-bus.h> is installed, in whatever order the two are
+ * included.
  */
 
 #define PERFALLOC_BUS_NAME          "org.perfalloc1"
@@ -53,8 +56,9 @@
 #define PERFALLOC_ERROR_ENDED            PERFALLOC_ERROR_PREFIX "Ended"           /* ESTALE */
 #define PERFALLOC_ERROR_BROKER_BUSY      PERFALLOC_ERROR_PREFIX "BrokerBusy"      /* EBUSY */
 
-#ifdef SD_BUS_ERROR_MAP
+#if __has_include(<systemd/sd-bus.h>)
 #include <errno.h>
+#include <systemd/sd-bus.h>
 
 __attribute__((unused)) static const sd_bus_error_map perfalloc_error_map[] = {
         SD_BUS_ERROR_MAP(PERFALLOC_ERROR_ATTR_SIZE, E2BIG),

@@ -29,6 +29,9 @@ struct perfalloc_reading {
         uint64_t quality;      /* PERFALLOC_QUALITY_... */
 };
 
+/* C++ has an array without a size as an extension only. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
 struct perfalloc_sample {
         uint64_t tick; /* its place on the grid, from 0: due at StartUSec + tick * IntervalUSec */
         uint64_t boottime_nsec; /* when it was taken, CLOCK_BOOTTIME: never before it was due */
@@ -36,6 +39,7 @@ struct perfalloc_sample {
         uint64_t n_readings;
         struct perfalloc_reading readings[]; /* in the order of the sampler's counters */
 };
+#pragma GCC diagnostic pop
 
 /* The size of a record, in bytes. */
 #define PERFALLOC_SAMPLE_SIZE(n_readings)                                                          \

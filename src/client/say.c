@@ -80,7 +80,7 @@ bool say_in_place(const char *lines) {
         return true;
 }
 
-static void say(int priority, const char *format, va_list ap) {
+_printf_(2, 0) static void say(int priority, const char *format, va_list ap) {
         char text[REFUSAL_TEXT_MAX];
 
         (void) vsnprintf(text, sizeof(text), format, ap);

@@ -41,6 +41,7 @@ static int bridge_take(Bridge *b) {
         if (answer == BRIDGE_TAKEN)
                 b->grace_until_usec += MIN(b->grace_usec, UINT64_MAX - b->grace_until_usec);
         bridge_set_taken(b, answer == BRIDGE_TAKEN || answer == BRIDGE_ASKED);
+        yielder_set_absent(&b->yielder, answer == BRIDGE_ABSENT);
         switch (answer) {
         case BRIDGE_ABSENT:
                 return 0;
@@ -119,7 +120,7 @@ static void bridge_restore(Bridge *b, BridgePast *past, bool yielded) {
         }
         if (answer == BRIDGE_TAKEN && until <= now)
                 return;
-        b->yielder.state = YIELDER_ASKED;
+        yielder_set_state(&b->yielder, YIELDER_ASKED);
         if (answer == BRIDGE_TAKEN)
                 bridge_set_timer(b, MIN(until - now, b->grace_usec));
 }
@@ -171,7 +172,8 @@ Bridge *bridge_free(Bridge *b) {
 void bridge_drop(Bridge *b) {
         if (!b)
                 return;
-        b->yielder.state = YIELDER_COUNTING; /* so that its end counts as no acknowledgement */
+        /* so that its end counts as no acknowledgement */
+        yielder_set_state(&b->yielder, YIELDER_COUNTING);
         bridge_destroy(b);
 }
 

@@ -41,5 +41,7 @@ struct Yielder {
         PlanMonitor plan;   /* scope, priority, class, use */
         bool every_hold;    /* yields to every hold, whatever its scope */
         YielderState state;
+        bool absent;    /* a bridge with nobody on the other side */
+        bool counted;   /* has yielded and is not absent, and Yielders.counted was told */
         CpuSet yielded; /* plan.by_cpu: where it has yielded */
 };

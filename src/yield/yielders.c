@@ -10,6 +10,26 @@ void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void 
         };
 }
 
+static void yielder_count(Yielder *y) {
+        bool counts = y->state == YIELDER_YIELDED && !y->absent;
+
+        if (counts == y->counted || !y->yielders)
+                return;
+        y->counted = counts;
+        if (y->yielders->counted)
+                y->yielders->counted(y->yielders->userdata, counts ? 1 : -1);
+}
+
+void yielder_set_state(Yielder *y, YielderState state) {
+        y->state = state;
+        yielder_count(y);
+}
+
+void yielder_set_absent(Yielder *y, bool absent) {
+        y->absent = absent;
+        yielder_count(y);
+}
+
 static int yielder_init(Yielder *y) {
         int k = plan_monitor_init(&y->plan);
 
@@ -124,13 +144,16 @@ int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
         }
         *ret_yielded = yielders_demands(r, y);
         yielder_set_yielded(y);
-        y->state = *ret_yielded ? YIELDER_YIELDED : YIELDER_COUNTING;
+        y->state = YIELDER_COUNTING;
+        if (*ret_yielded)
+                yielder_set_state(y, YIELDER_YIELDED);
         return 0;
 }
 
 void yielders_dismiss(Yielders *r, Yielder *y) {
         bool asked = y->state == YIELDER_ASKED;
 
+        yielder_set_state(y, YIELDER_COUNTING);
         yielders_take_out(r, y);
         yielder_done(y);
         if (asked)
@@ -161,16 +184,17 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
 
                 if (!yielders_must_yield(r, y))
                         continue;
-                y->state = YIELDER_ASKED;
+                yielder_set_state(y, YIELDER_ASKED);
                 n_told++;
                 if (y->ops->yield(y, hold, deadline_usec) == 0)
-                        y->state = YIELDER_YIELDED;
+                        yielder_set_state(y, YIELDER_YIELDED);
         }
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
                 if (yielders_may_resume(r, y)) {
-                        y->state = yielders_demands(r, y) ? y->state : YIELDER_COUNTING;
+                        if (!yielders_demands(r, y))
+                                yielder_set_state(y, YIELDER_COUNTING);
                         y->ops->resume(y);
                 }
                 yielder_set_yielded(y);
@@ -201,7 +225,7 @@ uint64_t yielders_grace(const Yielders *r) {
 void yielder_acknowledge(Yielder *y) {
         if (y->state != YIELDER_ASKED || !y->yielders)
                 return;
-        y->state = YIELDER_YIELDED;
+        yielder_set_state(y, YIELDER_YIELDED);
         y->yielders->acknowledged(y->yielders->userdata);
 }
 

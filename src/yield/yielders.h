@@ -17,6 +17,9 @@ struct Yielders {
         uint64_t next_seq;
         /* a yielder that was asked has yielded */
         void (*acknowledged)(void *userdata);
+        /* change (1 or -1) more of them have yielded, those that are absent left out; may be NULL
+         */
+        void (*counted)(void *userdata, int change);
         void *userdata;
 };
 
@@ -42,6 +45,13 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
 
 /* The longest grace of all: no deadline should be earlier. */
 uint64_t yielders_grace(const Yielders *r);
+
+/* Whether there is nobody who could yield. */
+void yielder_set_absent(Yielder *y, bool absent);
+
+/* For whoever knows better than the plan: it was yielded in an earlier run, or nobody waits for it.
+ */
+void yielder_set_state(Yielder *y, YielderState state);
 
 /* y has yielded. Does nothing unless it was asked. */
 void yielder_acknowledge(Yielder *y);

@@ -27,9 +27,12 @@ typedef struct Sampler {
         uint64_t told, missed; /* so far */
 } Sampler;
 
-typedef struct Record {
+typedef union Record {
         struct perfalloc_sample head;
-        struct perfalloc_reading readings[COUNTERS_MAX];
+        struct {
+                uint64_t words[4]; /* the head's */
+                struct perfalloc_reading readings[COUNTERS_MAX];
+        };
 } Record;
 
 uint64_t boottime_usec(void);

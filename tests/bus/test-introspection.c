@@ -27,9 +27,16 @@ static void append_args(GString *line, const char *way, GDBusArgInfo **args) {
                                        (*args)->name ?: "(no name)");
 }
 
+/* Annotations for generators of code are in the files alone. */
+static gboolean is_for_generators(const char *annotation) {
+        return g_str_has_prefix(annotation, "org.gtk.GDBus.") ||
+               g_str_has_prefix(annotation, "org.qtproject.QtDBus.");
+}
+
 static void append_annotations(GString *line, GDBusAnnotationInfo **annotations) {
         for (; annotations && *annotations; annotations++)
-                if (strcmp((*annotations)->key, EMITS) != 0)
+                if (strcmp((*annotations)->key, EMITS) != 0 &&
+                    !is_for_generators((*annotations)->key))
                         g_string_append_printf(line, " %s=%s;", (*annotations)->key,
                                                (*annotations)->value);
 }

@@ -38,7 +38,7 @@ static void test_before_the_service(void) {
 static void test_monitors_resume(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *path = NULL, *monitor = monitor_open(root, 0, 0);
-        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autoptr(Actor) foreigner G_GNUC_UNUSED = foreigner_new();
         _cleanup_close_ int lease = -1;
 
         watched_write(0, 10);
@@ -113,7 +113,7 @@ static void test_unmeasured(void) {
 static void test_second_is_measured(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *first = NULL, *second = NULL;
-        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autoptr(Actor) foreigner G_GNUC_UNUSED = foreigner_new();
         int a;
         _cleanup_close_ int b = -1;
 
@@ -126,7 +126,7 @@ static void test_second_is_measured(void) {
 
 static void test_in_partial(void) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autoptr(Actor) foreigner G_GNUC_UNUSED = foreigner_new();
         g_autofree char *path = NULL, *full = NULL;
         _cleanup_close_ int a = -1, b = -1;
 

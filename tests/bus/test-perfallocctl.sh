@@ -609,32 +609,37 @@ END
 
 # ---- metrics ----
 
-# What a scraper demands: families together, their type first, every line a sample, an end.
-metrics_are_openmetrics() {
-        local counter
+# What a scraper demands: families together, their type first, every line a sample; of OpenMetrics an end.
+metrics_are() {
+        local counter format=$1
 
         counter=$(perfallocctl open --persistent --all-cpus --name='a "b\c' task-clock) || return
-        run 0 perfallocctl metrics && python3 - $dir/said "$counter" <<'END'
+        run 0 perfallocctl metrics "${@:2}" && python3 - $dir/said "$counter" "$format" <<'END'
 import re, sys
 
-text, counter = open(sys.argv[1]).read(), sys.argv[2]
+text, counter, openmetrics = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3] == 'openmetrics'
 lines = text.split('\n')
-assert lines[-2:] == ['# EOF', ''], 'no end'
+assert lines.pop() == '', 'no end'
+assert not openmetrics or lines.pop() == '# EOF', 'no end'
 seen, family, kind = set(), None, None
 value = None
-for line in lines[:-2]:
-    if line.startswith('# TYPE '):
-        _, _, family, kind = line.split(' ')
-        assert family not in seen, f'{family} twice'
-        seen.add(family)
-    elif line.startswith('# HELP '):
-        assert line.split(' ')[2] == family, line
+for line in lines:
+    if line.startswith(('# TYPE ', '# HELP ')):
+        _, what, name, rest = line.split(' ', 3)
+        if what == 'TYPE':
+            kind = rest
+        if name != family:
+            assert name not in seen, f'{name} twice'
+            seen.add(name)
+            family = name
     else:
         label = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
         m = re.fullmatch(r'([a-z_]+)(?:\{(%s(?:,%s)*)\})? ([0-9.]+)' % (label, label), line)
         assert m, line
-        assert m[1] == family + {'counter': '_total', 'info': '_info'}.get(kind, ''), line
-        if m[1] == 'perfalloc_counter_events_total' and f'counter="{counter}"' in m[2]:
+        suffix = {'counter': '_total', 'info': '_info'}.get(kind, '')
+        assert m[1] == (family + suffix if openmetrics else family), line
+        assert kind != 'counter' or m[1].endswith('_total'), line
+        if m[1] == 'perfalloc_events_counted_total' and f'counter="{counter}"' in m[2]:
             value = float(m[3])
             assert r'name="a \"b\\c"' in m[2], line
 assert value, 'the counter is not there'
@@ -663,7 +668,7 @@ units_are_shown() {
                 run 0 perfallocctl read --json "$counter" &&
                 json "j['readings'][0]['amount'] == j['readings'][0]['estimate'] / 2 and j['readings'][0]['unit'] == 'Joules'" &&
                 run 0 perfallocctl read "$counter" && said AMOUNT && said Joules &&
-                run 0 perfallocctl metrics && grep -q '^perfalloc_counter_amount{.*unit="Joules"} [0-9.e+]*$' $dir/said &&
+                run 0 perfallocctl metrics && grep -q '^perfalloc_events_amount{.*unit="Joules"} [0-9.e+]*$' $dir/said &&
                 run 0 perfallocctl watch --json "$counter" -i 20ms -n 1 &&
                 json "j['readings'][0]['unit'] == 'Joules' and j['readings'][0]['scale'] == 0.5" &&
                 run 0 perfallocctl watch "$counter" -i 20ms -n 1 && said ' Joules ' &&
@@ -703,7 +708,7 @@ metrics_on_a_terminal() {
 }
 
 machines_read_no_decimal_comma() (
-        comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are_openmetrics &&
+        comma_locale && watch_prints_objects && watch_prints_lines && ! grep -q , $dir/said && metrics_are openmetrics --format=openmetrics &&
                 metrics_on_a_terminal | grep -q '} [0-9]*\.[0-9]' &&
                 on_terminal 'perfallocctl watch --all-cpus task-clock -i 20ms -n 2' && grep -q 'after 0,' $dir/said
 )
@@ -919,7 +924,9 @@ check 'watch draws on a terminal' watch_draws_bars
 check 'watch --plot draws what was shown' watch_draws_a_picture
 check 'watch ends when it is told to, and is among the samplers' watch_ends_when_told
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
-check 'metrics are OpenMetrics' metrics_are_openmetrics
+check 'metrics are Prometheus text' metrics_are prometheus
+check 'metrics are OpenMetrics on request' metrics_are openmetrics --format=openmetrics
+check 'metrics know no other format' run 2 perfallocctl metrics --format=json
 check 'a counter without a unit has no column for one' no_unit_no_column
 promise='the unit and the scale of an event are in tables, JSON, metrics and rates, also after a restart'
 if unit_is_there; then

@@ -178,9 +178,10 @@ static void test_tells_of_the_change(void) {
 
 static void test_adopted_goes_with_its_last_user(void) {
         g_autoptr(Client) alice = client_new("alice"), adopter = client_new("alice"),
-                          reader = client_new("root");
+                          reader G_GNUC_UNUSED = client_new("root");
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED);
-        g_autofree char *id = persist(alice, counter), *found = NULL, *read = NULL;
+        g_autofree char *id = persist(alice, counter), *found G_GNUC_UNUSED = NULL,
+                        *read G_GNUC_UNUSED = NULL;
         Client *first = alice, *second = adopter;
 
         alice = NULL;
@@ -197,7 +198,8 @@ static void test_adopted_goes_with_its_last_user(void) {
 static void test_a_reader_keeps_what_was_adopted(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED);
-        g_autofree char *id = persist(alice, counter), *found = open_persistent(root, id);
+        g_autofree char *id = persist(alice, counter),
+                        *found G_GNUC_UNUSED = open_persistent(root, id);
         Client *first = alice, *last = root;
 
         counter_do(alice, counter, "Adopt");
@@ -292,14 +294,14 @@ static void test_readers_of_cpus_need_count_system(void) {
 }
 
 static void test_readers_leave(void) {
-        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autoptr(Client) alice = client_new("alice"), root G_GNUC_UNUSED = client_new("root");
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED);
         g_autofree char *id = persist(alice, counter);
 
         for (int i = 0; i < 50; i++) {
                 g_autoptr(Client) carol = client_new("carol");
                 g_autofree char *found = open_persistent(carol, id),
-                                *again = open_persistent(carol, id);
+                                *again G_GNUC_UNUSED = open_persistent(carol, id);
 
                 (void) counter_value(carol, found);
         }
@@ -314,7 +316,7 @@ static void test_all_are_listed(void) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
                           root = client_new("root");
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED),
-                        *other = counter_open(alice, "page-faults:u", STOPPED);
+                        *other G_GNUC_UNUSED = counter_open(alice, "page-faults:u", STOPPED);
         g_autofree char *id = persist(alice, counter), *again = persist(alice, counter);
         g_autofree char *mine = NULL, *bobs = NULL, *all = NULL;
 

@@ -211,7 +211,7 @@ static void test_asked(void) {
         g_autoptr(Client) bob = client_new("bob");
         g_autoptr(Actor) target = idle_new("bob"), other = idle_new("dave");
         PerfAttr attr = software_attr(PERF_COUNT_SW_CPU_CLOCK);
-        g_autofree char *hold = NULL, *counter = NULL, *system = NULL;
+        g_autofree char *hold = NULL, *counter G_GNUC_UNUSED = NULL, *system = NULL;
         int lease;
 
         rule_expect("bob", "hold",

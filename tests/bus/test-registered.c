@@ -67,7 +67,7 @@ static char *program_hear(Program *p, const char *member) {
 }
 
 static void program_answer(Program *p, const char *hold) {
-        g_autoptr(sd_bus_message) reply =
+        g_autoptr(sd_bus_message) reply G_GNUC_UNUSED =
                 client_call(p->client, p->path, MONITOR, "Yielded", "o", hold);
 }
 
@@ -144,7 +144,7 @@ static void test_silent_one_is_an_obstacle(void) {
 }
 
 static void test_silent_one_does_not_stop_best_effort(void) {
-        g_auto(Program) p = program_new("silent", 0);
+        g_auto(Program) p G_GNUC_UNUSED = program_new("silent", 0);
         g_autoptr(Client) holder = client_new("root");
         g_autofree char *hold =
                 hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "yield_usec", "t",

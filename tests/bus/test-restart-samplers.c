@@ -41,9 +41,12 @@ typedef struct Sampler {
         uint64_t value;              /* of the first reading, which never falls */
 } Sampler;
 
-typedef struct Record {
+typedef union Record {
         struct perfalloc_sample head;
-        struct perfalloc_reading readings[2];
+        struct {
+                uint64_t words[4]; /* the head's */
+                struct perfalloc_reading readings[2];
+        };
 } Record;
 
 /* Of at most two counters; types is "a{sv}". */
@@ -235,7 +238,7 @@ static void test_closed_counter_keeps_its_reading(const void *command) {
 static void test_who_blocks_goes_on_to(const void *command) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         g_autoptr(Sampler) blocked = sampler_create(alice, NULL, NULL, 2 * MSEC, "a{sv}", 0);
-        g_autoptr(Sampler) later = NULL, free_one = NULL;
+        g_autoptr(Sampler) later = NULL, free_one G_GNUC_UNUSED = NULL;
         Record r;
 
         record_await(blocked, &r);
@@ -258,7 +261,7 @@ static void test_who_blocks_goes_on_to(const void *command) {
 
 static void test_signals_go_on(const void *command) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Sampler) s =
+        g_autoptr(Sampler) s G_GNUC_UNUSED =
                 sampler_create(alice, NULL, NULL, 20 * MSEC, "a{sv}", 1, "signal", "b", 1);
         uint64_t next = 0, end = UINT64_MAX;
 
@@ -360,7 +363,7 @@ static char *program_hear(Program *p, const char *member) {
 }
 
 static void program_answer(Program *p, const char *hold) {
-        g_autoptr(sd_bus_message) reply =
+        g_autoptr(sd_bus_message) reply G_GNUC_UNUSED =
                 client_call(p->client, p->path, MONITOR, "Yielded", "o", hold);
 }
 

@@ -241,7 +241,7 @@ static void test_another_user_namespace(void) {
 /* Nothing readable about it tells that it is in a namespace. */
 static void test_another_user_namespace_unseen(void) {
         g_autoptr(Actor) target = actor_new("bob", play_user_namespace, "powerless");
-        g_autoptr(Client) root = client_new("root");
+        g_autoptr(Client) root G_GNUC_UNUSED = client_new("root");
         unsigned descriptors = service_descriptors();
 
         if (actor_hear(target) == 'x') {

@@ -84,7 +84,7 @@ WRAP_MEMORY(void *, tsearch, (const void *key, void **root, __compar_fn_t compar
             (key, root, compare))
 WRAP_MEMORY(FILE *, open_memstream, (char **text, size_t *n), (text, n))
 
-int __wrap_asprintf(char **ret, const char *format, ...);
+__attribute__((format(printf, 2, 3))) int __wrap_asprintf(char **ret, const char *format, ...);
 int __wrap_asprintf(char **ret, const char *format, ...) {
         va_list ap;
         int n;
@@ -300,6 +300,10 @@ int __wrap_sd_bus_reply_method_return(sd_bus_message *m, const char *types, ...)
         return r;
 }
 
+__attribute__((format(printf, 3, 4))) int __wrap_sd_bus_reply_method_errorf(sd_bus_message *m,
+                                                                            const char *name,
+                                                                            const char *format,
+                                                                            ...);
 WRAP_VARIABLE(sd_bus_reply_method_errorf,
               (sd_bus_message * m, const char *name, const char *format, ...), format,
               sd_bus_reply_method_errorfv(m, name, format, ap))

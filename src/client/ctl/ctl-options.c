@@ -81,6 +81,8 @@ static const OptionRow rows[] = {
           "time between readings (default: 1s)", "status watch" },
         { 'n', "count", "N", OPTION_NUMBER, AT(count),
           "stop after N readings; of log: the last N entries", "status watch log" },
+        { 0, "format", "FORMAT", OPTION_TEXT, AT(format), "prometheus (the default) or openmetrics",
+          "metrics" },
 };
 
 static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };

@@ -36,6 +36,7 @@ struct CtlOptions {
         bool each;                        /* read */
         uint64_t interval_usec;           /* watch, status */
         uint32_t count;
+        const char *format; /* metrics */
 
         char **words; /* the verb first; NULL-terminated, NULL without any */
         size_t n_words;

@@ -116,7 +116,7 @@ static int call_answered(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-static int call_once(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
+static int call_try(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
         Call call = {};
         int r;
@@ -172,7 +172,7 @@ static bool is_harmless(sd_bus_message *m) {
 /* Repeats the call to the next service if this one ends. */
 static int call_through(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_once(c, m, &reply);
+        int r = call_try(c, m, &reply);
 
         for (unsigned n = 0; r == 0 && n < LOST_MAX && bus_lost_service(reply) && is_harmless(m);
              n++) {
@@ -182,7 +182,7 @@ static int call_through(Ctl *c, sd_bus_message *m, sd_bus_message **ret) {
                 if (r < 0)
                         break;
                 reply = sd_bus_message_unref(reply);
-                r = call_once(c, again, &reply);
+                r = call_try(c, again, &reply);
         }
         c->lost = r == 0 && bus_lost_service(reply);
         *ret = TAKE_PTR(reply);

@@ -72,7 +72,7 @@ static void print_help(void) {
                 char synopsis[40];
 
                 (void) snprintf(synopsis, sizeof(synopsis), "%s %s", verbs[i].name, verbs[i].words);
-                printf("  %-29s %s\n", synopsis, verbs[i].help);
+                printf("  %-31s %s\n", synopsis, verbs[i].help);
         }
         printf("\n");
         ctl_options_print();

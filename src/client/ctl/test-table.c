@@ -56,10 +56,20 @@ static char *printed(const CtlOptions *o, size_t n_rows) {
         return text;
 }
 
+/* The cells alone: versions of libsmartcols differ in the blanks around them. */
+static char *cells(const char *text) {
+        g_autoptr(GRegex) blanks = g_regex_new(" +", 0, 0, NULL);
+        g_autoptr(GRegex) ends = g_regex_new("^ | $", G_REGEX_MULTILINE, 0, NULL);
+        g_autofree char *single = g_regex_replace_literal(blanks, text, -1, 0, " ", 0, NULL);
+
+        return g_regex_replace_literal(ends, single, -1, 0, "", 0, NULL);
+}
+
 static void assert_printed(const CtlOptions *o, size_t n_rows, const char *expected) {
         char *text = printed(o, n_rows);
+        g_autofree char *found = cells(text), *wanted = cells(expected);
 
-        g_assert_cmpstr(text, ==, expected);
+        g_assert_cmpstr(found, ==, wanted);
         free(text);
 }
 

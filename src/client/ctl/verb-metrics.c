@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/ctl/metrics-totals.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
 
 /*
- * metrics: OpenMetrics for Prometheus and similar programs
- * (https://github.com/OpenObservability/OpenMetrics): all samples of a family together, the type
- * before them, "# EOF" at the end.
+ * metrics: the service and all its objects, for Prometheus and similar programs.
  */
 
 typedef struct Label {
@@ -19,8 +18,13 @@ typedef struct Label {
 } Label;
 
 static const Label hold_labels[] = {
-        { "hold", NULL },  { "state", "State" }, { "mode", "Mode" },
-        { "user", "Uid" }, { "cpus", "Cpus" },   {},
+        { "hold", NULL },
+        { "state", "State" },
+        { "mode", "Mode" },
+        { "user", "Uid" },
+        { "cpus", "Cpus" },
+        { "reason", "Reason" },
+        {},
 };
 static const Label hold_label[] = { { "hold", NULL }, {} };
 static const Label monitor_labels[] = {
@@ -52,7 +56,8 @@ static const Label pmu_labels[] = { { "pmu", "Name" }, { "kind", "Kind" }, {} };
 #define SAMPLER PERFALLOC_SAMPLER_INTERFACE
 
 typedef struct Family {
-        const char *name, *type;
+        const char *name;
+        MetricType type;
         const char *interface; /* one sample for each object of it... */
         const char *property;  /* that has this property, whose value it is; NULL: all, with 1 */
         uint64_t per_second;   /* of a time: the units in a second; else 0 */
@@ -61,41 +66,37 @@ typedef struct Family {
 } Family;
 
 static const Family families[] = {
-        { "perfalloc_hold", "gauge", HOLD, NULL, 0, hold_labels,
+        { "perfalloc_holds", METRIC_GAUGE, HOLD, NULL, 0, hold_labels,
           "Holds that are granted or wanted." },
-        { "perfalloc_hold_confirmed", "gauge", HOLD, "Confirmed", 0, hold_label,
+        { "perfalloc_hold_confirmed", METRIC_GAUGE, HOLD, "Confirmed", 0, hold_label,
           "Whether the counters were measured to be free." },
-        { "perfalloc_hold_request_timestamp_seconds", "gauge", HOLD, "RequestTimestamp",
+        { "perfalloc_hold_request_timestamp_seconds", METRIC_GAUGE, HOLD, "RequestTimestamp",
           USEC_PER_SEC, hold_label, "When it was asked for." },
-        { "perfalloc_hold_grant_timestamp_seconds", "gauge", HOLD, "GrantTimestamp", USEC_PER_SEC,
-          hold_label, "When it was granted; 0: not yet." },
-        { "perfalloc_hold_latency_seconds", "gauge", HOLD, "LatencyUSec", USEC_PER_SEC, hold_label,
-          "From authorization to the grant." },
-        { "perfalloc_monitor", "gauge", PERFALLOC_MONITOR_INTERFACE, NULL, 0, monitor_labels,
+        { "perfalloc_hold_grant_timestamp_seconds", METRIC_GAUGE, HOLD, "GrantTimestamp",
+          USEC_PER_SEC, hold_label, "When it was granted; 0: not yet." },
+        { "perfalloc_hold_latency_seconds", METRIC_GAUGE, HOLD, "LatencyUSec", USEC_PER_SEC,
+          hold_label, "From authorization to the grant." },
+        { "perfalloc_monitors", METRIC_GAUGE, PERFALLOC_MONITOR_INTERFACE, NULL, 0, monitor_labels,
           "Registered monitors." },
-        { "perfalloc_counter", "gauge", COUNTER, NULL, 0, counter_labels,
+        { "perfalloc_counters", METRIC_GAUGE, COUNTER, NULL, 0, counter_labels,
           "Counters that the service has open." },
-        { "perfalloc_sampler_ticks", "counter", SAMPLER, "Ticks", 0, sampler_label,
+        { "perfalloc_sampler_ticks", METRIC_COUNTER, SAMPLER, "Ticks", 0, sampler_label,
           "Records on the stream." },
-        { "perfalloc_sampler_missed", "counter", SAMPLER, "Missed", 0, sampler_label,
+        { "perfalloc_sampler_missed", METRIC_COUNTER, SAMPLER, "Missed", 0, sampler_label,
           "Ticks that were skipped." },
-        { "perfalloc_pmu_counters", "gauge", PERFALLOC_PMU_INTERFACE, "Counters", 0, pmu_labels,
-          "Events that count at once on one CPU; 0: unknown or unlimited." },
-        { "perfalloc_counter_events", "counter", COUNTER, "Value", 0, value_labels,
+        { "perfalloc_pmu_counters", METRIC_GAUGE, PERFALLOC_PMU_INTERFACE, "Counters", 0,
+          pmu_labels, "Events that count at once on one CPU; 0: unknown or unlimited." },
+        { "perfalloc_events_counted", METRIC_COUNTER, COUNTER, "Value", 0, value_labels,
           "What was counted, raw." },
-        { "perfalloc_counter_enabled_seconds", "counter", COUNTER, "EnabledNSec", NSEC_PER_SEC,
+        { "perfalloc_events_enabled_seconds", METRIC_COUNTER, COUNTER, "EnabledNSec", NSEC_PER_SEC,
           value_labels, "For how long it was to count." },
-        { "perfalloc_counter_running_seconds", "counter", COUNTER, "RunningNSec", NSEC_PER_SEC,
+        { "perfalloc_events_running_seconds", METRIC_COUNTER, COUNTER, "RunningNSec", NSEC_PER_SEC,
           value_labels, "For how long it really counted." },
-        { "perfalloc_counter_estimate", "gauge", COUNTER, "Estimate", 0, value_labels,
+        { "perfalloc_events_estimated", METRIC_GAUGE, COUNTER, "Estimate", 0, value_labels,
           "What was counted, scaled for the time without a counter." },
-        { "perfalloc_counter_amount", "gauge", COUNTER, "Amount", 0, amount_labels,
+        { "perfalloc_events_amount", METRIC_GAUGE, COUNTER, "Amount", 0, amount_labels,
           "The estimate in the event's unit, where it has one." },
 };
-
-static void print_head(const char *name, const char *type, const char *help) {
-        printf("# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
-}
 
 static int print_labels(const Object *o, const Label *labels) {
         for (const Label *label = labels; label->name; label++) {
@@ -117,26 +118,22 @@ static int print_labels(const Object *o, const Label *labels) {
 }
 
 static int print_sample(const Family *family, const Object *o) {
-        uint64_t n = family->property ? object_number(o, family->property) : 1;
-        bool counter = strcmp(family->type, "counter") == 0;
         int r;
 
-        printf("%s%s", family->name, counter ? "_total" : "");
+        printf("%s%s", family->name, metric_suffix(family->type));
         r = print_labels(o, family->labels);
         if (family->property && object_value(o, family->property)->kind == VALUE_REAL)
-                printf(" %.17g\n", object_real(o, family->property));
-        else if (family->per_second > 0)
-                printf(" %.*f\n", family->per_second == NSEC_PER_SEC ? 9 : 6,
-                       (double) n / (double) family->per_second);
+                metrics_real(object_real(o, family->property));
         else
-                printf(" %" PRIu64 "\n", n);
+                metrics_value(family->property ? object_number(o, family->property) : 1,
+                              family->per_second);
         return r;
 }
 
-static int print_family(const Objects *all, const Family *family) {
+static int print_family(MetricsFormat format, const Objects *all, const Family *family) {
         int r = 0;
 
-        print_head(family->name, family->type, family->help);
+        metrics_head(format, family->name, family->type, family->help);
         OBJECTS_FOREACH (o, all, family->interface)
                 if (r == 0 && !object_is(o, "State", "ended") &&
                     (!family->property || object_value(o, family->property)->kind != VALUE_NONE))
@@ -146,7 +143,7 @@ static int print_family(const Objects *all, const Family *family) {
 
 /* ---- the service ---- */
 
-static int print_service(Ctl *c, Refusal *why) {
+static int print_service(Ctl *c, MetricsFormat format, Refusal *why) {
         _cleanup_(object_done) Object manager = OBJECT_NULL;
         _cleanup_free_ char *version = NULL;
         int r;
@@ -157,11 +154,12 @@ static int print_service(Ctl *c, Refusal *why) {
         version = words_label(object_text(&manager, "Version"));
         if (!version)
                 return -ENOMEM;
-        print_head("perfalloc", "info", "The service.");
+        metrics_head(format, "perfalloc", METRIC_INFO, "The service.");
         printf("perfalloc_info{version=\"%s\"} 1\n", version);
-        print_head("perfalloc_yielding", "gauge", "Whether monitors have given way to a hold.");
+        metrics_head(format, "perfalloc_yielding", METRIC_GAUGE,
+                     "Whether monitors have given way to a hold.");
         printf("perfalloc_yielding %" PRIu64 "\n", object_number(&manager, "Yielding"));
-        return 0;
+        return metrics_print_totals(c, format, why);
 }
 
 /* ---- values ---- */
@@ -197,16 +195,22 @@ static int values_read(Ctl *c, Object *counter, Refusal *why) {
 
 int verb_metrics(Ctl *c, Refusal *why) {
         _cleanup_(objects_done) Objects all = OBJECTS_NULL;
-        int r = ctl_fetch_all(c, &all, why);
+        MetricsFormat format = METRICS_PROMETHEUS;
+        int r;
 
+        if (c->options->format && !metrics_format_find(c->options->format, &format))
+                return refuse(why, CTL_E_USAGE,
+                              "--format: '%.64s' is neither prometheus nor openmetrics",
+                              c->options->format);
+        r = ctl_fetch_all(c, &all, why);
         for (size_t i = 0; i < all.n && r == 0; i++)
                 if (strcmp(all.items[i].interface, PERFALLOC_COUNTER_INTERFACE) == 0)
                         r = values_read(c, &all.items[i], why);
         if (r == 0)
-                r = print_service(c, why);
+                r = print_service(c, format, why);
         for (size_t i = 0; i < ELEMENTSOF(families) && r == 0; i++)
-                r = print_family(&all, &families[i]);
+                r = print_family(format, &all, &families[i]);
         if (r == 0)
-                printf("# EOF\n");
+                metrics_end(format);
         return r;
 }

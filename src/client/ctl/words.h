@@ -24,7 +24,7 @@ char *words_count(uint64_t n);
 /* Three digits and a prefix: "0", "999", "1.23k", "12.3M". */
 char *words_rate(double per_second);
 
-/* For an OpenMetrics label, without the quotes around it: escapes quotes, backslashes and
+/* For a label of Prometheus, without the quotes around it: escapes quotes, backslashes and
  * newlines. */
 char *words_label(const char *text);
 

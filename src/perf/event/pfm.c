@@ -6,6 +6,23 @@
 
 #define PFM_LIBRARY "libpfm.so.4" /* the ABI that <perfmon/pfmlib.h> of version 4 describes */
 
+#define PFM_NOTE                                                                                   \
+        "[{\"feature\":\"events\",\"description\":\"Names of the CPU's events\","                  \
+        "\"priority\":\"recommended\",\"soname\":[\"" PFM_LIBRARY "\"]}]"
+
+/* Tells packagers' tools what is loaded at run time (https://systemd.io/ELF_DLOPEN_METADATA). */
+static const struct {
+        uint32_t name_size, text_size, type;
+        char name[4];
+        _Alignas(uint32_t) char text[sizeof(PFM_NOTE)];
+} note __attribute__((used, aligned(4), section(".note.dlopen"))) = {
+        .name_size = sizeof("FDO"),
+        .text_size = sizeof(PFM_NOTE),
+        .type = 0x407c0c0a,
+        .name = "FDO",
+        .text = PFM_NOTE,
+};
+
 static Pfm loaded;
 
 static const struct {

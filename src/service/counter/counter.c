@@ -318,6 +318,7 @@ int counter_new(CounterSet *set, size_t event, Counter **ret) {
 
         if (r < 0)
                 return r;
+        totals_add(&counters->context->totals, TOTAL_COUNTERS_OPENED, 1);
         counter_changed(*ret, COUNTER_CHANGED_STATE);
         context_touch(counters->context);
         return 0;

@@ -38,6 +38,16 @@ PROPERTY_GETTER(get_attr_size) {
         return sd_bus_message_append(reply, "u", attr_kernel_size());
 }
 
+PROPERTY_GETTER(get_totals) {
+        const Manager *manager = userdata;
+        int r = sd_bus_message_open_container(reply, 'a', "{st}");
+
+        for (Total total = 0; total < _TOTAL_MAX && r >= 0; total++)
+                r = sd_bus_message_append(reply, "{st}", total_name(total),
+                                          totals_value(&manager->context.totals, total));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int append_event(void *userdata, const char *name, const char *pmu,
                         const char *description) {
         return MIN(sd_bus_message_append(userdata, "(sss)", name, pmu, description), 0);
@@ -89,6 +99,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Yielding", "b", get_yielding, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Features", "as", get_features, 0, 0),
         SD_BUS_PROPERTY("AttrSize", "u", get_attr_size, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Totals", "a{st}", get_totals, 0, 0),
         METHOD("Hold", ("s", reason, "a{sv}", options), ("o", hold, "h", lease), hold_call_handle,
                holds),
         METHOD("HoldUnattended", ("s", reason, "t", lifetime_usec, "a{sv}", options), ("o", hold),

@@ -27,6 +27,12 @@ static void yielder_acknowledged(void *userdata) {
         holds_advance(&m->holds);
 }
 
+static void yielders_counted(void *userdata, int change) {
+        Manager *m = userdata;
+
+        totals_level(&m->context.totals, LEVEL_YIELDED, change);
+}
+
 static void hold_requested(void *userdata, pid_t pid) {
         Manager *m = userdata;
 
@@ -102,13 +108,20 @@ static void hold_census(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount 
 
 /* ---- start ---- */
 
-static void manager_open_serial(Context *context) {
-        int r = serial_open(&context->serial, getenv("RUNTIME_DIRECTORY"));
+static void manager_open_files(Context *context) {
+        const char *directory = getenv("RUNTIME_DIRECTORY");
+        int r = serial_open(&context->serial, directory);
 
         if (r < 0)
                 log_plain(LOG_WARNING,
                           "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Object "
                           "numbers start from the clock.",
+                          strerror(-r));
+        r = totals_open(&context->totals, directory);
+        if (r < 0)
+                log_plain(LOG_WARNING,
+                          "No usable runtime directory ($RUNTIME_DIRECTORY): %s. Totals start from "
+                          "0.",
                           strerror(-r));
 }
 
@@ -120,7 +133,8 @@ void manager_init(Manager *m, Reader *reader) {
         quota_init(&context->quota);
         ledger_init(&context->ledger);
         yielders_init(&context->yielders, &context->ledger, yielder_acknowledged, m);
-        manager_open_serial(context);
+        context->yielders.counted = yielders_counted;
+        manager_open_files(context);
         m->events = (Events){ .context = context, .holds = &m->holds };
         issued_events_init(&m->events.issued);
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
@@ -179,6 +193,7 @@ int manager_restore(Manager *m) {
                 r = bridges_restore(m->bridges);
         if (r < 0)
                 return r;
+        totals_settle(&context->totals);
         counters_go_on(&m->counters);
         store_commit(context->store);
         counters_reopen(&m->counters);
@@ -232,4 +247,5 @@ void manager_done(Manager *m) {
         host_state_free(context->host);
         store_free(context->store);
         serial_close(&context->serial);
+        totals_close(&context->totals);
 }

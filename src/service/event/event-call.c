@@ -485,6 +485,7 @@ static int event_call_finish(EventCall *c, Refusal *why) {
         r = sd_bus_reply_method_return(c->call->m, "h", c->fd);
         if (r < 0)
                 return r;
+        totals_add(&c->call->context->totals, TOTAL_EVENTS_OPENED, 1);
         event_call_end(c);
         return 0;
 }

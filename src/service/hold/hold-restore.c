@@ -50,6 +50,7 @@ static int hold_enlist(Hold *h, const Unpack *u) {
         hold_unpack_extra(h, u);
         if (h->state == HOLD_GRANTED) {
                 TAILQ_INSERT_TAIL(&holds->granted, h, list);
+                totals_level(&holds->context->totals, LEVEL_HELD, 1);
         } else if (h->state == HOLD_QUEUED)
                 hold_await_queue(h);
         return 0;

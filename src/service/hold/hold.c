@@ -131,6 +131,22 @@ static void hold_leave_ledger(Hold *h) {
 
 /* ---- the grant, and the end ---- */
 
+static void hold_count_grant(const Hold *h) {
+        Totals *totals = &h->context->totals;
+
+        totals_add(totals, h->confirmed ? TOTAL_GRANTS_CONFIRMED : TOTAL_GRANTS_UNCONFIRMED, 1);
+        totals_add(totals, TOTAL_LATENCY_USEC, h->latency_usec);
+        totals_level(totals, LEVEL_HELD, 1);
+}
+
+static void hold_count_end(const Hold *h, HoldState was) {
+        Totals *totals = &h->context->totals;
+
+        totals_add(totals, TOTAL_HOLDS_RELEASED + (Total) (h->result - HOLD_RELEASED), 1);
+        if (was == HOLD_GRANTED)
+                totals_level(totals, LEVEL_HELD, -1);
+}
+
 static void hold_grant(Hold *h, bool confirmed) {
         Holds *holds = h->holds;
         uint64_t now = now_usec(CLOCK_MONOTONIC);
@@ -152,6 +168,7 @@ static void hold_grant(Hold *h, bool confirmed) {
         if (TAILQ_FIRST(&holds->granted) == h && !TAILQ_NEXT(h, list))
                 hold_signal_yielding(holds);
         hold_log_granted(h);
+        hold_count_grant(h);
         context_touch(h->context);
 }
 
@@ -188,6 +205,7 @@ void hold_end(Hold *h, HoldResult result) {
         if (was == HOLD_GRANTED && TAILQ_EMPTY(&holds->granted))
                 hold_signal_yielding(holds);
         hold_log_ended(h);
+        hold_count_end(h, was);
         hold_retire(h);
         holds_advance(holds);
 }

@@ -49,7 +49,7 @@ static int monitor_restore(void *userdata, StoreRecord *record) {
                 r = monitor_enter(monitor, record->id);
         if (r < 0)
                 return r;
-        monitor->yielder.state = (YielderState) state;
+        yielder_set_state(&monitor->yielder, (YielderState) state);
         monitor_keep(TAKE_PTR(monitor), (YielderState) state);
         return 0;
 }

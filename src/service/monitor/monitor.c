@@ -273,7 +273,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
         }
         /* It counts although its counters are held. No grant waits for it, so it is asked now. */
         if (monitor->yielder.state == YIELDER_YIELDED) {
-                monitor->yielder.state = YIELDER_ASKED;
+                yielder_set_state(&monitor->yielder, YIELDER_ASKED);
                 monitor_ask(monitor, holds_current(monitors->holds),
                             now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
         }
@@ -311,7 +311,8 @@ void monitors_done(Monitors *monitors) {
                 MonitorSearch search = {};
 
                 objects_walk(&monitors->objects, monitor_match, &search);
-                search.found->yielder.state = YIELDER_COUNTING; /* nobody waits for it any more */
+                /* nobody waits for it any more */
+                yielder_set_state(&search.found->yielder, YIELDER_COUNTING);
                 yielders_dismiss(&monitors->context->yielders, &search.found->yielder);
                 monitor_free(search.found);
         }

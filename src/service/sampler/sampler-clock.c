@@ -36,8 +36,12 @@ static bool sampler_send(Sampler *a) {
         a->send_log.record->missed = tick_count_missed(&a->streamed, a->send_log.record->tick);
         tick_count_tell(&after, a->send_log.record->tick);
         r = send_log_send(&a->send_log, a->stream, &after);
-        if (r >= 0)
+        if (r >= 0) {
+                totals_add(&a->all->context->totals, TOTAL_TICKS, 1);
+                totals_add(&a->all->context->totals, TOTAL_TICKS_MISSED,
+                           after.missed - a->streamed.missed);
                 a->streamed = after;
+        }
         return r != -EPIPE && r != -ECONNRESET;
 }
 

@@ -9,8 +9,7 @@
 #define HEADER_SIZE 4096u
 #define GROW_SIZE   (64ul << 10)
 #define STALE_MIN   (1ul << 20)
-
-static const char statelog_magic[8] = "perfstat";
+#define MAGIC       "perfstat"
 
 typedef struct StateHeader {
         char magic[8];
@@ -76,7 +75,7 @@ int statelog_new(uint32_t generation, StateLog **ret) {
         if (r < 0)
                 return r;
         *header(l) = (StateHeader){ .format = STATELOG_FORMAT, .generation = generation };
-        memcpy(header(l)->magic, statelog_magic, sizeof(statelog_magic));
+        memcpy(header(l)->magic, MAGIC, sizeof(header(l)->magic));
         *ret = TAKE_PTR(l);
         return 0;
 }
@@ -84,7 +83,7 @@ int statelog_new(uint32_t generation, StateLog **ret) {
 static int statelog_check(const StateLog *l) {
         const StateHeader *h = header(l);
 
-        if (memcmp(h->magic, statelog_magic, sizeof(statelog_magic)) != 0 || h->format == 0)
+        if (memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0 || h->format == 0)
                 return -EBADMSG;
         if (h->format > STATELOG_FORMAT)
                 return -EPROTONOSUPPORT;

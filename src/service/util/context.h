@@ -13,6 +13,7 @@
 #include "perf/pmu/pmu.h"
 #include "service/util/config.h"
 #include "service/util/serial.h"
+#include "service/util/totals.h"
 #include "yield/yielders.h"
 
 typedef struct Auth Auth;
@@ -36,6 +37,7 @@ struct Context {
         Yielders yielders;
         Quota quota;
         Serial serial;
+        Totals totals;
 
         Reader *reader;
         Store *store; /* records and descriptors that outlive this process */

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Debian's package, in a machine of its own: what it installs works, an upgrade and a downgrade lose nothing, and a purge
+# leaves nothing. Run by tests/rig/nspawn, without the project, for tests/packages/deb.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+debs=$PERFALLOC_BUILD/debs
+export DEBIAN_FRONTEND=noninteractive
+
+# Everything that a package could leave, with the names of the user and the group taken out, which stay.
+files_list() {
+        find /etc /usr /var /run/perfalloc* -xdev \( -path /var/lib/dpkg -o -path /var/cache -o -path /var/log -o -path /var/tmp -o \
+                -path /var/lib/systemd/catalog -o -path /etc/.pwd.lock \) -prune -o -type f -print 2>/dev/null |
+                grep -v -e '^/etc/\(passwd\|group\|shadow\|gshadow\)-\?$' | sort
+}
+
+main_pid() {
+        systemctl show -P MainPID perfallocd.service
+}
+
+# An ordinary user, who starts the service by asking.
+service_answers_a_user() {
+        setpriv --reuid=65534 --regid=65534 --clear-groups busctl get-property org.perfalloc1 /org/perfalloc1 \
+                org.perfalloc1.Manager Version
+}
+
+user_may_count() {
+        setpriv --reuid=65534 --regid=65534 --clear-groups perfallocctl open -q -o /dev/null task-clock:u -- true
+}
+
+units_are_as_they_should_be() {
+        [[ $(systemctl is-enabled perfallocd.service) == enabled ]] &&
+                [[ $(systemctl is-enabled perfalloc-metrics.timer) == disabled ]] &&
+                [[ $(systemctl is-active perfallocd.service) == active ]]
+}
+
+catalog_is_known() {
+        journalctl --list-catalog | grep -q perfalloc || journalctl --list-catalog | grep -qi 'counters'
+}
+
+hold_state() {
+        busctl get-property org.perfalloc1 "/org/perfalloc1/hold/$1" org.perfalloc1.Hold State
+}
+
+counter_value() {
+        local answer
+
+        answer=$(busctl call org.perfalloc1 "/org/perfalloc1/counter/$counter" org.perfalloc1.Counter Read) || return
+        read -r _ answer _ <<<"$answer"
+        echo "$answer"
+}
+
+# An unattended hold, a perfalloc that runs, a persistent counter of a process that works.
+things_begin() {
+        while :; do :; done &
+        counter=$(perfallocctl open --persistent --pid=$! task-clock)
+        unattended=$(perfallocctl hold -q --pmu=software)
+        perfalloc --quiet --pmu=software sleep infinity &
+        perfalloc=$!
+}
+
+two_holds() {
+        [[ $(perfallocctl holds --no-legend | grep -c granted) -eq 2 ]]
+}
+
+# goes_on DEB: installs it while all that goes on.
+goes_on() {
+        local before value
+
+        before=$(main_pid)
+        value=$(counter_value) || return
+        dpkg -i "$1" || return
+        wait_until another_main "$before" || return
+        [[ $(hold_state "$unattended") == 's "granted"' ]] && two_holds && kill -0 $perfalloc &&
+                [[ $(counter_value) -ge $value ]] && wait_until counter_above "$value"
+}
+
+another_main() {
+        local pid
+
+        pid=$(main_pid)
+        [[ $pid -ne 0 && $pid -ne $1 && $(systemctl is-active perfallocd.service) == active ]]
+}
+
+counter_above() {
+        [[ $(counter_value) -gt $1 ]]
+}
+
+is_gone() {
+        ! systemctl cat perfallocd.service && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]] &&
+                [[ -f /etc/perfalloc/perfallocd.conf ]]
+}
+
+# What stays running has its files from before.
+no_process_is_left() {
+        wait_until perfalloc_ended && ! pgrep -u perfalloc
+}
+
+perfalloc_ended() {
+        kill $perfalloc 2>/dev/null
+        ! kill -0 $perfalloc 2>/dev/null
+}
+
+leaves_nothing() {
+        diff <(echo "$before_all") <(files_list)
+}
+
+# An image of a container may forbid packages to start services.
+rm -f /usr/sbin/policy-rc.d
+before_all=$(files_list)
+check 'the package is installed' dpkg -i "$debs/first.deb"
+check 'an ordinary user asks, and the service is there' service_answers_a_user
+check 'and may count their own processes' user_may_count
+check 'the service is enabled, the timer is not' units_are_as_they_should_be
+check 'the journal knows the catalog' catalog_is_known
+check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/smoke"
+things_begin
+check 'two holds are granted, and a persistent counter counts' wait_until two_holds
+check 'an upgrade loses none of them' goes_on "$debs/next.deb"
+check 'nor does a downgrade' goes_on "$debs/first.deb"
+check 'it is removed' dpkg -r perfalloc
+check 'and gone, but for its configuration' is_gone
+check 'no process of it is left' no_process_is_left
+check 'it is purged' dpkg -P perfalloc
+check 'and has left nothing but its user and group' leaves_nothing
+check 'it can be installed once more' dpkg -i "$debs/first.deb"
+check 'and works' service_answers_a_user
+tap_end
