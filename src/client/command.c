@@ -5,7 +5,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+
+#include "core/fd-message.h"
 
 /* Whether a shell waits for this job, which has the terminal. */
 static bool has_terminal(void) {
@@ -90,10 +93,23 @@ static void gate_wait(int gate) {
                 _exit(COMMAND_CANNOT_RUN);
 }
 
-static _Noreturn void command_exec(char **argv, int gate, int report, const Signals *signals) {
+/* COMMAND must not have the listener, or calls would be answered by nobody once the service has
+ * ended. */
+static void filter_report(const Filter *filter, int report) {
+        int listener = filter_install(filter), error = MIN(listener, 0);
+
+        if (fd_message_send(report, &error, sizeof(error), &listener, listener >= 0, 0) < 0)
+                _exit(COMMAND_CANNOT_RUN);
+        close_fd(listener);
+}
+
+static _Noreturn void command_exec(char **argv, int gate, int report, const Filter *filter,
+                                   const Signals *signals) {
         int error;
 
         signals_restore(signals);
+        if (filter)
+                filter_report(filter, report);
         gate_wait(gate);
         execvp(argv[0], argv);
         error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
@@ -109,7 +125,7 @@ static int report_read(int fd) {
         return TEMP_FAILURE_RETRY(read(fd, &error, sizeof(error))) == sizeof(error) ? error : 0;
 }
 
-int command_prepare(Command *c, char **argv, const Signals *signals) {
+int command_prepare(Command *c, char **argv, const Filter *filter, const Signals *signals) {
         _cleanup_close_ int gate_end = -1, reporter = -1;
         int gate[2], report[2];
 
@@ -118,7 +134,7 @@ int command_prepare(Command *c, char **argv, const Signals *signals) {
                 return -errno;
         gate_end = gate[0];
         c->gate = gate[1];
-        if (pipe2(report, O_CLOEXEC) < 0)
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0)
                 return -errno;
         c->report = report[0];
         reporter = report[1];
@@ -129,7 +145,21 @@ int command_prepare(Command *c, char **argv, const Signals *signals) {
                 return 0;
         /* with a copy of its own, the gate would never close */
         c->gate = close_fd(c->gate);
-        command_exec(argv, gate_end, reporter, signals);
+        command_exec(argv, gate_end, reporter, filter, signals);
+}
+
+int command_take_listener(Command *c) {
+        int error = -ECHILD, listener = -1, how;
+        size_t n_fds;
+        ssize_t n;
+
+        do
+                n = fd_message_receive(c->report, &error, sizeof(error), &listener, 1, &n_fds, 0,
+                                       &how);
+        while (n == -EINTR);
+        if (n < 0)
+                return (int) n;
+        return n_fds == 1 ? listener : error < 0 ? error : -EMFILE;
 }
 
 static void command_wait(Command *c) {
@@ -171,7 +201,7 @@ void command_done(Command *c) {
 }
 
 int command_start(Command *c, char **argv, sd_event *event, Signals *signals) {
-        int r = command_prepare(c, argv, signals);
+        int r = command_prepare(c, argv, NULL, signals);
 
         if (r >= 0)
                 r = command_run(c, event, signals);

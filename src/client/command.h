@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
+#include "client/filter.h"
 #include "client/signals.h"
 
 typedef struct Command Command;
@@ -20,7 +21,7 @@ typedef struct Command Command;
 struct Command {
         pid_t pid;
         int gate;   /* the child waits at the other end until it may run */
-        int report; /* the errno of a failed exec */
+        int report; /* a socket: the listener of the filter; the errno of a failed exec */
         bool ended;
         int status; /* its exit status, where it exited */
         int signo;  /* what killed it, else 0 */
@@ -28,9 +29,13 @@ struct Command {
 
 #define COMMAND_NULL ((Command){ .gate = -1, .report = -1 })
 
-/* The child is created, and waits to be run. Negative errno: there was no memory, process or
- * descriptor for it. */
-int command_prepare(Command *c, char **argv, const Signals *signals);
+/* The child is created, and waits to be run. filter (or NULL) is installed in it. Negative errno:
+ * there was no memory, process or descriptor for it. */
+int command_prepare(Command *c, char **argv, const Filter *filter, const Signals *signals);
+
+/* The listener of the filter that it was prepared with, once only; or a negative errno: the filter
+ * could not be installed, and it waits without. */
+int command_take_listener(Command *c);
 
 /* Runs it, once only. Negative errno: it does not run. Positive: the exec failed with this errno,
  * and ended and status are set. After 0, signals that are sent to this process are forwarded to

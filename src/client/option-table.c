@@ -144,6 +144,15 @@ static int value_take(const OptionTable *t, void *options, int value, char **arg
         return option_apply(options, row, optarg, why);
 }
 
+/* The word that was taken last is the first one of rest. */
+static bool words_are_over(const OptionTable *t, OptionWords *w, char **rest) {
+        if (!t->ending || w->n_words != 2 || strcmp(w->words[0], t->ending) != 0)
+                return false;
+        w->words[--w->n_words] = NULL;
+        w->rest = rest;
+        return true;
+}
+
 int option_table_parse(const OptionTable *t, void *options, int argc, char **argv, OptionWords *ret,
                        Refusal *why) {
         OptionWords w = OPTION_WORDS_NULL;
@@ -159,8 +168,10 @@ int option_table_parse(const OptionTable *t, void *options, int argc, char **arg
                         free(w.words);
                         return r;
                 }
+                if (value == WORD && words_are_over(t, &w, argv + optind - 1))
+                        break;
         }
-        if (optind < argc)
+        if (!w.rest && optind < argc)
                 w.rest = argv + optind;
         *ret = w;
         return 0;

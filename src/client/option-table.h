@@ -33,7 +33,8 @@ struct OptionRow {
 typedef struct OptionTable {
         const OptionRow *rows;
         size_t n_rows;
-        bool mixed; /* words may be between options; else the first word ends them */
+        bool mixed;         /* words may be between options; else the first word ends them */
+        const char *ending; /* if mixed, and this is the first word, the second one ends them */
 } OptionTable;
 
 /* The words of a command line, all from argv. */

@@ -32,6 +32,11 @@ static const OptionRow rows[] = {
         { 0, "require", NULL, OPTION_SET, offsetof(Options, require),
           "fail if there is nothing to hold" },
         { 0, "reason", "TEXT", OPTION_TEXT, offsetof(Options, reason), "purpose, shown to others" },
+        { 0, "broker", "WHEN", OPTION_TEXT, offsetof(Options, broker_word),
+          "open COMMAND's perf events for it: yes, no, or auto (the default), where the kernel "
+          "refuses" },
+        { 0, "allow", "ACTION,...", OPTION_TEXT, offsetof(Options, allow),
+          "what COMMAND may do through the broker (default: sample-own)" },
         { 'q', "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "print only errors" },
 };
 
@@ -46,6 +51,10 @@ int options_parse(Options *ret, int argc, char **argv, Refusal *why) {
         if (r != 0)
                 return r;
         o.command = words.rest;
+        if (o.broker_word)
+                r = launch_mode_parse(o.broker_word, &o.broker, why);
+        if (r != 0)
+                return r;
         *ret = o;
         o = OPTIONS_NULL;
         return 0;

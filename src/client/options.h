@@ -7,7 +7,7 @@
  * Options end at the first word that is not one, so that COMMAND keeps its own.
  */
 
-#include "core/refusal.h"
+#include "client/launch.h"
 
 typedef struct Options Options;
 
@@ -21,6 +21,11 @@ struct Options {
         char **pmus;        /* NULL-terminated */
         uint64_t wait_usec; /* TIMESPAN_INFINITY: no limit */
         const char *reason;
+
+        /* of COMMAND */
+        const char *broker_word; /* NULL: auto */
+        LaunchMode broker;
+        const char *allow; /* NULL: LAUNCH_ALLOW */
 
         /* for perfalloc itself */
         bool background;

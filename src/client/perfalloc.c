@@ -7,6 +7,7 @@
 #include "client/daemon.h"
 #include "client/hold-client.h"
 #include "client/hold-words.h"
+#include "client/launch.h"
 #include "client/lockfile.h"
 #include "client/options.h"
 #include "client/say.h"
@@ -32,22 +33,36 @@ static void command_goes_on(void *userdata, const char *why) {
         say_error("warning: the counters are no longer held: %s; %s continues", why, o->command[0]);
 }
 
+static Ending run_prepared(HoldClient *c, const Options *o, Command *command) {
+        int r = command_run(command, c->event, c->signals);
+
+        if (r > 0)
+                say_error("cannot run %s: %s", o->command[0], strerror(r));
+        while (r >= 0 && !command->ended)
+                r = sd_event_run(c->event, UINT64_MAX);
+        return r < 0 ? fail("cannot run or watch the command", r)
+                     : (Ending){ .status = command->status, .signo = command->signo };
+}
+
 static Ending run(HoldClient *c, const Options *o) {
-        Command command;
-        Ending ending;
+        _cleanup_(command_done) Command command = COMMAND_NULL;
+        _cleanup_(launch_done) Launch launch = { .mode = o->broker,
+                                                 .allow = o->allow ?: LAUNCH_ALLOW,
+                                                 .command = o->command,
+                                                 .bus = c->bus,
+                                                 .event = c->event,
+                                                 .signals = c->signals,
+                                                 .prover = PROVER_CLIENT_NULL };
+        Refusal why = REFUSAL_NULL;
         int r;
 
         r = hold_client_watch(c, command_goes_on, (void *) o);
         if (r < 0)
                 return fail("cannot watch the hold", r);
-        r = command_start(&command, o->command, c->event, c->signals);
-        if (r > 0)
-                say_error("cannot run %s: %s", o->command[0], strerror(r));
-        while (r >= 0 && !command.ended)
-                r = sd_event_run(c->event, UINT64_MAX);
-        ending = r < 0 ? fail("cannot run or watch the command", r)
-                       : (Ending){ .status = command.status, .signo = command.signo };
-        return ending;
+        r = launch_prepare(&launch, &command, &why);
+        if (r == LAUNCH_E_INTERRUPTED)
+                return (Ending){ .signo = launch.signo };
+        return r < 0 ? fail("cannot run the command", r) : run_prepared(c, o, &command);
 }
 
 /* ---- without ---- */

@@ -203,7 +203,7 @@ static void assert_nothing_said(Fixture *f) {
 static void prepare(Fixture *f, const char *command) {
         char *argv[] = { (char *) "sh", (char *) "-c", (char *) command, NULL };
 
-        g_assert_cmpint(command_prepare(&f->command, argv, &f->signals), ==, 0);
+        g_assert_cmpint(command_prepare(&f->command, argv, NULL, &f->signals), ==, 0);
 }
 
 static void what_is_prepared_has_its_pid_and_waits(Fixture *f, const void *data) {

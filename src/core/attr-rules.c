@@ -278,6 +278,10 @@ static int attr_check_known(const Attr *a, Refusal *why) {
         return 0;
 }
 
+bool attr_is_known(const Attr *a) {
+        return attr_check_known(a, NULL) == 0;
+}
+
 static void needs_add(AttrNeeds *needs, unsigned bits, const char *name) {
         for (int need = 0; need < _ATTR_NEED_MAX; need++)
                 if (bits & 1u << need && !needs->by[need])

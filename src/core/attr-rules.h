@@ -115,6 +115,9 @@ void attr_set_number(Attr *a, AttrPlace place, uint64_t value);
 /* The bit of flags that the i-th one-bit field of perf_event_attr is (disabled is 0). */
 uint64_t attr_flag(unsigned i);
 
+/* Whether all its bits are in the table. */
+bool attr_is_known(const Attr *a);
+
 /* What the attr needs. REFUSAL_NOT_PERMITTED names a field or bit that is unknown or never allowed;
  * REFUSAL_INVALID_EVENT two that give wrong counts together (pinned and inherit). Pure. */
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);

@@ -151,8 +151,24 @@ holds() {
         service-start
 }
 
+# In turns, for the machine's speed changes.
+broker() {
+        local i
+
+        for i in 1 2 3 4 5; do
+                run broker-open,broker-call,broker-calls as alice "$bench/bench-broker" theirs
+                run broker-open,broker-call,broker-calls as alice perfallocctl run "$bench/bench-broker" ours
+        done
+        if command -v perf >/dev/null; then
+                run broker-perf as alice "$bench/bench-start" pairs broker-perf 100 \
+                        'perfalloc --quiet --pmu=software --broker=yes perf stat -o /dev/null true' 'perf stat -o /dev/null true'
+        else
+                printf '%s\tskip\tperf is not installed\n' broker-perf
+        fi
+}
+
 configure
-[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds
+[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds broker
 for benchmark; do
         "$benchmark"
 done

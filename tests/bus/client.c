@@ -45,7 +45,7 @@ Client *client_new(const char *user) {
         const struct passwd *pw = user_find(user);
         const uid_t uid = pw->pw_uid;
         bool other = geteuid() == 0 && uid != 0;
-        const char *name;
+        const char *name = NULL;
         int r;
 
         if (other)

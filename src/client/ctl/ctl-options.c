@@ -70,6 +70,9 @@ static const OptionRow rows[] = {
           "print lines of fields with TEXT between them", "open" },
         { 'o', "output", "FILE", OPTION_TEXT, AT(output), "write the result to FILE", "open" },
 
+        { 0, "allow", "ACTION,...", OPTION_TEXT, AT(hold.allow),
+          "what COMMAND may do (default: sample-own)", "run" },
+
         { 0, "each", NULL, OPTION_SET, AT(each), "print a row for each CPU or thread", "read" },
         { 0, "since", "TIME", OPTION_TEXT, AT(since),
           "print entries from TIME on (today, 14:30, 2h, ...)", "log" },
@@ -85,7 +88,9 @@ static const OptionRow rows[] = {
           "metrics" },
 };
 
-static const OptionTable table = { .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true };
+static const OptionTable table = {
+        .rows = rows, .n_rows = ELEMENTSOF(rows), .mixed = true, .ending = "run"
+};
 
 _Static_assert(ELEMENTSOF(rows) <= OPTION_ROWS_MAX, "given has a bit for each");
 

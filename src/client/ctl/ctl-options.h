@@ -40,7 +40,7 @@ struct CtlOptions {
 
         char **words; /* the verb first; NULL-terminated, NULL without any */
         size_t n_words;
-        char **command; /* what follows "--"; NULL-terminated, NULL without it */
+        char **command; /* what follows "--", or run; NULL-terminated, or NULL */
         uint64_t given; /* a bit for each row of the table */
 };
 

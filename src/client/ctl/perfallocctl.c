@@ -38,6 +38,8 @@ static const struct Verb {
         { "counters", "", 0, 0, VERB_PAGER, verb_list, "list counters" },
         { "open", "[EVENT...] [-- COMMAND...]", 0, ANY, 0, verb_open,
           "count until COMMAND ends, or until interrupted" },
+        { "run", "COMMAND...", 0, 0, VERB_LOCAL, verb_run,
+          "run COMMAND, and open perf events for it" },
         { "read", "COUNTER...", 1, ANY, 0, verb_read, "read counters" },
         { "start", "COUNTER...", 1, ANY, 0, verb_act, "start counters" },
         { "stop", "COUNTER...", 1, ANY, 0, verb_act, "stop counters" },
@@ -93,13 +95,13 @@ static int fail(int r, const Refusal *why) {
 
 /* ---- the command line ---- */
 
-/* For open, what follows "--" is COMMAND; for other verbs these are words like others. */
+/* For open and run, what follows "--" is COMMAND; for other verbs these are words like others. */
 static int words_join(CtlOptions *o, Refusal *why) {
         size_t n = 0;
 
         if (!o->command)
                 return 0;
-        if (o->n_words > 0 && strcmp(o->words[0], "open") == 0)
+        if (o->n_words > 0 && (strcmp(o->words[0], "open") == 0 || strcmp(o->words[0], "run") == 0))
                 return 0;
         while (o->command[n])
                 n++;

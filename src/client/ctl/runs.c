@@ -181,7 +181,7 @@ static int run_once(Runs *runs, Refusal *why) {
         Ctl *c = runs->c;
         int r;
 
-        r = command_prepare(&command, c->options->command, c->signals);
+        r = command_prepare(&command, c->options->command, NULL, c->signals);
         if (r == 0)
                 r = opening_prepare(c, runs->events ?: c->words, command.pid, &opening, why);
         if (r == 0)

@@ -11,6 +11,7 @@ int verb_status(Ctl *c, Refusal *why);
 
 int verb_hold(Ctl *c, Refusal *why);
 int verb_open(Ctl *c, Refusal *why);
+int verb_run(Ctl *c, Refusal *why);
 int verb_read(Ctl *c, Refusal *why);
 int verb_watch(Ctl *c, Refusal *why);
 int verb_attach(Ctl *c, Refusal *why);

@@ -132,7 +132,7 @@ static int look_watch(Look *l, const Trial *t, uint64_t took) {
 
 static int counters_look(void *userdata) {
         Look *l = userdata;
-        uint64_t took;
+        uint64_t took = 0;
         Trial t = {};
         int r = counters_attempt(l, l->wanted, &t, &took);
 

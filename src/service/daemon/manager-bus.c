@@ -3,6 +3,7 @@
 
 #include "perf/event/attr.h"
 #include "perf/event/event-parse.h"
+#include "service/broker/broker-call.h"
 #include "service/counter/open-call.h"
 #include "service/counter/persistent.h"
 #include "service/counter/read-call.h"
@@ -29,6 +30,8 @@ PROPERTY_GETTER(get_features) {
         const Manager *manager = userdata;
         int r = sd_bus_message_open_container(reply, 'a', "s");
 
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", "broker");
         if (r >= 0)
                 r = bridges_append_features(manager->bridges, reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -119,6 +122,7 @@ static const sd_bus_vtable manager_vtable[] = {
         METHOD("HasSamplers", NONE, ("b", has), sampler_call_has, samplers),
         METHOD("RegisterMonitor", ("s", name, "a{sv}", options), ("o", monitor, "h", lease),
                monitor_handle_register, monitors),
+        METHOD("Broker", ("h", listener, "a{sv}", options), NONE, broker_call_handle, brokers),
         METHOD("ListEvents", ("s", pattern), ("a(sss)", events), method_list_events, context),
         METHOD("EncodeEvent", ("s", event), ("u", type, "t", config, "t", config1, "t", config2),
                method_encode_event, context),

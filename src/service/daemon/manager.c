@@ -137,6 +137,7 @@ void manager_init(Manager *m, Reader *reader) {
         manager_open_files(context);
         m->events = (Events){ .context = context, .holds = &m->holds };
         issued_events_init(&m->events.issued);
+        m->brokers = (Brokers){ .context = context, .events = &m->events };
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
         m->configured.counters = &m->counters;
 }
@@ -190,6 +191,8 @@ int manager_restore(Manager *m) {
         if (r >= 0)
                 r = issued_events_restore(&m->events.issued, context->store);
         if (r >= 0)
+                r = brokers_restore(&m->brokers);
+        if (r >= 0)
                 r = bridges_restore(m->bridges);
         if (r < 0)
                 return r;
@@ -215,7 +218,8 @@ bool manager_is_idle(const void *userdata) {
         const Manager *m = userdata;
 
         return m->holds.objects.n == 0 && m->monitors.objects.n == 0 &&
-               LIST_EMPTY(&m->counters.sets) && samplers_are_idle(&m->samplers);
+               LIST_EMPTY(&m->counters.sets) && m->brokers.n == 0 &&
+               samplers_are_idle(&m->samplers);
 }
 
 /* ---- end ---- */
@@ -223,6 +227,7 @@ bool manager_is_idle(const void *userdata) {
 void manager_end(Manager *m) {
         requests_end(m->context.requests);
         m->probing = probing_free(m->probing);
+        brokers_done(&m->brokers);
         samplers_done(&m->samplers);
         holds_done(&m->holds);
         monitors_done(&m->monitors);

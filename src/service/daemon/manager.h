@@ -5,6 +5,7 @@
  * All parts of the running service.
  */
 
+#include "service/broker/broker.h"
 #include "service/counter/counter.h"
 #include "service/event/event-call.h"
 #include "service/hold/hold.h"
@@ -22,6 +23,7 @@ struct Manager {
         Holds holds;
         Counters counters;
         Events events;
+        Brokers brokers;
         Samplers samplers;
         Monitors monitors;
         ConfiguredMonitors configured;

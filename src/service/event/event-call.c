@@ -2,19 +2,15 @@
 #include "event-call.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "perf/event/explain.h"
-#include "perf/pmu/fd-reserve.h"
-#include "perf/pmu/perf-open.h"
 #include "perf/process/procfs.h"
 #include "perf/process/thread.h"
 #include "service/auth/auth.h"
 #include "service/auth/trace-rule.h"
 #include "service/bus/delivery.h"
 #include "service/event/event-request.h"
-#include "service/hold/hold-scope.h"
 #include "service/pmu/capacity.h"
 #include "service/util/reply.h"
 
@@ -45,38 +41,22 @@ static void event_call_end(void *work) {
         free(c);
 }
 
-/* ---- the leader of a group ---- */
-
-static bool is_perf_event(int fd) {
-        char path[sizeof("/proc/self/fd/-2147483648")],
-                target[sizeof("anon_inode:[perf_event]") + 1];
-        ssize_t n;
-
-        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        n = readlink(path, target, sizeof(target) - 1);
-        if (n < 0)
-                return false;
-        target[n] = '\0';
-        return strcmp(target, "anon_inode:[perf_event]") == 0;
-}
-
-/* Only a perf event is asked for its id: on another file this ioctl may mean anything. */
 static int group_check(const EventCall *c, Refusal *why) {
-        int fd = c->request.group;
-        uint64_t id;
-
-        if (fd < 0)
+        if (c->request.group < 0)
                 return 0;
-        if (!is_perf_event(fd) || ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
+        switch (event_check_leader(c->events, c->call->peer->uid, c->request.group)) {
+        case EVENT_LEADER_ISSUED:
+                return 0;
+        case EVENT_LEADER_STRANGE:
+                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
+                              "option 'group': the leader is not (or no longer known as) an event "
+                              "that OpenEvent gave to user %u; open the group's leader by "
+                              "OpenEvent as well",
+                              (unsigned) c->call->peer->uid);
+        default:
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "option 'group': the descriptor is no perf event");
-        if (!issued_events_has(&c->events->issued, c->call->peer->uid, id))
-                return refuse(
-                        why, REFUSAL_BAD_DESCRIPTOR,
-                        "option 'group': the leader is not (or no longer known as) an event that "
-                        "OpenEvent gave to user %u; open the group's leader by OpenEvent as well",
-                        (unsigned) c->call->peer->uid);
-        return 0;
+        }
 }
 
 /* ---- beginning ---- */
@@ -325,53 +305,24 @@ static int event_call_begin(EventCall *c, Refusal *why) {
 
 /* ---- authorization ---- */
 
-/* The CPUs that it counts on: NULL: all. */
-static int event_call_cpus(const EventCall *c, CpuSet *one, const CpuSet **ret) {
-        int r = c->request.cpu >= 0 ? cpuset_add(one, (unsigned) c->request.cpu) : 0;
-
-        *ret = c->request.cpu >= 0 ? one : NULL;
-        return r;
-}
-
-/* A pinned event of a process competes for its own counters alone. */
-static bool event_call_needs_hold(const EventCall *c) {
-        uint64_t flags = attr_number(&c->request.attr, ATTR_FLAGS);
-
-        return flags & attr_flag(3) ||
-               (flags & attr_flag(2) && !event_request_has_target(&c->request));
-}
-
-static bool event_call_is_held(const EventCall *c) {
-        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
-        const CpuSet *cpus;
-
-        return event_call_cpus(c, &one, &cpus) == 0 &&
-               holds_cover(c->events->holds, c->call->peer->uid, c->request.event.pmu, cpus);
-}
-
-static int event_call_check_hold(const EventCall *c, Refusal *why) {
-        const EventRequest *q = &c->request;
-        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
-        const CpuSet *cpus;
-        char field[64];
-        int r;
-
-        if (!q->needs.by[ATTR_NEED_HOLD] || !event_call_needs_hold(c))
-                return 0;
-        r = event_call_cpus(c, &one, &cpus);
-        if (r < 0)
-                return r;
-        (void) snprintf(field, sizeof(field), "attr: %s", q->needs.by[ATTR_NEED_HOLD]);
-        return holds_admit_pinned(c->events->holds, c->call->peer->uid, &q->event, 1, cpus, field,
-                                  why);
+static void event_call_describe(const EventCall *c, EventOpening *ret) {
+        *ret = (EventOpening){ .events = c->events,
+                               .uid = c->call->peer->uid,
+                               .root = c->call->peer->root,
+                               .request = &c->request,
+                               .target = &c->target,
+                               .untraceable = *c->untraceable };
 }
 
 static int event_call_authorize(EventCall *c, Refusal *why) {
         unsigned actions = event_request_actions(&c->request, *c->untraceable);
+        EventOpening o;
         Refusal denied;
         Asked asked;
-        int r = event_call_check_hold(c, why);
+        int r;
 
+        event_call_describe(c, &o);
+        r = event_check_hold(&o, why);
         if (r != 0)
                 return r;
         event_request_ask(&c->request, c->target_uid, &asked);
@@ -388,68 +339,21 @@ static int event_call_authorize(EventCall *c, Refusal *why) {
 
 /* ---- opening ---- */
 
-/* Leaves out what the caller was not allowed, and pins an event in the caller's hold. */
-static void event_call_adapt(const EventCall *c, Attr *attr) {
-        const EventRequest *q = &c->request;
-        const unsigned greater = ACTION_COUNT_KERNEL | ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM;
-        uint64_t flags = attr_number(&q->attr, ATTR_FLAGS);
-
-        if (!c->call->peer->root && !(event_request_actions(q, *c->untraceable) & greater))
-                attr_confine(attr);
-        if (q->event.pmu->kind == PMU_CORE && !event_request_joins(q) && !(flags & attr_flag(1)) &&
-            event_call_is_held(c))
-                attr_set_number(attr, ATTR_FLAGS, attr_number(attr, ATTR_FLAGS) | attr_flag(2));
-}
-
-static int event_call_admit(const EventCall *c, Refusal *why) {
-        _cleanup_(cpuset_done) CpuSet one = CPUSET_NULL;
-        const CpuSet *cpus;
-        int r = event_call_cpus(c, &one, &cpus);
-
-        return r < 0 ? r
-                     : holds_admit_opening(c->events->holds, c->call->peer->uid, &c->request.event,
-                                           1, cpus, why);
-}
-
-/* After event_call_check_hold(). */
-static void event_call_describe(const EventCall *c, PerfOpen *ret) {
-        const EventRequest *q = &c->request;
-
-        *ret = PERF_OPEN_NULL;
-        ret->attr = q->attr;
-        event_call_adapt(c, &ret->attr);
-        ret->cpu = q->cpu;
-        ret->group = q->group;
-        ret->flags = q->flags & ~PERF_FLAG_FD_OUTPUT;
-        ret->allowed = event_request_allowed(q, *c->untraceable) | 1u << ATTR_NEED_HOLD;
-        if (q->cgroup >= 0)
-                ret->pid = q->cgroup;
-        if (event_request_has_target(q)) {
-                ret->pid = c->target.tid;
-                ret->process = c->target.pid;
-                ret->pidfd = c->target.pidfd;
-        }
-}
-
-/* Opens the event, disabled. Its output is set later: an exec of the target may enable the event,
- * and no record may be in the caller's buffer before the target is inspected. */
 static int event_call_open_event(EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
-        PerfOpen o;
-        /* the hold may have ended since the call was authorized */
-        int fd, r = event_call_check_hold(c, why);
+        EventOpening o;
+        int fd, r;
 
+        event_call_describe(c, &o);
+        /* the hold may have ended since the call was authorized */
+        r = event_check_hold(&o, why);
         if (r == 0)
                 r = capacities_need(c->call->context->capacities);
         if (r != 0)
                 return r;
-        event_call_describe(c, &o);
-        store_settle(c->call->context->store);
-        perf_open_all(&o, 1);
-        fd = o.fd < 0 ? o.fd : fd_reserve_check(o.fd);
+        fd = event_open(&o);
         if (fd < 0)
-                return explain_open(-fd, &q->event, event_request_has_target(q) ? o.pid : -1,
-                                    q->cpu, why);
+                return explain_open(-fd, &q->event, event_request_pid(q, &c->target), q->cpu, why);
         c->fd = fd;
         return 0;
 }
@@ -457,20 +361,20 @@ static int event_call_open_event(EventCall *c, Refusal *why) {
 static int event_call_redirect(const EventCall *c, Refusal *why) {
         const EventRequest *q = &c->request;
 
-        if (!(q->flags & PERF_FLAG_FD_OUTPUT) || q->group < 0 ||
-            ioctl(c->fd, PERF_EVENT_IOC_SET_OUTPUT, q->group) == 0)
+        if (!event_request_redirects(q) || ioctl(c->fd, PERF_EVENT_IOC_SET_OUTPUT, q->group) == 0)
                 return 0;
-        return explain_open(errno, &q->event, event_request_has_target(q) ? c->target.tid : -1,
-                            q->cpu, why);
+        return explain_open(errno, &q->event, event_request_pid(q, &c->target), q->cpu, why);
 }
 
 /* All is allowed: hands the event out. */
 static int event_call_finish(EventCall *c, Refusal *why) {
+        EventOpening o;
         uint64_t id;
         int r;
 
+        event_call_describe(c, &o);
         /* an exclusive hold may have been granted since it was opened */
-        r = event_call_admit(c, why);
+        r = event_admit(&o, why);
         if (r == 0)
                 r = event_call_redirect(c, why);
         if (r != 0)
@@ -491,9 +395,11 @@ static int event_call_finish(EventCall *c, Refusal *why) {
 }
 
 static int event_call_open(EventCall *c, Refusal *why) {
+        EventOpening o;
         int r;
 
-        r = event_call_admit(c, why);
+        event_call_describe(c, &o);
+        r = event_admit(&o, why);
         if (r != 0)
                 return r;
         r = event_call_open_event(c, why);

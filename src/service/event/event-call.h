@@ -13,17 +13,7 @@
  */
 
 #include "service/bus/peer.h"
-#include "service/event/issued-events.h"
-#include "service/hold/hold-object.h"
-#include "service/util/context.h"
-
-typedef struct Events Events;
-
-struct Events {
-        Context *context;
-        Holds *holds;
-        IssuedEvents issued;
-};
+#include "service/event/event-open.h"
 
 /* The handler of Manager.OpenEvent; userdata is the Events. */
 int event_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error);

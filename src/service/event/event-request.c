@@ -22,8 +22,8 @@ static const OptionSpec option_specs[] = {
         { "cgroup", "h", offsetof(EventOptions, cgroup) },
 };
 
-static int attr_take(const PmuTable *pmus, const void *bytes, size_t n, EventRequest *q,
-                     Refusal *why) {
+int event_request_take_attr(const PmuTable *pmus, const void *bytes, size_t n, EventRequest *q,
+                            Refusal *why) {
         uint64_t type, config, flags;
         Pmu *pmu;
         int r;
@@ -113,7 +113,7 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
         r = flags_take(flags, ret, why);
         if (r == 0)
                 r = place_check(pmus, ret, why);
-        return r == 0 ? attr_take(pmus, bytes, n, ret, why) : r;
+        return r == 0 ? event_request_take_attr(pmus, bytes, n, ret, why) : r;
 }
 
 bool event_request_has_target(const EventRequest *q) {
@@ -122,6 +122,14 @@ bool event_request_has_target(const EventRequest *q) {
 
 bool event_request_joins(const EventRequest *q) {
         return q->group >= 0 && !(q->flags & PERF_FLAG_FD_NO_GROUP);
+}
+
+bool event_request_redirects(const EventRequest *q) {
+        return q->flags & PERF_FLAG_FD_OUTPUT && q->group >= 0;
+}
+
+pid_t event_request_pid(const EventRequest *q, const Thread *target) {
+        return event_request_has_target(q) ? target->tid : -1;
 }
 
 static bool event_request_is_foreign(const EventRequest *q, bool untraceable) {

@@ -9,6 +9,7 @@
 #include "core/attr-rules.h"
 #include "perf/event/event.h"
 #include "perf/pmu/pmu.h"
+#include "perf/process/thread.h"
 #include "service/auth/asked.h"
 
 #include <systemd/sd-bus.h>
@@ -30,6 +31,12 @@ struct EventRequest {
 
 #define EVENT_REQUEST_NULL ((EventRequest){ .procfd = -1, .pidfd = -1, .group = -1, .cgroup = -1 })
 
+/* Reads the attr, with pid and cpu already set, for all who open raw events: refuses what
+ * attr_read() and attr_rules_check() refuse, and PMUs that this machine has not. q must not move.
+ */
+int event_request_take_attr(const PmuTable *pmus, const void *bytes, size_t n, EventRequest *q,
+                            Refusal *why);
+
 /* Refuses everything that is wrong with the arguments alone. ret must not move. */
 int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why);
 
@@ -38,6 +45,12 @@ bool event_request_has_target(const EventRequest *q);
 
 /* Whether it joins a group as a sibling. */
 bool event_request_joins(const EventRequest *q);
+
+/* Whether its records go to the leader's buffer, without its joining the group. */
+bool event_request_redirects(const EventRequest *q);
+
+/* The pid for a message: the target's thread; -1: none. */
+pid_t event_request_pid(const EventRequest *q, const Thread *target);
 
 /* The actions (bits) that the call needs. untraceable: the caller may not trace the target. */
 unsigned event_request_actions(const EventRequest *q, bool untraceable);

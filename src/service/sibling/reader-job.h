@@ -30,4 +30,5 @@ typedef void (*ReaderInspected)(void *userdata, int r, const ProcessFacts *facts
 typedef void (*ReaderProven)(void *userdata, int r, int pidfd, const Refusal *why);
 typedef void (*ReaderScanned)(void *userdata, int r, const User *users, size_t n_users,
                               bool complete);
+typedef void (*ReaderEnded)(void *userdata, int r);
 typedef void (*ReaderSeized)(void *userdata, int r, const ReaderTree *tree, const Refusal *why);

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "broker/worker.h"
 #include "perf/process/proof.h"
 #include "service/sibling/privilege.h"
 #include "service/sibling/reader-job.h"
@@ -128,6 +129,7 @@ static void child_run(ReaderProcess *p, const Child *c, const ReaderRequest *q, 
                 [READER_INSPECT] = INSPECT_MAX_USEC,
                 [READER_SCAN] = READER_SCAN_MAX_USEC,
                 [READER_SEIZE] = READER_SEIZE_MAX_USEC + USEC_PER_SEC,
+                [READER_BROKER] = 0, /* none */
         };
         int r = 0;
 
@@ -138,6 +140,8 @@ static void child_run(ReaderProcess *p, const Child *c, const ReaderRequest *q, 
                 (void) do_inspect(p->socket, q, fds, SIZE_MAX, false);
         else if (c->op == READER_SCAN)
                 r = do_scan(p, c->result);
+        else if (c->op == READER_BROKER)
+                worker_run(fds[0], fds[1]);
         else
                 reader_seize_run(p->socket, q, fds[0], fds[1]);
         _exit(r < 0 ? MIN(-r, 255) : EXIT_SUCCESS);

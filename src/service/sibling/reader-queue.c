@@ -7,10 +7,9 @@
 #include <sys/mman.h>
 
 static const unsigned slots_max[_READER_OP_MAX] = {
-        [READER_INSPECT] = READER_INSPECTS_MAX,
-        [READER_PROVE] = READER_PROVES_MAX,
-        [READER_SCAN] = READER_SCANS_MAX,
-        [READER_SEIZE] = READER_SEIZES_MAX,
+        [READER_INSPECT] = READER_INSPECTS_MAX, [READER_PROVE] = READER_PROVES_MAX,
+        [READER_SCAN] = READER_SCANS_MAX,       [READER_SEIZE] = READER_SEIZES_MAX,
+        [READER_BROKER] = READER_BROKERS_MAX,
 };
 
 void reader_job_move(ReaderJob *job, ReaderJobList *list) {
@@ -96,6 +95,8 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
                 copy.done.proven(copy.userdata, r, -1, why);
         else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
+        else if (copy.request.op == READER_BROKER)
+                copy.done.ended(copy.userdata, r);
         else
                 copy.done.seized(copy.userdata, r, NULL, why);
 }

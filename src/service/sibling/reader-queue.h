@@ -23,6 +23,7 @@ union ReaderDone {
         ReaderProven proven;
         ReaderScanned scanned;
         ReaderSeized seized;
+        ReaderEnded ended;
 };
 
 struct ReaderJob {

@@ -20,14 +20,17 @@ typedef struct ReaderShared ReaderShared;
 #define READER_PROVES_MAX   32u
 #define READER_SCANS_MAX    1u
 #define READER_SEIZES_MAX   4u
+#define READER_BROKERS_MAX  512u
 #define READER_REQUESTS_MAX                                                                        \
-        (READER_INSPECTS_MAX + READER_PROVES_MAX + READER_SCANS_MAX + READER_SEIZES_MAX)
+        (READER_INSPECTS_MAX + READER_PROVES_MAX + READER_SCANS_MAX + READER_SEIZES_MAX +          \
+         READER_BROKERS_MAX)
 
 typedef enum ReaderOp {
         READER_INSPECT, /* descriptors: pidfd, and that of the process that asks */
         READER_PROVE,   /* the proof, and a pidfd */
         READER_SCAN,
-        READER_SEIZE, /* pidfd, and the read end of a pipe that hangs up to let go */
+        READER_SEIZE,  /* pidfd, and the read end of a pipe that hangs up to let go */
+        READER_BROKER, /* those of worker_run(); ends without an answer */
         _READER_OP_MAX,
 } ReaderOp;
 

@@ -102,6 +102,15 @@ int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t boun
         return job_submit(reader, job, ret);
 }
 
+int reader_broker(Reader *reader, int socket, int lease, ReaderEnded done, void *userdata,
+                  ReaderJob **ret) {
+        ReaderJob *job = NULL;
+        int r = reader_job_new(&reader->queue, READER_BROKER, (const int[]){ socket, lease }, NULL,
+                               (ReaderDone){ .ended = done }, userdata, &job);
+
+        return r < 0 ? r : job_submit(reader, job, ret);
+}
+
 bool reader_frees(const Reader *reader, pid_t tracer) {
         pid_t parent = tree_parent(tracer);
 

@@ -59,6 +59,11 @@ int reader_scan(Reader *reader, ReaderScanned done, void *userdata, ReaderJob **
 int reader_seize(Reader *reader, int pidfd, const SeizeRule *rule, uint64_t bound_usec,
                  ReaderSeized done, void *userdata, ReaderJob **ret);
 
+/* Starts the worker of a broker (broker/worker.h), with copies of both descriptors. done is called
+ * when it has ended, and so after the job is cancelled not any more. */
+int reader_broker(Reader *reader, int socket, int lease, ReaderEnded done, void *userdata,
+                  ReaderJob **ret);
+
 /* Lets the tree run on and ends the job. 0: it was stopped until now. REFUSAL_BUSY: it was not, and
  * may have grown; close everything that was opened on it. May be called from done. */
 int reader_release(ReaderJob *job, Refusal *why);

@@ -455,7 +455,9 @@ static void test_the_reader_survives_garbage(void) {
                 ReaderRequestBuffer q = { .q = { .id = 8, .op = op, .n_gids = 3 } };
 
                 g_assert_cmpint(reader_request_send(pair[0], &q.q, none), ==, 0);
-                g_assert_cmpint(reader_request_send(pair[0], &q.q, fds), ==, 0);
+                /* a broker's worker would listen there in the test's place */
+                if (op != READER_BROKER)
+                        g_assert_cmpint(reader_request_send(pair[0], &q.q, fds), ==, 0);
         }
         g_assert_cmpint(reader_request_send(pair[0], &valid.q, none), ==, 0);
         do {

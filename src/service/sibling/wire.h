@@ -6,7 +6,7 @@
  * sent by fd_message_send().
  */
 
-#include "service/util/fd-message.h"
+#include "core/fd-message.h"
 
 /* Returns the bytes received; 0: the other end is closed; -EAGAIN: there is no message; -EBADMSG:
  * it is longer than size. Of ret_fds those that came are set, close-on-exec, the others -1.

@@ -14,7 +14,7 @@
 
 #include <sys/queue.h>
 
-#include "service/util/fd-message.h"
+#include "core/fd-message.h"
 
 typedef struct FdQueue FdQueue;
 typedef struct FdLabel FdLabel;

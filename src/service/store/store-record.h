@@ -19,6 +19,7 @@ typedef enum StoreKind {
         STORE_ISSUED_EVENTS = 6, /* by uid */
         STORE_BRIDGE = 7,        /* by the place in a table of bridges that only grows */
         STORE_BLOCKED = 8,       /* clients that block their samplers: one, number 1 */
+        STORE_BROKER = 9,
 } StoreKind;
 
 struct StoreRecord {

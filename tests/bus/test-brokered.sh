@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The commands that run a program under the broker, and perf under it. Run by tests/rig/fast.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+# shellcheck source=tests/bus/command.sh
+. "$PERFALLOC_SOURCE/tests/bus/command.sh"
+# shellcheck source=tests/broker.sh
+. "$PERFALLOC_SOURCE/tests/broker.sh"
+
+# shellcheck disable=SC2034
+event=task-clock second=page-faults sampled=cpu-clock
+
+filtered='grep -q "^Seccomp:.*2" /proc/self/status'
+
+# The kernel lets everybody count their own programs here.
+auto_is_no_more_than_needed() {
+        run 1 as alice perfalloc sh -c "$filtered" &&
+                run 0 as alice perfalloc --allow=count-kernel sh -c "$filtered"
+}
+
+yes_and_no() {
+        run 0 as alice perfalloc --broker=yes sh -c "$filtered" &&
+                run 1 as alice perfalloc --broker=no --allow=count-kernel sh -c "$filtered"
+}
+
+wrong_word_is_named() {
+        run 1 as alice perfalloc --broker=maybe true && said "'maybe' is none of auto, yes, no"
+}
+
+nested_runs_without() {
+        run 0 as alice perfalloc --broker=yes perfalloc --broker=yes echo run &&
+                said 'echo runs without the broker: it is under a broker already' && said run
+}
+
+refused_runs_without() {
+        run 0 as alice perfalloc --broker=yes --allow=manage echo run &&
+                said "echo runs without the broker: option 'allow'" && said run
+}
+
+run_is_the_broker() {
+        run 0 as dave perfallocctl run sh -c "$filtered"
+}
+
+run_is_refused() {
+        run 3 as dave perfallocctl run --allow=count-system echo run && said org.perfalloc1.count-system && ! said run
+}
+
+run_ends_as_command() {
+        run 7 as alice perfallocctl run sh -c 'exit 7' &&
+                run 139 as alice perfallocctl run sh -c 'kill -SEGV $$' &&
+                run 127 as alice perfallocctl run /no/such/command && run 2 as alice perfallocctl run
+}
+
+run_leaves_options() {
+        run 0 as alice perfallocctl run ls -d / && said / && run 0 as alice perfallocctl run -- ls -d /
+}
+
+listener_is_not_inherited() {
+        # shellcheck disable=SC2016
+        run 1 as alice perfalloc --broker=yes sh -c 'ls -l /proc/$$/fd | grep seccomp'
+}
+
+# The program that it was started under has ended.
+orphan_counts() {
+        run 0 as alice perfallocctl run --allow=count-kernel \
+                sh -c "(read -r line <$work/go; perf stat -x, -e context-switches:k sleep 0.01 2>$work/orphan) &" &&
+                echo >"$work/go" && wait_until grep -q '^[1-9]' "$work/orphan"
+}
+
+perf_tests() {
+        brokered --allow=sample-own,count-kernel,count-system -- perf test -v "$1" 2>"$work/said"
+        cat "$work/said"
+        grep -q ': Ok$' "$work/said" && ! grep -q ': FAILED' "$work/said"
+}
+
+mkfifo "$work/go"
+chmod 666 "$work/go"
+
+check 'auto installs the filter only where the kernel would refuse something' auto_is_no_more_than_needed
+check 'yes installs it, no does not' yes_and_no
+check 'any other word is named' wrong_word_is_named
+check 'under a broker already, it says so and runs COMMAND without' nested_runs_without
+check 'refused by the service, it says so and runs COMMAND without' refused_runs_without
+check 'perfallocctl run is the broker without a hold' run_is_the_broker
+check 'and runs nothing that polkit refuses' run_is_refused
+check 'it ends as COMMAND does' run_ends_as_command
+check 'COMMAND keeps its options' run_leaves_options
+check 'COMMAND has no listener' listener_is_not_inherited
+check 'what COMMAND has left behind goes on' orphan_counts
+
+check 'perf stat' stat_own
+check 'perf stat -r' stat_repeated
+check 'perf stat of a group' stat_group
+check 'perf stat -a' stat_everybody
+check 'perf stat -a, where that is not allowed' stat_refused
+check 'perf stat -p' stat_process
+check 'perf record' record_own
+check 'perf record -g' record_chains
+check 'perf record -a' record_everybody
+check 'perf record -p' record_process
+check 'perf top' top_everybody
+# Others of perf's own need hardware events.
+for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
+        check "perf test '$name'" perf_tests "$name"
+done
+tap_end
