@@ -31,7 +31,7 @@ int event_copy(Event *ret, const Event *e) {
         return 0;
 }
 
-int event_cpus(const Event *e, CpuSet *ret) {
+int event_units_cpus(const Event *e, CpuSet *ret) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         int r = cpuset_copy(&cpus, &e->pmu->cpus);
 

@@ -48,7 +48,7 @@ static inline const Event *event_on(const Event *e, size_t unit) {
 }
 
 /* The CPUs of all its PMUs. -ENOMEM. */
-int event_cpus(const Event *e, CpuSet *ret);
+int event_units_cpus(const Event *e, CpuSet *ret);
 
 /* Appends other to the others of e, and takes it over, also on failure. -ENOMEM. */
 int event_add_other(Event *e, Event *other);

@@ -17,7 +17,7 @@ static void assert_cpus(const Event *e, const char *expected) {
         _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
         _cleanup_free_ char *text = NULL;
 
-        g_assert_cmpint(event_cpus(e, &cpus), ==, 0);
+        g_assert_cmpint(event_units_cpus(e, &cpus), ==, 0);
         g_assert_cmpint(cpuset_format(&cpus, &text), ==, 0);
         g_assert_cmpstr(text, ==, expected);
 }

@@ -196,7 +196,7 @@ static int cpus_read(Context *context, const OpeningOptions *o, OpenRequest *q, 
  * all. */
 static int cpus_narrow(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL, all = CPUSET_NULL;
-        int r = event_cpus(event, &all);
+        int r = event_units_cpus(event, &all);
 
         if (r >= 0)
                 r = cpuset_intersect(&both, &context->pmus.present, &all);
@@ -232,7 +232,7 @@ static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, 
         }
         if (!q->has_cpus)
                 return cpus_narrow(context, event, q, why);
-        r = event_cpus(event, &all);
+        r = event_units_cpus(event, &all);
         if (r < 0)
                 return r;
         if (cpuset_is_subset(&q->cpus, &all))

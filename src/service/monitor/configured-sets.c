@@ -23,7 +23,7 @@ static bool sets_have(const ConfiguredSets *s, const CounterSet *set) {
 /* The CPUs on which the monitor counts the event. */
 static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
         _cleanup_(cpuset_done) CpuSet all = CPUSET_NULL;
-        int r = event_cpus(e, &all);
+        int r = event_units_cpus(e, &all);
 
         return r < 0 ? r
                      : cpuset_intersect(ret, &all,
