@@ -110,6 +110,26 @@ static void test_no_counter_left(void) {
         close_fd(raw_open(dave, raw, "a{sv}", 0));
 }
 
+/* A stranger is not told that a process has no counter left: nothing is opened on it for them. */
+static void test_no_counter_left_of_a_strangers(void) {
+        g_autoptr(Client) alice = client_new("alice"), dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("bob");
+        PerfAttr attr = breakpoint_attr(0);
+        const Raw raw = { .attr = &attr, .pid = target->pid, .cpu = -1 };
+        int fds[SLOTS_MAX];
+        size_t n = 0;
+
+        for (int own = 0; own >= 0 && n < SLOTS_MAX; n++) {
+                fds[n] = raw_open(alice, raw, "a{sv}", 0);
+                own = breakpoint_open(target->pid, -1);
+                close_fd(own);
+        }
+        raw_refused(dave, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                    "org.perfalloc1.count-other", raw, "a{sv}", 0);
+        while (n > 0)
+                close_fd(fds[--n]);
+}
+
 /* ---- in the middle ---- */
 
 /* The call of that client has been looked at, and waits for polkit: the reader looks at one after
@@ -231,6 +251,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/event-errors/the-kernels-have-names-and-words", test_kernels_errors);
         g_test_add_func("/event-errors/no-counter-is-left", test_no_counter_left);
         g_test_add_func("/event-errors/a-target-that-changes-is-not-counted", test_target_changes);
+        g_test_add_func("/event-errors/no-counter-left/of-a-stranger's",
+                        test_no_counter_left_of_a_strangers);
         g_test_add_func("/event-errors/a-crowd-that-changes-is-not-counted", test_crowd_changes);
         g_test_add_func("/event-errors/a-target-that-changes-is-not-copied",
                         test_copied_target_changes);

@@ -388,6 +388,11 @@ fallback_is_user_space() {
                 run 0 as alice perfallocctl open page-faults -- true && ! said page-faults:u && ! said fallback
 }
 
+# An event that cannot be opened in user space either is what is wrong, not the permission.
+fallback_refuses_what_cannot_be_counted() {
+        run 2 as bob perfallocctl open page-faults mem:0x1000/8:r -- true && said 'use rw' && ! said count-kernel
+}
+
 # What less is permitted is named; where nothing less helps, there is no fallback.
 refusals_name_what_needs_less() {
         run 3 as bob perfallocctl open --no-fallback page-faults -- true && said "':u' after the event" || return
@@ -416,13 +421,18 @@ open_counts_until_its_process_ends() {
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
 }
 
+# was_read: a second call has been made, so the first one is answered.
+was_read() {
+        [[ $(grep -c Member=ReadCounters $dir/monitored) -ge 2 ]]
+}
+
 # Runs a command when perfallocctl has read its counters while they count.
 after_a_reading() {
         local monitor status
 
         busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
         monitor=$!
-        wait_until grep -q Member=ReadCounters $dir/monitored && "$@"
+        wait_until was_read && "$@"
         status=$?
         kill $monitor
         wait $monitor 2>/dev/null
@@ -906,6 +916,7 @@ check 'what the command starts is counted' descendants_of_the_command_are_counte
 check 'the command has its exit status and its output' command_has_its_status_and_output
 check 'the command is not run when it cannot be counted' refused_command_is_not_run
 check 'user space is counted where the kernel may not be, and that is said' fallback_is_user_space
+check 'an event that cannot be counted at all is said to be the cause' fallback_refuses_what_cannot_be_counted
 check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted
 check 'open counts until its process ends' open_counts_until_its_process_ends

@@ -153,7 +153,8 @@ static Actor *idle_new(const char *user) {
 }
 
 static char *faults_open(Client *c, const Actor *target) {
-        return counter_open(c, "page-faults:u", "a{sv}", 1, "pid", "u", (uint32_t) target->pid);
+        return counter_open(c, "page-faults:u", "a{sv}", 1, "procfd", "h",
+                            client_proof(c, target->pid));
 }
 
 /* Descriptors of one's own processes need more than their values, and other scopes the same. */
@@ -222,10 +223,10 @@ static void test_asked(void) {
                     "\"software\" \"page-faults task-clock\" \"process\" \"counting\" "
                     "(not given) 2002");
         sd_bus_message_unref(client_call(bob, MANAGER, "OpenCounters", "asa{sv}", 3, "faults:u",
-                                         "task-clock:u", "page-faults:u", 1, "pid", "u",
-                                         (uint32_t) target->pid));
-        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cs:u", 1, "pid", "u",
-                       (uint32_t) target->pid);
+                                         "task-clock:u", "page-faults:u", 1, "procfd", "h",
+                                         client_proof(bob, target->pid)));
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cs:u", 1, "procfd", "h",
+                       client_proof(bob, target->pid));
         rule_expect("bob", "count-system",
                     "\"software\" \"page-faults\" \"cpu\" \"counting\" \"0\" (not given)");
         system =
@@ -251,8 +252,8 @@ static void test_kept_for_one_event(void) {
                  "       ? polkit.Result.YES : polkit.Result.NO;");
         first = faults_open(bob, target);
         second = faults_open(bob, target);
-        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock:u", 1, "pid",
-                       "u", (uint32_t) target->pid);
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "cpu-clock:u", 1,
+                       "procfd", "h", client_proof(bob, target->pid));
         rule_clear();
 }
 
@@ -286,13 +287,14 @@ static void test_example_of_two_events(void) {
         counter = faults_open(carol, target);
         sd_bus_message_unref(client_call(carol, counter, COUNTER, "GetFds", NULL));
         sd_bus_message_unref(client_call(carol, MANAGER, "OpenCounters", "asa{sv}", 2,
-                                         "task-clock:u", "page-faults:u", 1, "pid", "u",
-                                         (uint32_t) target->pid));
+                                         "task-clock:u", "page-faults:u", 1, "procfd", "h",
+                                         client_proof(carol, target->pid)));
         close_fd(raw_open(carol, (Raw){ .attr = &faults, .pid = target->pid, .cpu = -1 }, "a{sv}",
                           0));
         for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
                 client_refused(carol, DENIED, MANAGER, "OpenCounters", "asa{sv}", 2,
-                               "page-faults:u", refused[i], 1, "pid", "u", (uint32_t) target->pid);
+                               "page-faults:u", refused[i], 1, "procfd", "h",
+                               client_proof(carol, target->pid));
         raw_refused(carol, DENIED, "sample-own",
                     (Raw){ .attr = &clock, .pid = target->pid, .cpu = -1 }, "a{sv}", 0);
         raw_refused(carol, DENIED, "count-other",

@@ -144,6 +144,44 @@ static void test_pid_namespace(void) {
         g_assert_cmpint(actor_join(attacker), ==, 0);
 }
 
+static bool write_file(const char *path, const char *text) {
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t) strlen(text);
+}
+
+/* As bob outside and inside, with all capabilities inside. The kernel opens no proof there; one
+ * that was opened outside is none for who is inside. */
+static int play_user_namespace(int fd, const void *data) {
+        pid_t victim = *(const pid_t *) data;
+        g_autofree char *map =
+                g_strdup_printf("%u %u 1", (unsigned) user_id("bob"), (unsigned) user_id("bob"));
+        g_autoptr(Client) me = NULL;
+        _cleanup_close_ int procfd = maps_open(victim, O_RDONLY);
+
+        g_assert_cmpint(procfd, >=, 0);
+        if (unshare(CLONE_NEWUSER) < 0)
+                return 77;
+        if (!write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", map) ||
+            !write_file("/proc/self/gid_map", map))
+                return 1;
+        g_assert_cmpint(maps_open(victim, O_RDONLY), ==, -1);
+        me = client_new("bob");
+        refused_everywhere(me, DENIED, "namespace", 0, "procfd", procfd);
+        return 0;
+}
+
+static void test_user_namespace(void) {
+        g_autoptr(Actor) victim = victim_new();
+        g_autoptr(Actor) attacker = actor_new("bob", play_user_namespace, &victim->pid);
+        int status = actor_join(attacker);
+
+        if (status == 77)
+                g_test_skip("this machine lets no user make namespaces");
+        else
+                g_assert_cmpint(status, ==, 0);
+}
+
 /* False: the kernel has no Landlock. */
 static bool landlock_enter(void) {
         const struct landlock_ruleset_attr attr = { .handled_access_fs =
@@ -416,6 +454,7 @@ int main(int argc, char *argv[]) {
             "  if (subject.user == 'bob' && action.id == 'org.perfalloc1.sample-own')"
             "    return polkit.Result.YES; });");
         g_test_add_func("/proof/a-pid-namespace-borrows-no-rights", test_pid_namespace);
+        g_test_add_func("/proof/a-user-namespace-borrows-no-rights", test_user_namespace);
         g_test_add_func("/proof/a-landlock-domain-borrows-no-rights", test_landlock);
         g_test_add_func("/proof/descriptors-that-prove-nothing",
                         test_descriptors_that_prove_nothing);

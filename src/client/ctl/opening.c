@@ -167,17 +167,16 @@ static bool counts_processes(const Ctl *c, const Opening *o) {
         return o->pid > 0 || c->options->detached;
 }
 
-/* Opens the events without the kernel, if that is permitted and counting it is not. CTL_E_DENIED:
- * it is not. */
-static int open_user_only(Ctl *c, Opening *o, Readings *ret) {
+/* Opens the events without the kernel. CTL_E_DENIED: that is not permitted either, or they cannot
+ * be opened so. Other refusals are those of the events. */
+static int open_user_only(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
         char **events;
-        Refusal aside;
         int r;
 
         r = fallback_events(o->events, &events);
         if (r < 0 || !events)
                 return r < 0 ? r : CTL_E_DENIED;
-        r = open_events(c, o, events, false, ret, &aside);
+        r = open_events(c, o, events, false, ret, why);
         if (r != 0) {
                 fallback_events_free(events);
                 return r;
@@ -194,8 +193,8 @@ int opening_open(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
         if (!c->options->no_fallback && counts_processes(c, o)) {
                 r = open_events(c, o, o->events, false, ret, why);
                 if (r == CTL_E_DENIED)
-                        r = open_user_only(c, o, ret);
-                if (r <= 0)
+                        r = open_user_only(c, o, ret, why);
+                if (r != CTL_E_DENIED)
                         return r;
         }
         return open_events(c, o, o->events, true, ret, why);

@@ -45,7 +45,8 @@ static void peer_list(Delivery *d, Peer *peer) {
         if (peer->delivery.of)
                 return;
         peer->delivery.of = d;
-        TAILQ_INSERT_TAIL(&d->peers, peer_ref(peer), delivery.entry);
+        (void) peer_ref(peer); /* the macro evaluates its argument more than once */
+        TAILQ_INSERT_TAIL(&d->peers, peer, delivery.entry);
 }
 
 /* The peer may be gone after this. */
