@@ -63,6 +63,19 @@ static void test_wrong_scope(void) {
                        (uint32_t) writer->pid);
 }
 
+/* As in perf_event_open(2) and pmc_attach(3). */
+static void test_zero(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *counter = unattached_open(root);
+
+        client_refused(root, PERFALLOC_ERROR_NOT_ATTACHED, counter, COUNTER, "DetachProcess", "u",
+                       0);
+        sd_bus_message_unref(client_call(root, counter, COUNTER, "AttachProcess", "ua{sv}", 0, 0));
+        assert_targets(root, counter, 1, getpid());
+        sd_bus_message_unref(client_call(root, counter, COUNTER, "DetachProcess", "u", 0));
+        assert_targets(root, counter, 0);
+}
+
 static void test_invalid_process(void) {
         g_autoptr(Client) alice = client_new("alice");
         const int n = 1;
@@ -70,12 +83,11 @@ static void test_invalid_process(void) {
         g_autofree char *counter = unattached_open(alice), *path = NULL;
         g_autoptr(GDir) dir = NULL;
 
-        attach_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, 0);
         attach_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, UINT32_MAX);
         attach_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, 1u << 31);
         attach_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, 4194305);
         client_refused(alice, PERFALLOC_ERROR_INVALID_PROCESS, counter, COUNTER, "DetachProcess",
-                       "u", 0);
+                       "u", UINT32_MAX);
 
         /* a thread is no process */
         g_assert_cmpint(actor_hear(threads), ==, 'r');
@@ -250,6 +262,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/error/running", test_running);
         g_test_add_func("/attach/error/already-attached", test_already_attached);
         g_test_add_func("/attach/error/wrong-scope", test_wrong_scope);
+        g_test_add_func("/attach/0-is-the-caller", test_zero);
         g_test_add_func("/attach/error/invalid-process", test_invalid_process);
         g_test_add_func("/attach/error/no-such-process", test_no_such_process);
         g_test_add_func("/attach/error/not-attached", test_not_attached);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "perf/event/breakpoint-event.h"
+#include "perf/event/event-units.h"
 #include "perf/event/generic-event.h"
 #include "perf/event/pfm-event.h"
 #include "perf/event/pfm.h"
@@ -103,13 +104,10 @@ size_t event_list_count(const char *list) {
         return n;
 }
 
-int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *why) {
+static int parse_one(const PmuTable *pmus, const char *string, Event *ret, Refusal *why) {
         _cleanup_(event_done) Event e = { .scale = 1, .attr.size = sizeof(e.attr) };
         int r;
 
-        r = check_string(string, why);
-        if (r != 0)
-                return r;
         e.name = strdup(string);
         e.unit = strdup("");
         if (!e.name || !e.unit)
@@ -121,6 +119,24 @@ int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *w
                 e.pmu = pmu_table_find_event(pmus, e.attr.type, e.attr.config);
         if (!e.pmu)
                 return refuse_no_pmu(pmus, &e, why);
+        *ret = e;
+        e = EVENT_NULL;
+        return 0;
+}
+
+int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *why) {
+        _cleanup_(event_done) Event e = EVENT_NULL;
+        int r;
+
+        r = check_string(string, why);
+        if (r == 0)
+                r = event_parse_instances(pmus, string, parse_one, &e, why);
+        if (r == -ENOENT)
+                r = parse_one(pmus, string, &e, why);
+        if (r == 0)
+                r = event_spread(pmus, &e);
+        if (r != 0)
+                return r;
         *ret = e;
         e = EVENT_NULL;
         return 0;

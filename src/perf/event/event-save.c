@@ -8,6 +8,7 @@ static const PackField event_fields[] = {
         PACK_FIELD(PACK_STRING, "name", Event, name),
         PACK_FIELD(PACK_STRING, "unit", Event, unit),
         PACK_FIELD(PACK_STRING, "label", Event, label),
+        PACK_FIELD(PACK_BOOL, "by-cpu", Event, by_cpu),
 };
 
 /* Without trailing zeros, which load_attr() restores. */
@@ -27,6 +28,12 @@ void event_save(const Event *e, Pack *p) {
         pack_u64(p, "scale", scale);
         pack_string(p, "pmu", e->pmu->name);
         save_attr(&e->full, p);
+        for (size_t i = 0; i < e->n_others; i++) {
+                size_t begin = pack_begin(p, "other");
+
+                event_save(&e->others[i], p);
+                pack_end(p, begin);
+        }
 }
 
 /* A shorter one may be of a build against older kernel headers: 0 is the default of all later
@@ -46,7 +53,7 @@ static int load_attr(const Unpack *u, Attr *ret) {
         return 0;
 }
 
-int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
+static int load_one(const Unpack *u, const PmuTable *pmus, Event *ret) {
         _cleanup_(event_done) Event e = EVENT_NULL;
         const char *pmu = unpack_string(u, "pmu");
         uint64_t scale = unpack_u64(u, "scale", 0);
@@ -65,6 +72,35 @@ int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
         /* a loadable PMU has another type each time that it is loaded */
         if (!e.pmu || (e.attr.type >= PERF_TYPE_MAX && e.attr.type != e.pmu->type))
                 return -ENODEV;
+        *ret = e;
+        e = EVENT_NULL;
+        return 0;
+}
+
+/* Others of others are not read. */
+static int load_others(const Unpack *u, const PmuTable *pmus, Event *e) {
+        size_t place = 0;
+        Unpack element;
+        int r = 0;
+
+        while (r == 0 && unpack_next(u, "other", &place, &element)) {
+                Event other;
+
+                r = load_one(&element, pmus, &other);
+                if (r == 0)
+                        r = event_add_other(e, &other);
+        }
+        return r;
+}
+
+int event_load(const Unpack *u, const PmuTable *pmus, Event *ret) {
+        _cleanup_(event_done) Event e = EVENT_NULL;
+        int r = load_one(u, pmus, &e);
+
+        if (r == 0)
+                r = load_others(u, pmus, &e);
+        if (r < 0)
+                return r;
         *ret = e;
         e = EVENT_NULL;
         return 0;

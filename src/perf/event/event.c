@@ -9,6 +9,7 @@ void event_done(Event *e) {
         free(e->name);
         free(e->unit);
         free(e->label);
+        events_free(e->others, e->n_others);
         *e = EVENT_NULL;
 }
 
@@ -18,11 +19,42 @@ int event_copy(Event *ret, const Event *e) {
         copy.name = strdup(e->name);
         copy.unit = strdup(e->unit);
         copy.label = e->label ? strdup(e->label) : NULL;
-        if (!copy.name || !copy.unit || (e->label && !copy.label)) {
+        copy.others = NULL;
+        copy.n_others = 0;
+        if (!copy.name || !copy.unit || (e->label && !copy.label) ||
+            (e->n_others > 0 && events_copy(e->others, e->n_others, &copy.others) < 0)) {
                 event_done(&copy);
                 return -ENOMEM;
         }
+        copy.n_others = e->n_others;
         *ret = copy;
+        return 0;
+}
+
+int event_units_cpus(const Event *e, CpuSet *ret) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        int r = cpuset_copy(&cpus, &e->pmu->cpus);
+
+        for (size_t i = 0; i < e->n_others; i++)
+                CPU_FOREACH (cpu, &e->others[i].pmu->cpus)
+                        r = r < 0 ? r : cpuset_add(&cpus, (unsigned) cpu);
+        if (r < 0)
+                return r;
+        *ret = cpus;
+        cpus = CPUSET_NULL;
+        return 0;
+}
+
+int event_add_other(Event *e, Event *other) {
+        Event *others = reallocarray(e->others, e->n_others + 1, sizeof(Event));
+
+        if (!others) {
+                event_done(other);
+                return -ENOMEM;
+        }
+        e->others = others;
+        others[e->n_others++] = *other;
+        *other = EVENT_NULL;
         return 0;
 }
 

@@ -5,15 +5,28 @@
 #include "perf/group/group-read.h"
 #include "perf/group/group-start.h"
 
+static const CpuSet *unit_cpus(const Group *g, size_t unit) {
+        const Event *e = &g->events[0];
+
+        for (size_t i = 1; i < g->n_events && e->n_others == 0; i++)
+                e = &g->events[i];
+        return &event_on(e, unit)->pmu->cpus;
+}
+
 int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online) {
-        int r = group_grow(g, cpuset_count(cpus));
+        size_t n = group_units(g);
+        int r = group_grow(g, n * cpuset_count(cpus));
 
         if (r < 0)
                 return r;
-        CPU_FOREACH (cpu, cpus)
-                group_add_part(g, (GroupPart){ .cpu = cpu,
-                                               .tid = -1,
-                                               .ended = !cpuset_has(online, (unsigned) cpu) });
+        for (size_t unit = 0; unit < n; unit++)
+                CPU_FOREACH (cpu, cpus)
+                        if (n == 1 || cpuset_has(unit_cpus(g, unit), (unsigned) cpu))
+                                group_add_part(g, (GroupPart){ .cpu = cpu,
+                                                               .tid = -1,
+                                                               .ended = !cpuset_has(online,
+                                                                                    (unsigned) cpu),
+                                                               .unit = unit });
         return 0;
 }
 
@@ -43,6 +56,36 @@ int group_cpu_join(Group *g, unsigned cpu, Refusal *why) {
         return r;
 }
 
+static bool unit_has_part(const Group *g, size_t unit, int cpu) {
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (g->parts[part].unit == unit && g->parts[part].cpu == cpu)
+                        return true;
+        return false;
+}
+
+/* A CPU of the PMU that has no part yet; -1: none, or the part is where it should be. */
+static int part_new_cpu(const Group *g, const GroupPart *p) {
+        const CpuSet *cpus = unit_cpus(g, p->unit);
+
+        if (!p->ended || cpuset_has(cpus, (unsigned) p->cpu))
+                return -1;
+        CPU_FOREACH (cpu, cpus)
+                if (!unit_has_part(g, p->unit, cpu))
+                        return cpu;
+        return -1;
+}
+
+void group_follow_masks(Group *g) {
+        for (size_t part = 0; part < g->n_parts && g->scope != GROUP_PROCESS; part++) {
+                int cpu = part_new_cpu(g, &g->parts[part]);
+
+                if (cpu < 0)
+                        continue;
+                g->parts[part].cpu = cpu;
+                (void) group_cpu_join(g, (unsigned) cpu, NULL);
+        }
+}
+
 void group_follow_cpus(Group *g, const CpuSet *online) {
         for (size_t part = 0; part < g->n_parts; part++) {
                 const GroupPart *p = &g->parts[part];
@@ -54,4 +97,5 @@ void group_follow_cpus(Group *g, const CpuSet *online) {
                 else if (p->ended)
                         (void) group_cpu_join(g, (unsigned) p->cpu, NULL);
         }
+        group_follow_masks(g);
 }

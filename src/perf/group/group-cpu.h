@@ -16,5 +16,9 @@ int group_add_cpus(Group *g, const CpuSet *cpus, const CpuSet *online);
 void group_cpu_leave(Group *g, unsigned cpu);
 int group_cpu_join(Group *g, unsigned cpu, Refusal *why);
 
+/* The kernel has moved uncore PMUs to other CPUs (pmu_table_refresh_masks()): what they counted on
+ * one that is offline is counted on the other from now on. */
+void group_follow_masks(Group *g);
+
 /* After group_load(): the same for each CPU that went or came meanwhile. */
 void group_follow_cpus(Group *g, const CpuSet *online);

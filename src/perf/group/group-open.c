@@ -63,10 +63,13 @@ static void slot_set_target(PerfOpen *o, const Group *g, size_t part) {
 
 /* A leader is disabled; its siblings count when it does, and it tells what they have counted. */
 static void slot_describe(PerfOpen *o, const Group *g, size_t part, size_t event) {
+        const Event *e = group_part_event(g, part, event);
         struct perf_event_attr *attr = &o->attr.known;
 
-        perf_open_init(o, &g->events[event].attr);
-        o->attr = g->events[event].full;
+        perf_open_init(o, &e->attr);
+        o->attr = e->full;
+        if (e->by_cpu && g->parts[part].cpu >= 0)
+                attr->config = (uint32_t) attr->config;
         attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         if (event == 0 && g->n_events > 1)
                 attr->read_format |= PERF_FORMAT_GROUP;
@@ -121,8 +124,9 @@ static int opening_check(const Opening *o, Refusal *why) {
                         continue;
                 if (o->opens[i].fd != -ESRCH ||
                     !(at->group->yielded || group_part_is_pending(at->group, at->part)))
-                        return explain_open(-o->opens[i].fd, &at->group->events[at->event], p->tid,
-                                            p->cpu, why);
+                        return explain_open(-o->opens[i].fd,
+                                            group_part_event(at->group, at->part, at->event),
+                                            p->tid, p->cpu, why);
                 group_close_part(at->group, at->part);
                 p->ended = true;
         }
@@ -194,7 +198,7 @@ static int group_follow(Group *g, size_t target) {
         if (r < 0)
                 return r;
         known = calloc(MAX(now.n_tids, 1u), sizeof(bool));
-        if (!known || group_grow(g, now.n_tids) < 0)
+        if (!known || group_grow(g, now.n_tids * group_units(g)) < 0)
                 return -ENOMEM;
         for (size_t part = 0; part < g->n_parts; part++) {
                 GroupPart *p = &g->parts[part];
@@ -208,7 +212,7 @@ static int group_follow(Group *g, size_t target) {
         }
         for (size_t i = 0; i < now.n_tids && !g->pinned; i++)
                 if (!known[i])
-                        group_add_part(g, (GroupPart){ -1, now.tids[i], target, false });
+                        group_add_thread(g, now.tids[i], target);
         return 0;
 }
 
@@ -220,7 +224,7 @@ static int group_is_current(const Group *g, size_t target, bool *ret) {
 
         *ret = true;
         for (size_t part = 0; part < g->n_parts; part++) {
-                if (g->parts[part].target != target)
+                if (g->parts[part].target != target || g->parts[part].unit > 0)
                         continue;
                 if (threads_has(&now, g->parts[part].tid))
                         n_known++;

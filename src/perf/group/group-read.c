@@ -120,14 +120,50 @@ static bool part_is_silent(const GroupPart *p) {
         return p->yielded && !p->ended;
 }
 
-void group_sum(const Group *g, size_t event, Reading *ret) {
-        *ret = g->past[event];
-        for (size_t part = 0; part < g->n_parts; part++) {
+/* The parts of a thread, from the one of unit 0 on, or one. */
+static size_t parts_together(const Group *g) {
+        return g->scope == GROUP_PROCESS ? group_units(g) : 1;
+}
+
+/* A thread is on the CPUs of one PMU at a time, and its events of the others do not run. So they
+ * count together: for as long as the thread ran, on any of them. */
+static Count parts_count(const Group *g, size_t event, size_t first, size_t n) {
+        Count sum = slot_count(group_slot(g, first, event));
+
+        for (size_t part = first + 1; part < first + n; part++) {
                 Count count = slot_count(group_slot(g, part, event));
 
+                count.enabled = count.enabled > sum.enabled ? count.enabled - sum.enabled : 0;
+                count_add(&sum, &count);
+        }
+        if (n > 1) /* they were not read at the same instant */
+                sum.running = MIN(sum.running, sum.enabled);
+        return sum;
+}
+
+void group_fold_thread(Group *g, size_t part) {
+        size_t n = parts_together(g);
+
+        for (size_t i = part; i < part + n; i++)
+                group_fold_part(g, i);
+        for (size_t event = 0; event < g->n_events; event++) {
+                Count count = parts_count(g, event, part, n);
+
+                reading_add(&g->past[event], &count);
+        }
+}
+
+void group_sum(const Group *g, size_t event, Reading *ret) {
+        size_t n = parts_together(g);
+
+        *ret = g->past[event];
+        for (size_t part = 0; part < g->n_parts; part += n) {
+                Count count = parts_count(g, event, part, n);
+
                 reading_add(ret, &count);
-                if (!slot_is_complete(g, part, event) || part_is_silent(&g->parts[part]))
-                        ret->quality = QUALITY_NOT_COUNTED;
+                for (size_t i = part; i < part + n; i++)
+                        if (!slot_is_complete(g, i, event) || part_is_silent(&g->parts[i]))
+                                ret->quality = QUALITY_NOT_COUNTED;
         }
         if (ret->enabled == 0 || g->yielded)
                 ret->quality = QUALITY_NOT_COUNTED;

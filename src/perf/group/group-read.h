@@ -26,3 +26,6 @@ void group_reset(Group *g, size_t event);
  * them. */
 void group_fold_part(Group *g, size_t part);
 void group_fold(Group *g);
+
+/* Moves what a thread has counted to the past, from its part of unit 0 on; its parts are closed. */
+void group_fold_thread(Group *g, size_t part);

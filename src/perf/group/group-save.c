@@ -13,6 +13,7 @@
 typedef struct SavedPart {
         int32_t cpu, tid;
         uint32_t target, flags;
+        uint64_t unit;
         uint64_t dropped_nsec;
 } SavedPart;
 
@@ -83,6 +84,7 @@ static void save_parts(const Group *g, Pack *p) {
                 saved[part] = (SavedPart){ .cpu = from->cpu,
                                            .tid = from->tid,
                                            .target = (uint32_t) from->target,
+                                           .unit = from->unit,
                                            .dropped_nsec = from->dropped_nsec };
                 if (group_part_is_open(g, part))
                         saved[part].flags |= PART_OPEN;
@@ -228,7 +230,7 @@ static int load_targets(Group *g, const Unpack *u, const void *caller) {
 }
 
 static bool part_is_sound(const Group *g, const SavedPart *p) {
-        if (p->flags & ~(uint32_t) PART_FLAGS)
+        if (p->flags & ~(uint32_t) PART_FLAGS || p->unit >= group_units(g))
                 return false;
         if (g->scope == GROUP_PROCESS)
                 return p->cpu == -1 && p->tid > 0 && p->target < g->n_targets;
@@ -241,7 +243,8 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
         const char *saved = unpack_bytes(u, "parts", &size);
         size_t n = size / sizeof(SavedPart);
 
-        if (!saved || size % sizeof(SavedPart) != 0)
+        if (!saved || size % sizeof(SavedPart) != 0 ||
+            (g->scope == GROUP_PROCESS && n % group_units(g) != 0))
                 return -EBADMSG;
         *ret_open = calloc(MAX(n, 1u), sizeof(bool));
         if (!*ret_open || group_grow(g, n) < 0)
@@ -250,11 +253,13 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
                 SavedPart p;
 
                 memcpy(&p, saved + i * sizeof(p), sizeof(p));
-                if (!part_is_sound(g, &p))
+                if (!part_is_sound(g, &p) ||
+                    (g->scope == GROUP_PROCESS && p.unit != i % group_units(g)))
                         return -EBADMSG;
                 group_add_part(g, (GroupPart){ .cpu = p.cpu,
                                                .tid = p.tid,
                                                .target = p.target,
+                                               .unit = p.unit,
                                                .ended = p.flags & PART_ENDED,
                                                .yielded = p.flags & PART_YIELDED,
                                                .dropped_nsec = p.dropped_nsec });

@@ -15,7 +15,7 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         if (!targets)
                 return -ENOMEM;
         g->targets = targets;
-        r = group_grow(g, n_tids);
+        r = group_grow(g, n_tids * group_units(g));
         if (r < 0)
                 return r;
         fd = fcntl(target->pidfd, F_DUPFD_CLOEXEC, 3);
@@ -26,8 +26,7 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         g->n_targets++;
         g->version++;
         for (size_t i = 0; i < n_tids; i++)
-                group_add_part(
-                        g, (GroupPart){ .cpu = -1, .tid = tids[i], .target = g->n_targets - 1 });
+                group_add_thread(g, tids[i], g->n_targets - 1);
         return 0;
 }
 
@@ -44,13 +43,10 @@ static void group_remove_parts(Group *g, size_t target) {
         for (size_t part = 0; part < g->n_parts; part++) {
                 bool stays = g->parts[part].target != target;
 
-                if (!stays)
-                        group_fold_part(g, part);
-                for (size_t event = 0; event < g->n_events; event++)
-                        if (stays)
-                                *group_slot(g, n, event) = *group_slot(g, part, event);
-                        else
-                                reading_add(&g->past[event], &group_slot(g, part, event)->base);
+                if (!stays && g->parts[part].unit == 0)
+                        group_fold_thread(g, part);
+                for (size_t event = 0; event < g->n_events && stays; event++)
+                        *group_slot(g, n, event) = *group_slot(g, part, event);
                 if (stays)
                         g->parts[n++] = g->parts[part];
         }

@@ -18,6 +18,27 @@ bool group_closes_to_yield(const Group *g) {
         return g->events[0].pmu->closes_to_yield;
 }
 
+/* What one PMU alone counts goes beside what several do if it is not bound to CPUs. */
+static bool events_share_pmus(const Event *a, const Event *b) {
+        if (a->n_others == 0 || b->n_others == 0)
+                return a->n_others == b->n_others ||
+                       (a->n_others > 0 ? b : a)->pmu->kind != PMU_CORE;
+        if (a->n_others != b->n_others)
+                return false;
+        for (size_t unit = 0; unit < event_units(a); unit++)
+                if (event_on(a, unit)->pmu != event_on(b, unit)->pmu)
+                        return false;
+        return true;
+}
+
+size_t group_units(const Group *g) {
+        size_t n = 1;
+
+        for (size_t i = 0; i < g->n_events; i++)
+                n = MAX(n, event_units(&g->events[i]));
+        return n;
+}
+
 int group_allocate(Group *g) {
         g->past = calloc(g->n_events, sizeof(Reading));
         g->buffer = malloc(group_buffer_size(g));
@@ -37,7 +58,12 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
         if (r < 0)
                 return r;
         for (size_t i = 1; i < n_events; i++)
-                if (events[i].pmu->closes_to_yield != events[0].pmu->closes_to_yield)
+                if (!events_share_pmus(&events[0], &events[i]))
+                        return refuse(why, REFUSAL_INVALID_EVENT,
+                                      "'%s' and '%s' cannot be one group: several PMUs count them, "
+                                      "and not the same ones",
+                                      events[0].name, events[i].name);
+                else if (events[i].pmu->closes_to_yield != events[0].pmu->closes_to_yield)
                         return refuse(why, REFUSAL_INVALID_EVENT,
                                       "'%s' (PMU %s) and '%s' (PMU %s) cannot be one group: they "
                                       "free their counters in different ways",
@@ -98,6 +124,14 @@ void group_add_part(Group *g, GroupPart part) {
         for (size_t event = 0; event < g->n_events; event++)
                 *group_slot(g, g->n_parts, event) = (GroupSlot){ .fd = -1 };
         g->n_parts++;
+}
+
+void group_add_thread(Group *g, pid_t tid, size_t target) {
+        size_t n = group_units(g);
+
+        for (size_t unit = 0; unit < n; unit++)
+                group_add_part(
+                        g, (GroupPart){ .cpu = -1, .tid = tid, .target = target, .unit = unit });
 }
 
 size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n) {

@@ -5,8 +5,9 @@
  * Events that are counted together: started, stopped, scheduled and yielded as one. A single event
  * is a group of one. What is done with a group is in group-*.h.
  *
- * A group has one or several parts: one per CPU, or one per thread of each target. At each part the
- * first event leads: the kernel gates all siblings by it, so one ioctl starts or stops them.
+ * A group has one or several parts: one per CPU, or one per thread of each target, and each of
+ * these once for every PMU that counts the events (event_units()). At each part the first event
+ * leads: the kernel gates all siblings by it, so one ioctl starts or stops them.
  *
  * A slot is one event at one part. When its descriptor is closed (to free a breakpoint, or because
  * its CPU went offline) what it counted is added to the slot's base, so values and times never go
@@ -33,6 +34,7 @@ struct GroupPart {
         int cpu;               /* -1: wherever the thread runs */
         pid_t tid;             /* -1: whatever runs on the CPU; also of a cgroup's parts */
         size_t target;         /* of the thread: index in targets */
+        size_t unit;           /* of the PMU, see event_on() */
         bool ended;            /* the thread has ended, or the CPU is offline: nothing to open */
         bool yielded;          /* on this CPU; of scope cpu and cgroup */
         uint64_t dropped_nsec; /* CLOCK_MONOTONIC: when its pinned events were found dropped from
@@ -98,6 +100,9 @@ size_t group_n_descriptors(const Group *g);
 
 const char *group_scope_name(GroupScope scope);
 
+/* How many PMUs count its events. */
+size_t group_units(const Group *g);
+
 /* ---- parts, for group-*.c ---- */
 
 static inline GroupSlot *group_slot(const Group *g, size_t part, size_t event) {
@@ -123,10 +128,15 @@ static inline size_t group_buffer_size(const Group *g) {
         return (GROUP_BUFFER_HEAD + g->n_events) * sizeof(uint64_t);
 }
 
+static inline const Event *group_part_event(const Group *g, size_t part, size_t event) {
+        return event_on(&g->events[event], g->parts[part].unit);
+}
+
 /* To the leader, which gates its siblings. */
 void group_part_ioctl(const Group *g, size_t part, unsigned long request);
 
 int group_allocate(Group *g);            /* what depends on the number of events; -ENOMEM */
 int group_grow(Group *g, size_t n_more); /* makes room for more parts; -ENOMEM */
 void group_add_part(Group *g, GroupPart part);
+void group_add_thread(Group *g, pid_t tid, size_t target); /* its parts; there is room for them */
 void group_close_part(Group *g, size_t part);

@@ -257,6 +257,22 @@ int pmu_table_refresh_online(PmuTable *t) {
         return 0;
 }
 
+void pmu_table_refresh_masks(PmuTable *t) {
+        for (size_t i = 0; i < t->n_pmus; i++) {
+                Pmu *pmu = &t->pmus[i];
+                CpuSet cpus = CPUSET_NULL;
+                char path[4096];
+
+                if (pmu->kind != PMU_UNCORE ||
+                    snprintf(path, sizeof(path), "%s/bus/event_source/devices/%s/cpumask", t->sysfs,
+                             pmu->name) >= (int) sizeof(path) ||
+                    read_cpus(AT_FDCWD, path, &cpus) < 0)
+                        continue;
+                cpuset_done(&pmu->cpus);
+                pmu->cpus = cpus;
+        }
+}
+
 Pmu *pmu_table_find(const PmuTable *t, const char *name) {
         Pmu key = { .name = (char *) name };
 

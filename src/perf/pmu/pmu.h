@@ -74,6 +74,10 @@ void pmu_table_done(PmuTable *t);
 /* Reads anew which CPUs are online, and their generations. */
 int pmu_table_refresh_online(PmuTable *t);
 
+/* Reads anew on which CPUs the events of uncore PMUs are opened: when such a CPU goes offline, the
+ * kernel moves them to another one. What cannot be read stays as it was. */
+void pmu_table_refresh_masks(PmuTable *t);
+
 Pmu *pmu_table_find(const PmuTable *t, const char *name);
 
 /* All counters of each CPU, as far as they are known. */

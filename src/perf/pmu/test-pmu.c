@@ -150,6 +150,27 @@ static void test_refresh_sees_cpus_come_and_go(void) {
         fake_sysfs_done(&m);
 }
 
+static void test_masks_are_read_anew(void) {
+        char *tree = fixture_tree("server-256");
+        _cleanup_(pmu_table_done) PmuTable t = {};
+        const Pmu *imc, *core;
+        bool has;
+
+        g_assert_cmpint(pmu_table_load(&t, tree), ==, 0);
+        imc = pmu_table_find(&t, "uncore_imc_0");
+        core = pmu_table_find(&t, "cpu");
+        has = cpuset_has(&core->cpus, 0);
+        fixture_write(tree, "uncore_imc_0/cpumask", "3");
+        pmu_table_refresh_masks(&t);
+        g_assert_cmpuint(cpuset_count(&imc->cpus), ==, 1);
+        g_assert_true(cpuset_has(&imc->cpus, 3));
+        g_assert_cmpint(cpuset_has(&core->cpus, 0), ==, has);
+        fixture_write(tree, "uncore_imc_0/cpumask", "none");
+        pmu_table_refresh_masks(&t);
+        g_assert_true(cpuset_has(&imc->cpus, 3));
+        fixture_done(tree);
+}
+
 static void test_without_cpu_lists_there_is_the_first_cpu(void) {
         FakeSysfs m = fake_sysfs_of(fixture_empty());
 
@@ -250,6 +271,7 @@ int main(int argc, char **argv) {
                         test_generic_events_go_to_a_core_unit);
         g_test_add_func("/pmu/cpu-lists-are-those-of-sysfs", test_cpu_lists_are_those_of_sysfs);
         g_test_add_func("/pmu/refresh-sees-cpus-come-and-go", test_refresh_sees_cpus_come_and_go);
+        g_test_add_func("/pmu/masks-are-read-anew", test_masks_are_read_anew);
         g_test_add_func("/pmu/without-cpu-lists-there-is-the-first-cpu",
                         test_without_cpu_lists_there_is_the_first_cpu);
         g_test_add_func("/pmu/no-event-source-is-enoent", test_no_event_source_is_enoent);

@@ -35,12 +35,12 @@ void asked_add_attr(Asked *a, const Attr *attr, const Pmu *pmu) {
 }
 
 void asked_add_events(Asked *a, const Event *events, size_t n_events) {
-        for (size_t i = 0; i < n_events; i++) {
-                Attr attr = {};
+        for (size_t i = 0; i < n_events; i++)
+                for (size_t unit = 0; unit < event_units(&events[i]); unit++) {
+                        const Event *e = event_on(&events[i], unit);
 
-                memcpy(&attr, &events[i].attr, MIN(sizeof(attr), sizeof(events[i].attr)));
-                asked_add_attr(a, &attr, events[i].pmu);
-        }
+                        asked_add_attr(a, &e->full, e->pmu);
+                }
 }
 
 void asked_set_cpus(Asked *a, const CpuSet *cpus) {

@@ -102,9 +102,12 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
 };
 
-static int pid_check(uint32_t pid, Refusal *why) {
-        if (pid > 0 && pid <= INT32_MAX)
+/* 0 is the caller. */
+static int pid_read(uint32_t pid, const Peer *peer, pid_t *ret, Refusal *why) {
+        if (pid <= INT32_MAX) {
+                *ret = pid > 0 ? (pid_t) pid : peer->pid;
                 return 0;
+        }
         return refuse(why, REFUSAL_INVALID_PROCESS, "%u is not a valid pid", pid);
 }
 
@@ -112,12 +115,13 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         AttachOptions o = { .descendants = c->set->group->descendants, .procfd = -1, .pidfd = -1 };
         AttachJob *a = &c->attach;
         uint64_t seen;
-        uint32_t pid;
+        uint32_t number;
+        pid_t pid = 0;
         int r;
 
         r = sd_bus_message_rewind(c->call->m, true);
         if (r >= 0)
-                r = sd_bus_message_read_basic(c->call->m, 'u', &pid);
+                r = sd_bus_message_read_basic(c->call->m, 'u', &number);
         if (r < 0)
                 return r;
         r = options_read(c->call->m, option_specs, _OPTION_MAX, &o, &seen, why);
@@ -126,12 +130,12 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
         if (r == 0 && o.descendants)
                 r = counter_takes_descendants(c->counter, why);
         /* a caller in another PID namespace does not know the number */
-        if (r == 0 && !(pid == 0 && seen & (1u << OPTION_PROCFD | 1u << OPTION_PIDFD)))
-                r = pid_check(pid, why);
+        if (r == 0 && !(number == 0 && seen & (1u << OPTION_PROCFD | 1u << OPTION_PIDFD)))
+                r = pid_read(number, c->call->peer, &pid, why);
         if (r != 0)
                 return r;
         a->descendants = o.descendants;
-        return attach_job_hold(a, (pid_t) pid, o.pidfd, o.procfd, why);
+        return attach_job_hold(a, pid, o.pidfd, o.procfd, why);
 }
 
 /* pmc_attach(3) has one error for every conflict over the target's counters. */
@@ -271,32 +275,34 @@ int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* ---- DetachProcess ---- */
 
-static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
+static int counter_detach(Counter *c, uint32_t number, const Peer *peer, Refusal *why) {
         CounterSet *set = c->set;
         Group *g = set->group;
         _cleanup_close_ int pidfd = -1;
         size_t place;
+        pid_t pid = 0;
         int r;
 
         if (g->scope != GROUP_PROCESS)
                 return refuse_scope(c, why);
-        r = pid_check(pid, why);
+        r = pid_read(number, peer, &pid, why);
         if (r != 0)
                 return r;
-        place = group_find_target(g, (pid_t) pid);
+        place = group_find_target(g, pid);
         if (place < g->n_targets &&
             (!g->targets[place].pending || g->targets[place].pending == g)) {
                 counter_set_detach(set, place);
                 return 0;
         }
-        r = process_open((pid_t) pid, &pidfd, why);
+        r = process_open(pid, &pidfd, why);
         if (r != REFUSAL_NO_SUCH_PROCESS)
                 return r != 0 ? r
                               : refuse(why, REFUSAL_NOT_ATTACHED,
-                                       "process %u is not attached to %s", pid, c->object.path);
+                                       "process %d is not attached to %s", (int) pid,
+                                       c->object.path);
         /* Descendants of an ended target may still be counted. */
         for (place = 0; place < g->n_targets; place++)
-                if (g->targets[place].pid == (pid_t) pid && g->targets[place].descendants) {
+                if (g->targets[place].pid == pid && g->targets[place].descendants) {
                         counter_set_detach(set, place);
                         return 0;
                 }
@@ -306,18 +312,18 @@ static int counter_detach(Counter *c, uint32_t pid, Refusal *why) {
 int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Counter *c = userdata;
         Counters *counters = c->set->counters;
+        Peer *peer = peers_sender(counters->context->peers, m);
         Refusal why = REFUSAL_NULL;
         uint32_t pid;
         int r;
 
-        r = auth_check_owner(counters->context->auth, peers_sender(counters->context->peers, m), m,
-                             c->set->uid, c->object.path, &why);
+        r = auth_check_owner(counters->context->auth, peer, m, c->set->uid, c->object.path, &why);
         if (r == 0) {
                 r = sd_bus_message_rewind(m, true);
                 if (r >= 0)
                         r = sd_bus_message_read_basic(m, 'u', &pid);
                 if (r >= 0)
-                        r = counter_detach(c, pid, &why);
+                        r = counter_detach(c, pid, peer, &why);
                 store_settle(counters->context->store);
         }
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);

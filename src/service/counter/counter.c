@@ -99,17 +99,24 @@ int counters_init(Counters *counters, Context *context, Holds *holds) {
         return sd_event_source_set_enabled(counters->retry, SD_EVENT_OFF);
 }
 
+static int scope_add_pmu(Scope *scope, const Pmu *pmu, const CpuSet *cpus) {
+        _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
+        int r = cpuset_intersect(&both, cpus ?: &pmu->cpus, &pmu->cpus);
+
+        return r < 0 ? r : scope_add(scope, pmu->index, &both);
+}
+
 /* The slots whose counters the group may take. A thread may run anywhere. */
 static int counter_scope(const Group *group, const CpuSet *cpus, Scope *ret) {
         _cleanup_(scope_done) Scope scope = SCOPE_NULL;
 
-        for (size_t i = 0; i < group->n_events; i++) {
-                const Pmu *pmu = group->events[i].pmu;
-                int r = scope_add(&scope, pmu->index, cpus ?: &pmu->cpus);
+        for (size_t i = 0; i < group->n_events; i++)
+                for (size_t unit = 0; unit < event_units(&group->events[i]); unit++) {
+                        int r = scope_add_pmu(&scope, event_on(&group->events[i], unit)->pmu, cpus);
 
-                if (r < 0)
-                        return r;
-        }
+                        if (r < 0)
+                                return r;
+                }
         *ret = scope;
         scope = SCOPE_NULL;
         return 0;
@@ -342,8 +349,10 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
 
                 if (online)
                         (void) group_cpu_join(set->group, cpu, NULL);
-                else
+                else {
                         group_cpu_leave(set->group, cpu);
+                        group_follow_masks(set->group);
+                }
                 if (set->group->version != set->kept)
                         counter_set_save(set);
                 if (set->group->error != error)

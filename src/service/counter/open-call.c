@@ -69,9 +69,14 @@ static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
                 return true;
         /* A holder's counters are pinned, so that they keep what the hold was promised. Inherited
          * events cannot be. */
-        return !q->monitor && !q->descendants && g->events[0].pmu->kind == PMU_CORE &&
-               holds_cover(o->counters->holds, o->call->peer->uid, g->events[0].pmu,
-                           q->scope == GROUP_PROCESS ? NULL : &q->cpus);
+        if (q->monitor || q->descendants || g->events[0].pmu->kind != PMU_CORE)
+                return false;
+        for (size_t unit = 0; unit < event_units(&g->events[0]); unit++)
+                if (!holds_cover(o->counters->holds, o->call->peer->uid,
+                                 event_on(&g->events[0], unit)->pmu,
+                                 q->scope == GROUP_PROCESS ? NULL : &q->cpus))
+                        return false;
+        return true;
 }
 
 static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {

@@ -195,9 +195,11 @@ static int cpus_read(Context *context, const OpeningOptions *o, OpenRequest *q, 
  * client names CPUs. The events of one call count on the same CPUs, so each event narrows them for
  * all. */
 static int cpus_narrow(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
-        _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL;
-        int r = cpuset_intersect(&both, &context->pmus.present, &event->pmu->cpus);
+        _cleanup_(cpuset_done) CpuSet both = CPUSET_NULL, all = CPUSET_NULL;
+        int r = event_units_cpus(event, &all);
 
+        if (r >= 0)
+                r = cpuset_intersect(&both, &context->pmus.present, &all);
         if (r < 0)
                 return r;
         if (cpuset_is_empty(&both))
@@ -217,6 +219,9 @@ static int cpus_narrow(const Context *context, const Event *event, OpenRequest *
 }
 
 static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
+        _cleanup_(cpuset_done) CpuSet all = CPUSET_NULL;
+        int r;
+
         if (q->scope == GROUP_PROCESS) {
                 if (event->pmu->kind != PMU_UNCORE)
                         return 0;
@@ -227,7 +232,10 @@ static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, 
         }
         if (!q->has_cpus)
                 return cpus_narrow(context, event, q, why);
-        if (cpuset_is_subset(&q->cpus, &event->pmu->cpus))
+        r = event_units_cpus(event, &all);
+        if (r < 0)
+                return r;
+        if (cpuset_is_subset(&q->cpus, &all))
                 return 0;
         return refuse(why, REFUSAL_NOT_ON_THIS_CPU,
                       "'%s': PMU %s does not count on all of the CPUs in option 'cpus'",

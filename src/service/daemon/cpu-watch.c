@@ -39,6 +39,7 @@ static int cpus_changed(sd_event_source *source, int fd, uint32_t revents, void 
             cpu_generations_load(pmus->generations.ids, pmus->generations.n, &generations) < 0 ||
             pmu_table_refresh_online(pmus) < 0)
                 return 0;
+        pmu_table_refresh_masks(pmus);
         cpus_follow(manager, &before, &generations);
         host_state_save(&manager->context);
         return 0;

@@ -31,20 +31,26 @@ static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
         return NULL;
 }
 
+static int pmu_admit_opening(const Holds *holds, uid_t uid, const Event *e, const CpuSet *cpus,
+                             Refusal *why) {
+        const Pmu *pmu = e->pmu;
+        const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
+
+        if (!h)
+                return 0;
+        return refuse(why, REFUSAL_BUSY,
+                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until that hold ends",
+                      e->name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+}
+
 int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                         const CpuSet *cpus, Refusal *why) {
-        for (size_t i = 0; i < n_events; i++) {
-                const Pmu *pmu = events[i].pmu;
-                const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
+        int r = 0;
 
-                if (h)
-                        return refuse(why, REFUSAL_BUSY,
-                                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until "
-                                      "that hold ends",
-                                      events[i].name, (int) h->pid, (unsigned) h->object.uid,
-                                      pmu->name);
-        }
-        return 0;
+        for (size_t i = 0; i < n_events; i++)
+                for (size_t unit = 0; unit < event_units(&events[i]) && r == 0; unit++)
+                        r = pmu_admit_opening(holds, uid, event_on(&events[i], unit), cpus, why);
+        return r;
 }
 
 static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsigned cpu) {
@@ -69,11 +75,15 @@ bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cp
 int holds_admit_pinned(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
                        const CpuSet *cpus, const char *field, Refusal *why) {
         for (size_t i = 0; i < n_events; i++)
-                if (!holds_cover(holds, uid, events[i].pmu, cpus))
-                        return refuse(why, REFUSAL_NOT_PERMITTED,
-                                      "%s takes counters away from all other users and therefore "
-                                      "needs a hold on PMU %s; take one first (Hold, perfalloc "
-                                      "--pmu)",
-                                      field, events[i].pmu->name);
+                for (size_t unit = 0; unit < event_units(&events[i]); unit++) {
+                        const Pmu *pmu = event_on(&events[i], unit)->pmu;
+
+                        if (!holds_cover(holds, uid, pmu, cpus))
+                                return refuse(why, REFUSAL_NOT_PERMITTED,
+                                              "%s takes counters away from all other users and "
+                                              "therefore needs a hold on PMU %s; take one first "
+                                              "(Hold, perfalloc --pmu)",
+                                              field, pmu->name);
+                }
         return 0;
 }

@@ -22,8 +22,12 @@ static bool sets_have(const ConfiguredSets *s, const CounterSet *set) {
 
 /* The CPUs on which the monitor counts the event. */
 static int spec_cpus(const MonitorSpec *spec, const Event *e, CpuSet *ret) {
-        return cpuset_intersect(ret, &e->pmu->cpus,
-                                spec->has_cpus ? &spec->cpus : &spec->pmus->present);
+        _cleanup_(cpuset_done) CpuSet all = CPUSET_NULL;
+        int r = event_units_cpus(e, &all);
+
+        return r < 0 ? r
+                     : cpuset_intersect(ret, &all,
+                                        spec->has_cpus ? &spec->cpus : &spec->pmus->present);
 }
 
 static bool set_counts(const CounterSet *set, const Event *events, size_t n) {
