@@ -162,6 +162,7 @@ static Client *eavesdropper_new(void) {
         Client *c = g_new0(Client, 1);
 
         c->inbox = g_queue_new();
+        c->proofs = g_array_new(FALSE, FALSE, sizeof(int));
         g_assert_cmpint(sd_bus_new(&c->bus), >=, 0);
         g_assert_cmpint(sd_bus_set_address(c->bus, g_getenv("DBUS_SYSTEM_BUS_ADDRESS")), >=, 0);
         g_assert_cmpint(sd_bus_set_monitor(c->bus, true), >=, 0);
