@@ -211,7 +211,7 @@ void counter_set_keep_current(CounterSet *set) {
         counter_set_count_unkept(set, 0);
         if (is_new)
                 store_enter(counters->context->store, &set->item, STORE_COUNTERS,
-                            counter_set_number(set));
+                            counter_set_number(set), NULL);
         if ((is_new || set->item.lost || set->kept != set->group->version) &&
             counter_set_keep(set) < 0)
                 /* better no record than descriptors and values of two different moments */
