@@ -480,6 +480,38 @@ static void test_up_to_the_limit_they_are_kept(const char *restart) {
         rig_configure("");
 }
 
+/* At the limit who has less than an equal share takes the place of another's latest counters. */
+static void test_each_user_has_a_share(const char *restart) {
+        g_autoptr(Client) alice = NULL, root = NULL;
+        char *alices[4], *roots[3];
+        unsigned n_told;
+
+        rig_configure("[Limits]\nKeptDescriptors=4\n");
+        alice = client_new("alice");
+        root = client_new("root");
+        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                alices[i] = small_open(alice);
+        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                roots[i] = small_open(root);
+        n_told = said("have ended: 3.");
+        for (int round = 0; round < 2; round++) {
+                rig(restart, NULL);
+                for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                        g_assert_true(client_finds(alice, alices[i], COUNTER) == (i < 2));
+                for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                        g_assert_true(client_finds(root, roots[i], COUNTER) == (i < 2));
+                g_assert_cmpuint(said("have ended: 3."), ==, n_told + 1);
+        }
+        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                g_free(alices[i]);
+        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                g_free(roots[i]);
+        client_free(alice);
+        client_free(root);
+        alice = root = NULL;
+        rig_configure("");
+}
+
 /* From the grant to the end. */
 static void test_those_of_holders_are_kept(const char *restart) {
         g_autoptr(Client) alice = NULL, root = NULL;
@@ -702,6 +734,7 @@ int main(int argc, char *argv[]) {
                   test_hold_that_ended_meanwhile_has_them_resume },
                 { "restored-monitors-yield", test_restored_monitors_yield },
                 { "up-to-the-limit-they-are-kept", test_up_to_the_limit_they_are_kept },
+                { "each-user-has-a-share", test_each_user_has_a_share },
                 { "those-of-holders-are-kept", test_those_of_holders_are_kept },
                 { "with-few-descriptors-all-go-on", test_with_few_descriptors_all_go_on },
                 { "with-few-descriptors-samplers-and-monitors-go-on",
