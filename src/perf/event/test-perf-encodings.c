@@ -12,6 +12,8 @@
 
 #include "perf/event/test-fake-sysfs.h"
 
+#include "machine.h"
+
 #define OPENING "Control descriptor is not initialized\n"
 
 typedef struct Numbers {
@@ -159,6 +161,8 @@ int main(int argc, char **argv) {
                                              "intel-desktop", "intel-slots",    "riscv",
                                              "server-256" };
 
+        if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         if (!g_find_program_in_path("perf")) {
                 printf("1..0 # SKIP perf is not installed\n");
