@@ -77,7 +77,7 @@ nothing_to_reserve() {
 }
 
 help_fits_on_the_screen() {
-        run 0 perfalloc --help && said -- --broker && ! grep '^.\{81\}' $dir/said
+        run 0 perfalloc --help && said '--broker' && ! grep '^.\{81\}' $dir/said
 }
 
 quiet_says_nothing() {

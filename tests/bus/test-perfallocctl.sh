@@ -789,8 +789,8 @@ help_is_a_verb() {
 }
 
 a_verb_has_its_own_help() {
-        run 0 perfallocctl watch --help && said 'Usage: perfallocctl [OPTION]... watch COUNTER' && said -- '--plot=FILE' &&
-                said -- '--pid=PID' && ! said -- '--exclusive' && fits 80 &&
+        run 0 perfallocctl watch --help && said 'Usage: perfallocctl [OPTION]... watch COUNTER' && said '--plot=FILE' &&
+                said '--pid=PID' && ! said '--exclusive' && fits 80 &&
                 perfallocctl help watch | diff - $dir/said && run 2 perfallocctl help nonesuch && said "'nonesuch'"
 }
 
