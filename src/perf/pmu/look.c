@@ -5,9 +5,8 @@
 #include "perf/pmu/kernel.h"
 #include "perf/pmu/trial.h"
 
-#define ATTEMPTS    4u
-#define NO_TASK     (-1)
-#define ALONE_RESTS 8u
+#define ATTEMPTS 4u
+#define NO_TASK  (-1)
 
 enum {
         /* what one attempt says besides a LookResult */
@@ -79,16 +78,10 @@ static bool look_was_from_there(const Look *l) {
 }
 
 /* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
- * that stays on takes nobody's turn. From the CPU itself the next task is a thread of the kernel as
- * likely, with work that this very look has made. */
-static int group_rest(const Trial *t, bool alone) {
-        bool on = true;
-
-        for (unsigned i = 0; on && i < (alone ? ALONE_RESTS : 1u); i++) {
-                kernel_rest(LOOK_REST_USEC);
-                on = group_was_on(t);
-        }
-        return on ? LOOK_FREE : LOOK_TAKEN;
+ * that stays on takes nobody's turn. */
+static int group_rest(const Trial *t) {
+        kernel_rest(LOOK_REST_USEC);
+        return group_was_on(t) ? LOOK_FREE : LOOK_TAKEN;
 }
 
 /* The group is left open where it is on for sure, or perhaps; else t->n is 0. */
@@ -107,7 +100,7 @@ static int counters_attempt(Look *l, Shape shape, Trial *t, uint64_t *ret_took) 
         if (!l->alone && kernel_cpu() == l->cpu)
                 r = ATTEMPT_MOVED;
         else if (look_was_from_there(l))
-                r = group_rest(t, l->alone);
+                r = group_rest(t);
         return r == LOOK_FREE && *ret_took >= l->pmu->turn_usec ? ATTEMPT_SLOW : r;
 }
 
