@@ -204,13 +204,13 @@ waiting_is_told() {
 
         hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
         start as carol perfallocctl hold --pmu=breakpoint --wait=1h
-        wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, pid [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
+        wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, hold [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
                 kill $pid && ended 143
         set -- $?
         script -qec 'stty cols 60; exec perfallocctl hold --pmu=breakpoint --wait=1h' /dev/null >$dir/said </dev/null 2>&1 &
         pid=$!
         # again after a second, over the lines before
-        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
+        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, hold ' &&
                 as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
         return "$1"

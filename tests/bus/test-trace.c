@@ -368,7 +368,7 @@ static void test_becomes_setuid_while_yielded(void) {
         actor_tell(target, 'g');
         g_assert_cmpint(actor_hear(target), ==, 's');
         close(lease);
-        await(counter_is(dave, counter, "counting"));
+        await(counter_is(dave, counter, "idle"));
         /* it is detached */
         for (bool attached = true; attached;) {
                 g_autoptr(sd_bus_message) reply =
