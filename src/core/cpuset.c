@@ -54,6 +54,16 @@ void cpuset_remove(CpuSet *s, unsigned cpu) {
                 s->words[cpu / WORD_BITS] &= ~(UINT64_C(1) << (cpu % WORD_BITS));
 }
 
+void cpuset_clear(CpuSet *s) {
+        for (size_t word = 0; word < s->n_words; word++)
+                s->words[word] = 0;
+}
+
+int cpuset_make_room(CpuSet *s, const CpuSet *other) {
+        return other->n_words == 0 ? 0
+                                   : cpuset_reserve(s, (unsigned) (other->n_words * WORD_BITS - 1));
+}
+
 bool cpuset_has(const CpuSet *s, unsigned cpu) {
         return cpu / WORD_BITS < s->n_words && (s->words[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1);
 }

@@ -25,6 +25,11 @@ void cpuset_done(CpuSet *s);
 
 int cpuset_add(CpuSet *s, unsigned cpu); /* -ENOMEM, -ERANGE */
 void cpuset_remove(CpuSet *s, unsigned cpu);
+void cpuset_clear(CpuSet *s); /* its memory stays */
+
+/* Adding members of other cannot fail from now on. -ENOMEM. */
+int cpuset_make_room(CpuSet *s, const CpuSet *other);
+
 bool cpuset_has(const CpuSet *s, unsigned cpu);
 bool cpuset_is_empty(const CpuSet *s);
 bool cpuset_equal(const CpuSet *a, const CpuSet *b);

@@ -21,6 +21,7 @@ static const struct {
                                  4 * 1024 * 1024 },
         [QUOTA_SIGNAL_BYTES] = { "SignalBytesPerUser", "bytes of signals", 1024 * 1024 },
         [QUOTA_ENDED_HOLDS] = { NULL, "ended holds", 64 },
+        [QUOTA_KEPT] = { NULL, "kept descriptors", UINT64_MAX },
 };
 
 static int compare_users(const void *a, const void *b) {
@@ -159,4 +160,24 @@ uint64_t quota_used(Quota *q, uid_t uid, QuotaGood good) {
         const QuotaUser *user = quota_find(q, uid);
 
         return user ? user->used[good] : 0;
+}
+
+typedef struct QuotaCount {
+        QuotaGood good;
+        size_t n;
+} QuotaCount;
+
+static void quota_count(const void *node, VISIT visit, void *userdata) {
+        const QuotaUser *user = *(QuotaUser *const *) node;
+        QuotaCount *count = userdata;
+
+        if (visit == preorder || visit == leaf)
+                count->n += user->used[count->good] > 0;
+}
+
+size_t quota_n_users(const Quota *q, QuotaGood good) {
+        QuotaCount count = { .good = good };
+
+        twalk_r(q->users, quota_count, &count);
+        return count.n;
 }

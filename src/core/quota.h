@@ -28,6 +28,7 @@ typedef enum QuotaGood {
         QUOTA_QUEUED_BYTES,
         QUOTA_SIGNAL_BYTES, /* of samplers, per second; not charged: service/util/rate-limit.h */
         QUOTA_ENDED_HOLDS,  /* that can still be read; no setting */
+        QUOTA_KEPT,         /* descriptors that are kept over a restart; limited for all together */
         _QUOTA_GOOD_MAX,
 } QuotaGood;
 
@@ -73,3 +74,6 @@ int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why);
 const char *quota_setting(QuotaGood good);
 
 uint64_t quota_used(Quota *q, uid_t uid, QuotaGood good);
+
+/* How many users have some of it. */
+size_t quota_n_users(const Quota *q, QuotaGood good);

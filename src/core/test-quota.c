@@ -94,6 +94,9 @@ static void test_users_and_goods_are_counted_apart(void) {
         g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_HOLDS), ==, 1);
         g_assert_cmpuint(quota_used(&q, BOB, QUOTA_COUNTERS), ==, 4);
         g_assert_cmpuint(quota_used(&q, BOB, QUOTA_HOLDS), ==, 0);
+        g_assert_cmpuint(quota_n_users(&q, QUOTA_COUNTERS), ==, 2);
+        g_assert_cmpuint(quota_n_users(&q, QUOTA_HOLDS), ==, 1);
+        g_assert_cmpuint(quota_n_users(&q, QUOTA_SAMPLERS), ==, 0);
         quota_release(&alices);
         quota_release(&bobs);
         quota_release(&holds);

@@ -9,6 +9,7 @@
 
 extern const Operation hold_operations[];
 extern const Operation counter_operations[];
+extern const Operation cpu_operations[];
 extern const Operation other_operations[];
 
 /* Used by each other, and by other tests of faults. */

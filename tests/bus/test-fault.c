@@ -21,7 +21,8 @@
 
 static unsigned stride = DEFAULT_STRIDE;
 
-static const Operation *const lists[] = { hold_operations, counter_operations, other_operations };
+static const Operation *const lists[] = { hold_operations, counter_operations, other_operations,
+                                          cpu_operations };
 
 static const struct {
         const char *name;

@@ -480,6 +480,38 @@ static void test_up_to_the_limit_they_are_kept(const char *restart) {
         rig_configure("");
 }
 
+/* At the limit who has less than an equal share takes the place of another's latest counters. */
+static void test_each_user_has_a_share(const char *restart) {
+        g_autoptr(Client) alice = NULL, root = NULL;
+        char *alices[4], *roots[3];
+        unsigned n_told;
+
+        rig_configure("[Limits]\nKeptDescriptors=4\n");
+        alice = client_new("alice");
+        root = client_new("root");
+        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                alices[i] = small_open(alice);
+        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                roots[i] = small_open(root);
+        n_told = said("have ended: 3.");
+        for (int round = 0; round < 2; round++) {
+                rig(restart, NULL);
+                for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                        g_assert_true(client_finds(alice, alices[i], COUNTER) == (i < 2));
+                for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                        g_assert_true(client_finds(root, roots[i], COUNTER) == (i < 2));
+                g_assert_cmpuint(said("have ended: 3."), ==, n_told + 1);
+        }
+        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
+                g_free(alices[i]);
+        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
+                g_free(roots[i]);
+        client_free(alice);
+        client_free(root);
+        alice = root = NULL;
+        rig_configure("");
+}
+
 /* From the grant to the end. */
 static void test_those_of_holders_are_kept(const char *restart) {
         g_autoptr(Client) alice = NULL, root = NULL;
@@ -548,6 +580,61 @@ static void test_with_few_descriptors_all_go_on(const char *restart) {
         for (int round = 0; round < 3; round++) {
                 rig(restart, NULL);
                 g_assert_cmpuint(client_count(root, "counter"), ==, n);
+        }
+        rig("service-stop && service-start", NULL);
+}
+
+#define EACH 60
+
+/* The lease of a monitor, or the stream of a sampler. */
+static int make(Client *c, sd_bus_message *call) {
+        g_autoptr(sd_bus_message) owned = call, reply = client_call_message(c, call);
+        const char *path;
+        int fd;
+
+        g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &fd), >, 0);
+        return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static int register_monitor(Client *c) {
+        sd_bus_message *m = client_message(c, MANAGER, "RegisterMonitor");
+
+        g_assert_cmpint(
+                sd_bus_message_append(m, "sa{sv}", "monitor", 1, "pmus", "as", 1, "software"), >=,
+                0);
+        return make(c, m);
+}
+
+static int create_sampler(Client *c, const char *counter) {
+        sd_bus_message *m = client_message(c, MANAGER, "CreateSampler");
+
+        g_assert_cmpint(sd_bus_message_append(m, "aota{sv}", 1, counter, 3600 * USEC_PER_SEC, 0),
+                        >=, 0);
+        return make(c, m);
+}
+
+/* What comes last in a restart finds no room beside what was there before. It is stored when that
+ * is gone, so that the next restart finds it. */
+static void test_with_few_descriptors_samplers_and_monitors_go_on(const char *restart) {
+        g_autoptr(Client) root = NULL;
+        g_autofree char *counter = NULL;
+        int leases[EACH], streams[EACH];
+
+        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
+        root = client_new("root");
+        counter = small_open(root);
+        for (unsigned i = 0; i < EACH; i++) {
+                streams[i] = create_sampler(root, counter); /* two descriptors are stored */
+                leases[i] = register_monitor(root);
+        }
+        for (int round = 0; round < 3; round++) {
+                rig(restart, NULL);
+                g_assert_cmpuint(client_count(root, "sampler"), ==, EACH);
+                g_assert_cmpuint(client_count(root, "monitor"), ==, EACH);
+        }
+        for (unsigned i = 0; i < EACH; i++) {
+                close_fd(streams[i]);
+                close_fd(leases[i]);
         }
         rig("service-stop && service-start", NULL);
 }
@@ -647,8 +734,11 @@ int main(int argc, char *argv[]) {
                   test_hold_that_ended_meanwhile_has_them_resume },
                 { "restored-monitors-yield", test_restored_monitors_yield },
                 { "up-to-the-limit-they-are-kept", test_up_to_the_limit_they_are_kept },
+                { "each-user-has-a-share", test_each_user_has_a_share },
                 { "those-of-holders-are-kept", test_those_of_holders_are_kept },
                 { "with-few-descriptors-all-go-on", test_with_few_descriptors_all_go_on },
+                { "with-few-descriptors-samplers-and-monitors-go-on",
+                  test_with_few_descriptors_samplers_and_monitors_go_on },
                 { "with-too-few-descriptors-some-end", test_with_too_few_descriptors_some_end },
                 { "nothing-piles-up", test_nothing_piles_up },
         };

@@ -239,7 +239,7 @@ void pmu_table_done(PmuTable *t) {
         *t = (PmuTable){};
 }
 
-int pmu_table_refresh_online(PmuTable *t) {
+int pmu_table_refresh_online(PmuTable *t, CpuSet *ret_online, CpuGenerations *ret_generations) {
         _cleanup_(cpuset_done) CpuSet online = CPUSET_NULL;
         CpuGenerations generations;
         int r;
@@ -249,28 +249,38 @@ int pmu_table_refresh_online(PmuTable *t) {
                 r = cpu_generations_read(t->sysfs, &online, &generations);
         if (r < 0)
                 return r;
-        cpuset_done(&t->online);
-        cpu_generations_done(&t->generations);
+        *ret_online = t->online;
+        *ret_generations = t->generations;
         t->online = online;
         t->generations = generations;
         online = CPUSET_NULL;
         return 0;
 }
 
-void pmu_table_refresh_masks(PmuTable *t) {
-        for (size_t i = 0; i < t->n_pmus; i++) {
-                Pmu *pmu = &t->pmus[i];
-                CpuSet cpus = CPUSET_NULL;
-                char path[4096];
+static int pmu_refresh_mask(Pmu *pmu, const char *sysfs) {
+        CpuSet cpus = CPUSET_NULL;
+        char path[4096];
+        int r;
 
-                if (pmu->kind != PMU_UNCORE ||
-                    snprintf(path, sizeof(path), "%s/bus/event_source/devices/%s/cpumask", t->sysfs,
-                             pmu->name) >= (int) sizeof(path) ||
-                    read_cpus(AT_FDCWD, path, &cpus) < 0)
-                        continue;
-                cpuset_done(&pmu->cpus);
-                pmu->cpus = cpus;
+        if (snprintf(path, sizeof(path), "%s/bus/event_source/devices/%s/cpumask", sysfs,
+                     pmu->name) >= (int) sizeof(path))
+                return -ENAMETOOLONG;
+        r = read_cpus(AT_FDCWD, path, &cpus);
+        if (r < 0)
+                return r;
+        cpuset_done(&pmu->cpus);
+        pmu->cpus = cpus;
+        return 0;
+}
+
+int pmu_table_refresh_masks(PmuTable *t) {
+        for (size_t i = 0; i < t->n_pmus; i++) {
+                int r = t->pmus[i].kind == PMU_UNCORE ? pmu_refresh_mask(&t->pmus[i], t->sysfs) : 0;
+
+                if (sysfs_is_fatal(r))
+                        return r;
         }
+        return 0;
 }
 
 Pmu *pmu_table_find(const PmuTable *t, const char *name) {

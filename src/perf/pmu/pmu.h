@@ -71,12 +71,14 @@ struct PmuTable {
 int pmu_table_load(PmuTable *ret, const char *sysfs);
 void pmu_table_done(PmuTable *t);
 
-/* Reads anew which CPUs are online, and their generations. */
-int pmu_table_refresh_online(PmuTable *t);
+/* Reads anew which CPUs are online, and their generations; the caller gets those of before.
+ * -ENOMEM, -EMFILE, -ENFILE: nothing has changed. */
+int pmu_table_refresh_online(PmuTable *t, CpuSet *ret_online, CpuGenerations *ret_generations);
 
 /* Reads anew on which CPUs the events of uncore PMUs are opened: when such a CPU goes offline, the
- * kernel moves them to another one. What cannot be read stays as it was. */
-void pmu_table_refresh_masks(PmuTable *t);
+ * kernel moves them to another one. What cannot be read stays as it was. -ENOMEM, -EMFILE, -ENFILE:
+ * some may not have been read. */
+int pmu_table_refresh_masks(PmuTable *t);
 
 Pmu *pmu_table_find(const PmuTable *t, const char *name);
 

@@ -141,10 +141,14 @@ static void test_cpu_lists_are_those_of_sysfs(void) {
 }
 
 static void test_refresh_sees_cpus_come_and_go(void) {
+        _cleanup_(cpu_generations_done) CpuGenerations generations = CPU_GENERATIONS_NULL;
+        _cleanup_(cpuset_done) CpuSet before = CPUSET_NULL;
         FakeSysfs m = fake_sysfs_of(fixture_tree("server-256"));
 
         fixture_write(m.tree, "../../../devices/system/cpu/online", "0-3,7");
-        g_assert_cmpint(pmu_table_refresh_online(&m.pmus), ==, 0);
+        g_assert_cmpint(pmu_table_refresh_online(&m.pmus, &before, &generations), ==, 0);
+        assert_cpus(&before, "0-199,201-255");
+        g_assert_cmpuint(generations.n, ==, 256);
         assert_cpus(&m.pmus.online, "0-3,7");
         assert_cpus(&m.pmus.present, "0-255");
         fake_sysfs_done(&m);
@@ -161,12 +165,12 @@ static void test_masks_are_read_anew(void) {
         core = pmu_table_find(&t, "cpu");
         has = cpuset_has(&core->cpus, 0);
         fixture_write(tree, "uncore_imc_0/cpumask", "3");
-        pmu_table_refresh_masks(&t);
+        g_assert_cmpint(pmu_table_refresh_masks(&t), ==, 0);
         g_assert_cmpuint(cpuset_count(&imc->cpus), ==, 1);
         g_assert_true(cpuset_has(&imc->cpus, 3));
         g_assert_cmpint(cpuset_has(&core->cpus, 0), ==, has);
         fixture_write(tree, "uncore_imc_0/cpumask", "none");
-        pmu_table_refresh_masks(&t);
+        g_assert_cmpint(pmu_table_refresh_masks(&t), ==, 0);
         g_assert_true(cpuset_has(&imc->cpus, 3));
         fixture_done(tree);
 }

@@ -150,14 +150,13 @@ static const PackField broker_fields[] = {
         PACK_FIELD(PACK_U64, "start", Broker, start),
 };
 
-static void broker_keep(Broker *b) {
+static void broker_keep(StoreItem *item) {
+        Broker *b = container_of(item, Broker, item);
         int fds[] = { b->listener, b->page, b->prover };
-        Store *store = b->brokers->context->store;
         Pack *p;
 
-        store_enter(store, &b->item, STORE_BROKER, b->id);
         store_keep(&b->item, fds, ELEMENTSOF(fds) - (b->prover < 0), STORE_SOON);
-        p = store_pack(store);
+        p = store_pack(item->store);
         pack_struct(p, broker_fields, ELEMENTSOF(broker_fields), b);
         pack_bytes(p, "gids", b->gids, b->n_gids * sizeof(gid_t));
         store_save(&b->item, p);
@@ -175,7 +174,8 @@ static int broker_begin(Broker *broker) {
                 r = worker_start(b);
         if (r < 0)
                 return r;
-        broker_keep(b);
+        store_enter(brokers->context->store, &b->item, STORE_BROKER, b->id, broker_keep);
+        broker_keep(&b->item);
         LIST_INSERT_HEAD(&brokers->all, b, list);
         brokers->n++;
         TAKE_PTR(b);

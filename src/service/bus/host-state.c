@@ -103,7 +103,7 @@ int host_state_bus(Context *context) {
         r = host_state_load_cpus(context, record);
         if (r < 0)
                 return r;
-        store_enter(context->store, &context->host->item, STORE_HOST, HOST_STATE_ID);
+        store_enter(context->store, &context->host->item, STORE_HOST, HOST_STATE_ID, NULL);
         host_state_save(context);
         return 0;
 }

@@ -58,6 +58,15 @@ void counters_retry_soon(Counters *counters) {
         (void) sd_event_source_set_enabled(counters->retry, SD_EVENT_ON);
 }
 
+uint64_t counter_set_number(const CounterSet *set) {
+        uint64_t first = UINT64_MAX;
+        const Counter *c;
+
+        LIST_FOREACH (c, &set->members, members)
+                first = MIN(first, c->object.id);
+        return first;
+}
+
 bool counter_set_is_closed(const CounterSet *set) {
         return set->group->yielded && group_closes_to_yield(set->group);
 }

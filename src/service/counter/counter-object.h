@@ -48,9 +48,9 @@ struct CounterSet {
         char *cpus;  /* as asked for; "" for a process */
         Scope scope; /* the slots whose counters it may take */
         QuotaCharge counter_charge, descriptor_charge;
+        QuotaCharge kept_charge; /* its share in counters->n_limited */
         StoreItem item;
-        uint64_t kept;    /* group->version of the stored descriptors */
-        uint64_t limited; /* its share in counters->n_limited */
+        uint64_t kept; /* group->version of the stored descriptors */
         bool use_known;
         CounterUse use; /* of a foreground set, once somebody has asked */
         bool by_hold;   /* counted in counters->n_by_hold */
@@ -121,6 +121,9 @@ void counter_listen(Counter *c, CounterListener *l);
 
 /* Soon retries counters that are in error, or may get into it. */
 void counters_retry_soon(Counters *counters);
+
+/* The lowest number of its counters, under which it is stored: no number is used twice. */
+uint64_t counter_set_number(const CounterSet *set);
 
 /* Whether the set is closed because it has yielded. */
 bool counter_set_is_closed(const CounterSet *set);

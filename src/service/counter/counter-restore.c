@@ -6,6 +6,7 @@
 #include "perf/group/group-start.h"
 #include "perf/group/group-yield.h"
 #include "service/bus/host-state.h"
+#include "service/counter/counter-kept.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
@@ -133,7 +134,7 @@ static int counter_set_restore(void *userdata, StoreRecord *record) {
         if (LIST_EMPTY(&set->users) && !set->persistent && !set->configured)
                 return 0;
         r = restore_charges(set);
-        if (!saved.monitor && !saved.persistent)
+        if (r >= 0 && !saved.monitor && !saved.persistent)
                 counter_set_count_kept(set, saved.by_hold ? 0 : group_n_descriptors(set->group),
                                        saved.by_hold);
         role = (CounterSetOptions){ .priority = saved.priority,

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-store.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "perf/group/group-save.h"
 #include "service/bus/host-state.h"
-#include "service/hold/hold-scope.h"
-#include "service/util/log.h"
+#include "service/counter/counter-kept.h"
 
 static const PackField set_fields[] = {
         PACK_FIELD(PACK_U32, "uid", SavedSet, uid),
@@ -89,80 +85,6 @@ static void pack_set(Pack *p, const CounterSet *set) {
         pack_end(p, begin);
 }
 
-/* A set is stored under the lowest number of its counters: no number is used twice. */
-static uint64_t counter_set_number(const CounterSet *set) {
-        uint64_t first = UINT64_MAX;
-        const Counter *c;
-
-        LIST_FOREACH (c, &set->members, members)
-                first = MIN(first, c->object.id);
-        return first;
-}
-
-/* ---- how much is kept ---- */
-
-void counter_set_count_kept(CounterSet *set, uint64_t limited, bool by_hold) {
-        Counters *counters = set->counters;
-
-        counters->n_limited += limited - set->limited;
-        set->limited = limited;
-        if (set->by_hold != by_hold)
-                counters->n_by_hold += by_hold ? 1 : -(size_t) 1;
-        set->by_hold = by_hold;
-}
-
-/* The next run logs how many counters were not stored. */
-static void counter_set_count_unkept(CounterSet *set, size_t n) {
-        Counters *counters = set->counters;
-
-        if (set->unkept == n)
-                return;
-        counters->context->host->n_unkept += n - set->unkept;
-        set->unkept = n;
-        counters->unkept_changed = true;
-        if (counters->unkept_logged || n == 0)
-                return;
-        counters->unkept_logged = true;
-        log_plain(LOG_WARNING,
-                  "Counters have more than %" PRIu64
-                  " descriptors (KeptDescriptors= in perfallocd.conf): some, the latest, will end "
-                  "when the service is restarted; persistent ones will not.",
-                  counters->context->config.kept_descriptors);
-}
-
-/* systemd compares each new descriptor with all that it stores, so their number is limited. A set
- * that was stored stays so. */
-static bool counter_set_may_be_kept(CounterSet *set) {
-        const Counters *counters = set->counters;
-        uint64_t n = group_n_descriptors(set->group);
-
-        if (set->yielder || set->persistent)
-                counter_set_count_kept(set, 0, false);
-        else if (set->limited > 0 ||
-                 counters->n_limited + n <= counters->context->config.kept_descriptors)
-                counter_set_count_kept(set, n, false);
-        else if (holds_grants(set->counters->holds, set->uid, set->group->events[0].pmu))
-                counter_set_count_kept(set, 0, true);
-        else
-                return false;
-        return true;
-}
-
-static void counters_save_unkept(Counters *counters) {
-        if (counters->unkept_changed)
-                host_state_save(counters->context);
-        counters->unkept_changed = false;
-}
-
-static size_t counter_set_n_counters(const CounterSet *set) {
-        const Counter *c;
-        size_t n = 0;
-
-        LIST_FOREACH (c, &set->members, members)
-                n++;
-        return n;
-}
-
 void counter_set_forget(CounterSet *set) {
         store_leave(&set->item);
         counter_set_count_kept(set, 0, false);
@@ -203,15 +125,13 @@ void counter_set_keep_current(CounterSet *set) {
         if (!store_works(counters->context->store) || LIST_EMPTY(&set->members))
                 return;
         if (!counter_set_may_be_kept(set)) {
-                store_leave(&set->item);
-                counter_set_count_kept(set, 0, false);
-                counter_set_count_unkept(set, counter_set_n_counters(set));
+                counter_set_unkeep(set);
                 return;
         }
         counter_set_count_unkept(set, 0);
         if (is_new)
                 store_enter(counters->context->store, &set->item, STORE_COUNTERS,
-                            counter_set_number(set));
+                            counter_set_number(set), NULL);
         if ((is_new || set->item.lost || set->kept != set->group->version) &&
             counter_set_keep(set) < 0)
                 /* better no record than descriptors and values of two different moments */

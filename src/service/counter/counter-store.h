@@ -40,10 +40,6 @@ void counter_sets_save(Counters *counters, CounterSet *const *sets, size_t n);
 /* The set has gone. */
 void counter_set_forget(CounterSet *set);
 
-/* Sets how many descriptors of a restored set count against KeptDescriptors=. by_hold: none do,
- * because its user holds counters. */
-void counter_set_count_kept(CounterSet *set, uint64_t limited, bool by_hold);
-
 /* A hold of the user was granted or has ended: which of their counters are stored changes with
  * it. */
 void counters_hold_changed(Counters *counters, uid_t uid);

@@ -259,6 +259,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
                 group_free(set->group);
         quota_release(&set->counter_charge);
         quota_release(&set->descriptor_charge);
+        quota_release(&set->kept_charge);
         scope_done(&set->scope);
         peer_unrefp(&set->peer);
         free(set->name);

@@ -7,8 +7,12 @@
 
 #include "service/daemon/manager.h"
 
+typedef struct CpuWatch CpuWatch;
+
 /* If the kernel sends no hotplug events, which is logged, nothing is followed. */
-int cpu_watch_new(Manager *manager, sd_event_source **ret);
+int cpu_watch_new(Manager *manager, CpuWatch **ret);
+CpuWatch *cpu_watch_free(CpuWatch *w); /* returns NULL */
+DEFINE_CLEANUP(CpuWatch *, cpu_watch_free)
 
 /* After a restart: tells holds of the CPUs that have come online meanwhile. */
 void cpu_watch_catch_up(Manager *manager);

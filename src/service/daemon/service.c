@@ -34,7 +34,7 @@ struct Service {
         StatusLine *status_line;
         Opener *opener;
         char *config_path, *monitors_directory;
-        sd_event_source *cpu_watch;
+        CpuWatch *cpu_watch;
 };
 
 /* ---- what it is told ---- */
@@ -315,7 +315,7 @@ Service *service_free(Service *s) {
         manager_end(&s->manager);
         idle_exit_free(s->idle_exit);
         status_line_free(s->status_line);
-        sd_event_source_disable_unref(s->cpu_watch);
+        cpu_watch_free(s->cpu_watch);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);
         s->opener = opener_free(s->opener);

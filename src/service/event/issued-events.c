@@ -88,7 +88,8 @@ static void user_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
         if (!h->store || first >= n_ids)
                 return;
         if (!item->store)
-                store_enter(h->store, item, STORE_ISSUED_EVENTS, (uint64_t) user->uid << 8 | page);
+                store_enter(h->store, item, STORE_ISSUED_EVENTS, (uint64_t) user->uid << 8 | page,
+                            NULL);
         p = store_pack(h->store);
         pack_u64(p, "handed", user->n_issued); /* keys keep their first names */
         pack_bytes(p, "ids", user->ids + first,

@@ -106,7 +106,8 @@ struct Hold {
         HoldExplained *explained; /* what an earlier one found taken, and holders have */
         size_t n_explained;
         Shape *promised; /* by part of the scope, once confirmed */
-        CpuSet joined;   /* CPUs that came online after the grant and are not measured yet */
+        CpuSet joined;   /* CPUs that came online after the grant and are not measured yet; it has
+                          * room for all */
         ReaderJob *scan; /* of processes that may be in the way */
         HoldObstacle *obstacles;
         size_t n_obstacles;

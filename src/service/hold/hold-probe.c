@@ -8,6 +8,8 @@
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 
+#define JOINED_RETRY_USEC USEC_PER_SEC
+
 /* ---- what is promised ---- */
 
 /* What has to be free on a CPU: what this hold and all others were promised, but for what is open
@@ -33,11 +35,11 @@ int hold_probe_begin(Hold *h) {
         return r;
 }
 
-bool hold_probe_look(Hold *h) {
-        bool again = probe_look(h->probe, now_usec(CLOCK_MONOTONIC)) == PROBE_AGAIN;
+int hold_probe_look(Hold *h) {
+        int r = probe_look(h->probe, now_usec(CLOCK_MONOTONIC));
 
-        hold_step_at(h, again ? h->probe->next_usec : UINT64_MAX);
-        return !again;
+        hold_step_at(h, r == PROBE_AGAIN ? h->probe->next_usec : UINT64_MAX);
+        return r < 0 ? r : r != PROBE_AGAIN;
 }
 
 bool hold_probe_confirms(const Hold *h) {
@@ -180,10 +182,9 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
                                 continue;
                         if (h->confirmed)
                                 hold_set_confirmed(h, false);
-                        if (cpuset_add(&h->joined, cpu) == 0) {
-                                hold_stop_measuring(h); /* it begins anew, with this one */
-                                hold_step_at(h, now_usec(CLOCK_MONOTONIC));
-                        }
+                        (void) cpuset_add(&h->joined, cpu); /* there is room for it */
+                        hold_stop_measuring(h);             /* it begins anew, with this one */
+                        hold_step_at(h, now_usec(CLOCK_MONOTONIC));
                         break;
                 }
 }
@@ -204,16 +205,25 @@ static int hold_probe_begin_joined(Hold *h) {
 
 void hold_probe_joined(Hold *h) {
         bool confirmed;
+        int r = 0;
 
-        if (cpuset_is_empty(&h->joined) || (!h->probe && hold_probe_begin_joined(h) < 0)) {
+        if (cpuset_is_empty(&h->joined)) {
                 hold_stop_measuring(h);
                 return;
         }
-        if (!hold_probe_look(h))
+        if (!h->probe)
+                r = hold_probe_begin_joined(h);
+        if (r >= 0)
+                r = hold_probe_look(h);
+        if (r == 0)
                 return;
-        confirmed = hold_probe_confirms(h);
+        confirmed = r > 0 && hold_probe_confirms(h);
         hold_stop_measuring(h);
-        cpuset_done(&h->joined);
+        if (r < 0) {
+                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + JOINED_RETRY_USEC);
+                return;
+        }
+        cpuset_clear(&h->joined);
         if (confirmed)
                 hold_set_confirmed(h, true);
 }

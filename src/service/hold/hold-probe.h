@@ -19,8 +19,9 @@
 /* -ENOMEM, -EMFILE: hold_stop_measuring() is due. */
 int hold_probe_begin(Hold *h);
 
-/* False: it looks again, at the hold's next step. */
-bool hold_probe_look(Hold *h);
+/* 1: done. 0: it looks again, at the hold's next step. -ENOMEM, -EMFILE, -ENFILE: it is done, and
+ * nothing is known. */
+int hold_probe_look(Hold *h);
 
 /* Of a probe that is done: all was found free; or something was found taken, on a PMU that can be
  * measured. */
@@ -41,6 +42,6 @@ void hold_probe_again(Hold *h);
 void hold_set_promised(Hold *h);
 
 /* A CPU has come online: granted holds that cover it are not confirmed until hold_probe_joined()
- * has measured it, at their next step. */
+ * has measured it, at their next step. For lack of memory or descriptors it is tried again. */
 void holds_cpu_joined(Holds *holds, unsigned cpu);
 void hold_probe_joined(Hold *h);

@@ -132,9 +132,6 @@ void holds_go_on(Holds *holds) {
         uint64_t deadline = 0;
 
         holds_forget_later(holds);
-        TAILQ_FOREACH (h, &holds->granted, list)
-                if (h->item.lost) /* there was no room beside the earlier run's descriptors */
-                        hold_save(h);
         TAILQ_FOREACH (h, &holds->pending, list) {
                 hold_await_yield(h);
                 hold_save(h);

@@ -128,8 +128,12 @@ int hold_unpack(Hold *h, const Unpack *u) {
         return r < 0 ? r : hold_unpack_promised(h, u);
 }
 
+static void hold_save_again(StoreItem *item) {
+        hold_save(container_of(item, Hold, item));
+}
+
 void hold_enter_store(Hold *h) {
-        store_enter(h->context->store, &h->item, STORE_HOLD, h->object.id);
+        store_enter(h->context->store, &h->item, STORE_HOLD, h->object.id, hold_save_again);
         if (h->lease >= 0 || h->request.tie.fd >= 0)
                 hold_keep(h);
         hold_save(h);

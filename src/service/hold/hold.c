@@ -66,19 +66,19 @@ int hold_watch_time(Hold *h) {
 
 /* ---- the ledger ---- */
 
-static void hold_set_ledger(Hold *h) {
+static int hold_set_ledger(Hold *h) {
         h->ledger.scope = h->request.what.scope;
         h->ledger.exclusive = h->request.exclusive;
         h->ledger.counters = h->request.exclusive ? 0 : h->request.counters;
+        return cpuset_make_room(&h->joined, &h->context->pmus.possible);
 }
 
 static int hold_enter_ledger(Hold *h, Refusal *why) {
         Holds *holds = h->holds;
-        int r;
+        int r = hold_set_ledger(h);
 
-        hold_set_ledger(h);
-        r = ledger_admit(&holds->context->ledger, &h->ledger, h->request.wait_usec > 0);
-
+        if (r >= 0)
+                r = ledger_admit(&holds->context->ledger, &h->ledger, h->request.wait_usec > 0);
         if (r == LEDGER_E_WOULD_WAIT)
                 return hold_refuse_busy(h, why);
         if (r == LEDGER_E_TOO_MANY)
@@ -88,10 +88,10 @@ static int hold_enter_ledger(Hold *h, Refusal *why) {
 
 int hold_enter_ledger_again(Hold *h) {
         Holds *holds = h->holds;
-        int r;
+        int r = hold_set_ledger(h);
 
-        hold_set_ledger(h);
-        r = ledger_admit(&holds->context->ledger, &h->ledger, h->state == HOLD_QUEUED);
+        if (r >= 0)
+                r = ledger_admit(&holds->context->ledger, &h->ledger, h->state == HOLD_QUEUED);
         if (r < 0)
                 return r;
         if (h->ledger.state == LEDGER_NONE)

@@ -16,6 +16,7 @@ static void bridge_keep(Bridges *all, BridgeKind kind);
 
 /* One bridge of each kind; without a path there is none. */
 typedef struct BridgePlace {
+        Bridges *all;
         Bridge *bridge;
         char *path; /* of the bridge */
         uint64_t grace_usec;
@@ -127,6 +128,8 @@ static const struct {
 
 /* ---- what outlives this process ---- */
 
+static void bridge_keep_again(StoreItem *item);
+
 /* Stores a bridge that has taken something. Any other is created from the configuration alone. */
 static void bridge_keep(Bridges *all, BridgeKind kind) {
         BridgePlace *place = &all->all[kind];
@@ -139,7 +142,8 @@ static void bridge_keep(Bridges *all, BridgeKind kind) {
                 return;
         }
         if (!place->item.store)
-                store_enter(all->context->store, &place->item, STORE_BRIDGE, kind);
+                store_enter(all->context->store, &place->item, STORE_BRIDGE, kind,
+                            bridge_keep_again);
         fd = bridge_fd(place->bridge);
         store_keep(&place->item, &fd, fd >= 0, STORE_SOON);
         p = store_pack(all->context->store);
@@ -148,6 +152,12 @@ static void bridge_keep(Bridges *all, BridgeKind kind) {
         bridge_pack(place->bridge, p);
         pcp_perfalloc_pack(perfalloc, p);
         store_save(&place->item, p);
+}
+
+static void bridge_keep_again(StoreItem *item) {
+        BridgePlace *place = container_of(item, BridgePlace, item);
+
+        bridge_keep(place->all, (BridgeKind) item->id);
 }
 
 static void bridges_changed(void *userdata, Bridge *b) {
@@ -168,6 +178,8 @@ int bridges_new(Context *context, Holds *holds, Bridges **ret) {
                 return -ENOMEM;
         all->context = context;
         all->holds = holds;
+        for (BridgeKind kind = 0; kind < _BRIDGE_KIND_MAX; kind++)
+                all->all[kind].all = all;
         all->host = (BridgeHost){ .yielders = &context->yielders,
                                   .event = context->event,
                                   .holder = bridges_holder,

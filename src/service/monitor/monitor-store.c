@@ -26,8 +26,15 @@ void monitor_save(Monitor *monitor, YielderState state) {
         store_save(&monitor->item, p);
 }
 
+static void monitor_save_again(StoreItem *item) {
+        Monitor *monitor = container_of(item, Monitor, item);
+
+        monitor_save(monitor, monitor->yielder.state);
+}
+
 void monitor_keep(Monitor *monitor, YielderState state) {
-        store_enter(monitor->context->store, &monitor->item, STORE_MONITOR, monitor->object.id);
+        store_enter(monitor->context->store, &monitor->item, STORE_MONITOR, monitor->object.id,
+                    monitor_save_again);
         store_keep(&monitor->item, &monitor->lease, 1, STORE_SOON);
         monitor_save(monitor, state);
 }

@@ -75,6 +75,7 @@ struct Sampler {
         size_t n_counters;
         ReadingCache **counters;
         SendLog send_log; /* with the last record */
+        int unkept_log;   /* its descriptor, until that is stored */
         StoreItem item;
         LIST_ENTRY(Sampler) samplers; /* of its client */
 };

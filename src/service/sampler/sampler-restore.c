@@ -97,7 +97,7 @@ static int sampler_restore(void *userdata, StoreRecord *record) {
         if (r < 0)
                 return r;
         a->announced = true;
-        sampler_enter_store(TAKE_PTR(a), record->fds[SAMPLER_FD_SEND_LOG]);
+        sampler_enter_store(TAKE_PTR(a), TAKE_FD(record->fds[SAMPLER_FD_SEND_LOG]));
         return 0;
 }
 

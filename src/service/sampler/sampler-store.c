@@ -17,20 +17,32 @@ static void pack_counters(Pack *p, const Sampler *a) {
         pack_bytes(p, "counters", ids, a->n_counters * sizeof(uint64_t));
 }
 
-void sampler_enter_store(Sampler *a, int send_log) {
+static void sampler_save(Sampler *a) {
         Samplers *all = a->all;
         int fds[_SAMPLER_FD_MAX] = {
-                [SAMPLER_FD_STREAM] = a->stream, [SAMPLER_FD_SEND_LOG] = send_log
+                [SAMPLER_FD_STREAM] = a->stream, [SAMPLER_FD_SEND_LOG] = a->unkept_log
         };
         Pack *p;
 
-        store_enter(all->context->store, &a->item, STORE_SAMPLER, a->object.id);
         store_keep(&a->item, fds, _SAMPLER_FD_MAX, STORE_SOON);
         p = store_pack(all->context->store);
         host_state_pack_peer(p, a->client->peer);
         pack_struct(p, sampler_fields, ELEMENTSOF(sampler_fields), a);
         pack_counters(p, a);
         store_save(&a->item, p);
+        if (!a->item.lost)
+                a->unkept_log = close_fd(a->unkept_log);
+}
+
+static void sampler_save_again(StoreItem *item) {
+        sampler_save(container_of(item, Sampler, item));
+}
+
+void sampler_enter_store(Sampler *a, int send_log) {
+        a->unkept_log = send_log;
+        store_enter(a->all->context->store, &a->item, STORE_SAMPLER, a->object.id,
+                    sampler_save_again);
+        sampler_save(a);
 }
 
 void samplers_save_blocked(Samplers *all) {
@@ -54,7 +66,7 @@ void samplers_save_blocked(Samplers *all) {
                 return;
         }
         if (!all->blocked.store)
-                store_enter(store, &all->blocked, STORE_BLOCKED, 1);
+                store_enter(store, &all->blocked, STORE_BLOCKED, 1, NULL);
         store_save(&all->blocked, p);
 }
 

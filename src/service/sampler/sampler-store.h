@@ -14,7 +14,7 @@ enum {
         _SAMPLER_FD_MAX,
 };
 
-/* Stores it from now on. A tick changes its send log only. */
+/* Stores it from now on, and takes the send log over. A tick changes its send log only. */
 void sampler_enter_store(Sampler *a, int send_log);
 void samplers_save_blocked(Samplers *all);
 

@@ -177,7 +177,7 @@ Sampler *sampler_allocate(Samplers *all) {
         Sampler *a = calloc(1, sizeof(Sampler));
 
         if (a)
-                *a = (Sampler){ .all = all, .stream = -1 };
+                *a = (Sampler){ .all = all, .stream = -1, .unkept_log = -1 };
         return a;
 }
 
@@ -214,7 +214,7 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
                 r = sampler_enter(a, serial_next(&all->context->serial, SERIAL_SAMPLER));
         if (r < 0)
                 return r;
-        sampler_enter_store(a, send_log);
+        sampler_enter_store(a, TAKE_FD(send_log));
         *ret_stream = TAKE_FD(client_end);
         *ret = TAKE_PTR(a);
         return 0;
@@ -243,6 +243,7 @@ static void sampler_destroy(Sampler *a) {
                 reading_cache_unref(a->counters[i]);
         quota_release(&a->charge);
         send_log_done(&a->send_log);
+        close_fd(a->unkept_log);
         free(a->counters);
         free(a);
 }

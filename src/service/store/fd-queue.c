@@ -120,7 +120,7 @@ static int payload_drop(int out) {
         return n < 0 ? -errno : n > 0;
 }
 
-static size_t labels_n_fds(const FdLabel *labels, size_t n) {
+size_t fd_labels_n_fds(const FdLabel *labels, size_t n) {
         size_t n_fds = 0;
 
         for (size_t i = 0; i < n; i++)
@@ -139,7 +139,7 @@ int fd_queue_put(FdQueue *q, const FdLabel *labels, size_t n_labels, const int *
                 r = message_add(m, &labels[i], &ret[i]);
         if (r >= 0)
                 r = fd_message_send(q->in, labels, n_labels * sizeof(FdLabel), fds,
-                                    labels_n_fds(labels, n_labels), 0);
+                                    fd_labels_n_fds(labels, n_labels), 0);
         if (r < 0)
                 message_free(m);
         return r;
@@ -226,7 +226,7 @@ int fd_queue_sweep(FdQueue *q) {
 static int payload_visit(Payload *p, FdQueueVisit f, void *userdata) {
         int *fds = p->fds, r = 0;
 
-        if (p->truncated || p->n_fds != labels_n_fds(p->labels, p->n_labels)) {
+        if (p->truncated || p->n_fds != fd_labels_n_fds(p->labels, p->n_labels)) {
                 payload_close(p);
                 return p->truncated ? -EMFILE : 0;
         }

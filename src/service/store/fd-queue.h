@@ -67,6 +67,8 @@ struct FdQueue {
         LIST_ENTRY(FdQueue) queues;
 };
 
+size_t fd_labels_n_fds(const FdLabel *labels, size_t n);
+
 int fd_queue_new(uint64_t number, FdQueue **ret);
 
 /* Closes our ends; the messages stay while systemd has a copy of the socket. Returns NULL. */

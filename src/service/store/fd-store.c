@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 /* Names in systemd's store. A later run reads them: never change them. */
@@ -120,9 +122,14 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* ---- the store ---- */
 
-int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_labels,
-                 const int *fds, FdPart **ret) {
-        FdQueueSet *set = &s->sets[kind];
+/* Whether half the limit of descriptors in flight may be exceeded; the other half is for those of
+ * an earlier run, and on the bus. */
+static bool fd_store_is_near_limit(const FdStore *s) {
+        return (s->n + 1) * (FD_QUEUE_ROOM_FDS + FD_QUEUE_FDS_MAX) > s->limit / 2;
+}
+
+static int queue_set_put(FdQueueSet *set, const FdLabel *labels, size_t n_labels, const int *fds,
+                         FdPart **ret) {
         FdQueue *q;
         int r;
 
@@ -134,6 +141,23 @@ int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_l
                 }
         r = queue_set_add(set, &q);
         return r < 0 ? r : fd_queue_put(q, labels, n_labels, fds, ret);
+}
+
+/* The kernel refuses a message when more descriptors than the limit are in flight before it
+ * (unix(7), ETOOMANYREFS). Beyond the limit a sweep could not send again what stays, and would not
+ * reach what is behind it. So the descriptors are sent twice: if that is accepted, the limit is not
+ * exceeded once the first message is dropped. */
+int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_labels,
+                 const int *fds, FdPart **ret) {
+        int r;
+
+        if (!fd_store_is_near_limit(s))
+                return queue_set_put(&s->sets[kind], labels, n_labels, fds, ret);
+        r = fd_message_send(s->trial_in, "", 1, fds, fd_labels_n_fds(labels, n_labels), 0);
+        if (r >= 0)
+                r = queue_set_put(&s->sets[kind], labels, n_labels, fds, ret);
+        fd_queue_drain(s->trial_out);
+        return r;
 }
 
 void fd_store_drop(FdPart *part) {
@@ -153,9 +177,16 @@ void fd_store_sweep(FdStore *s, FdQueueKind kind) {
 
 int fd_store_init(FdStore *s, sd_event *event,
                   void (*failed)(void *userdata, int error, const char *what), void *userdata) {
-        int r = 0;
+        struct rlimit limit;
+        int pair[2], r = 0;
 
-        *s = (FdStore){ .failed = failed, .userdata = userdata };
+        *s = (FdStore){ .trial_in = -1, .trial_out = -1, .failed = failed, .userdata = userdata };
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return -errno;
+        s->limit = limit.rlim_cur;
+        s->trial_in = pair[0];
+        s->trial_out = pair[1];
         for (FdQueueSet *set = s->sets; r >= 0 && set < s->sets + _FD_QUEUE_KIND_MAX; set++) {
                 set->store = s;
                 LIST_INIT(&set->queues);
@@ -190,4 +221,6 @@ void fd_store_done(FdStore *s) {
                 }
                 set->sweep = sd_event_source_disable_unref(set->sweep);
         }
+        close_fd(s->trial_in);
+        close_fd(s->trial_out);
 }

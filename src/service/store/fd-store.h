@@ -35,6 +35,8 @@ struct FdStore {
         uint64_t next; /* number */
         size_t n;
         FdQueueSet sets[_FD_QUEUE_KIND_MAX];
+        uint64_t limit; /* RLIMIT_NOFILE */
+        int trial_in, trial_out;
         void (*failed)(void *userdata, int error, const char *what); /* a sweep, on its own */
         void *userdata;
 };
@@ -48,7 +50,7 @@ void fd_store_done(FdStore *s);
  * there is no descriptor store. */
 int fd_store_begin(FdStore *s, uint32_t generation, int log_fd);
 
-/* As fd_queue_put(). */
+/* As fd_queue_put(). -ETOOMANYREFS also where a sweep could not send it again. */
 int fd_store_put(FdStore *s, FdQueueKind kind, const FdLabel *labels, size_t n_labels,
                  const int *fds, FdPart **ret);
 

@@ -58,8 +58,9 @@ void store_settle(Store *s) {
 
 /* ---- items ---- */
 
-void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id) {
-        *item = (StoreItem){ .store = s, .kind = kind, .id = id };
+void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id,
+                 void (*again)(StoreItem *item)) {
+        *item = (StoreItem){ .store = s, .kind = kind, .id = id, .again = again };
         TAILQ_INIT(&item->parts);
         LIST_INSERT_HEAD(&s->items, item, items);
 }
@@ -301,12 +302,19 @@ int store_new(sd_event *event, Store **ret) {
 }
 
 void store_commit(Store *s) {
+        StoreItem *item, *next;
+
         if (s->works) {
                 /* systemd has all queues before the log says that it is complete */
                 (void) sd_notify_barrier(false, BARRIER_USEC);
                 statelog_complete(s->log);
         }
         s->restore = restore_end(s->restore);
+        for (item = LIST_FIRST(&s->items); item; item = next) {
+                next = LIST_NEXT(item, items); /* it may leave */
+                if (item->lost && item->again)
+                        item->again(item);
+        }
 }
 
 Store *store_free(Store *s) {

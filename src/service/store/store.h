@@ -39,6 +39,7 @@ struct StoreItem {
         Store *store;
         StoreKind kind;
         uint64_t id;
+        void (*again)(StoreItem *item);
 
         /* store.c's own */
         uint32_t version;     /* of the descriptors kept last */
@@ -74,7 +75,10 @@ int store_restore_each(Store *s, StoreKind kind, const char *what,
 /* Every object that goes on has been kept and saved anew: drops what the earlier run has left. */
 void store_commit(Store *s);
 
-void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id);
+/* again keeps and saves the item once more: store_commit() calls it where there was no room beside
+ * the earlier run's descriptors. NULL: the item has no descriptors, or its owner sees to that. */
+void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id,
+                 void (*again)(StoreItem *item));
 
 /* Keeps copies of these descriptors instead of those before, which are dropped by store_save(). */
 void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency);
