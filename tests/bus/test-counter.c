@@ -329,7 +329,7 @@ static void test_leaving(void) {
         path = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         client_free(TAKE_PTR(alice));
         await(!client_finds(root, path, COUNTER));
-        await(service_descriptors() == before);
+        await(service_descriptors() <= before);
 }
 
 static int play_client(int fd, const void *data) {
@@ -355,7 +355,7 @@ static void test_kill(void) {
         g_assert_cmpint(breakpoint_open(-1, 0), ==, -ENOSPC);
         g_assert_cmpint(kill(client->pid, SIGKILL), ==, 0);
         await(client_count(root, "counter") == 0);
-        await(service_descriptors() == before);
+        await(service_descriptors() <= before);
         g_assert_cmpint(close(breakpoint_open(-1, 0)), ==, 0);
 }
 
