@@ -49,7 +49,7 @@ void prepare_target(Scene *s) {
         g_assert_cmpint(actor_hear(s->target), ==, 'o');
 }
 
-static void prepare_family(Scene *s) {
+void prepare_family(Scene *s) {
         s->target = actor_new("alice", play_family, NULL);
         g_assert_cmpint(actor_hear(s->target), ==, 'o');
 }

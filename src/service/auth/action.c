@@ -56,6 +56,7 @@ const MethodActions method_table[] = {
         { MANAGER, "OpenPersistent", ACTIONS_COUNT | ACTION_MONITOR | ACTION_PERSIST },
         { MANAGER, "ListPersistent", OWNED },
         { MANAGER, "OpenEvent", ACTIONS_SAMPLE },
+        { MANAGER, "OpenEvents", ACTIONS_SAMPLE },
         { MANAGER, "CreateSampler", OWNED },
         { MANAGER, "BlockSamplers", ACTION_NONE },
         { MANAGER, "UnblockSamplers", ACTION_NONE },
