@@ -800,7 +800,7 @@ refused_at_once() {
 }
 
 what_needs_a_descriptor_says_so_at_once() {
-        refused_at_once watch 1 && said descriptor && refused_at_once run ls && said descriptor &&
+        refused_at_once watch 1 && said descriptor && refused_at_once run ls && said 'this host' &&
                 refused_at_once open cycles -- ls && refused_at_once open cycles --cgroup=x && said descriptor &&
                 refused_at_once hold --cgroup=x && said descriptor && refused_at_once hold --pidfd=1 && said descriptor &&
                 refused_at_once log && said journal
