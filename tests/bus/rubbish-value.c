@@ -41,6 +41,7 @@ static const struct {
         { "start", "b", "OpenCounters" },
         { "persistent", "b", "OpenCounters" },
         { "start_usec", "t", "CreateSampler" },
+        { "tag", "t", "CreateSampler" },
         { "signal", "b", "CreateSampler" },
         { "allow", "as", "Broker" },
 };

@@ -71,7 +71,13 @@ says_what_it_holds() {
 }
 
 nothing_to_reserve() {
-        run 0 as alice perfalloc echo run && said 'no core PMU, so there is nothing to hold' && said run
+        run 0 as alice perfalloc echo run && said 'no core PMU, so there is nothing to hold' && said run &&
+                run 1 as alice perfalloc --counters=2 echo run && said 'nothing to hold; --pmu holds' && ! grep -qx run $dir/said &&
+                run 1 as alice perfalloc --require echo run && said 'nothing to hold' && ! grep -qx run $dir/said
+}
+
+help_fits_on_the_screen() {
+        run 0 perfalloc --help && said '--broker' && ! grep '^.\{81\}' $dir/said
 }
 
 cut_lifetime_is_said() {
@@ -412,6 +418,7 @@ check 'says so where there is nothing to hold' nothing_to_reserve
 check 'says that the hold will be cut' cut_lifetime_is_said
 check 'warns before the hold expires, once for each end, also with --quiet' near_end_is_told
 check 'a forged signal that the hold expires is not believed' forged_end_is_not_told
+check 'help fits into 80 columns' help_fits_on_the_screen
 check 'says nothing with --quiet' quiet_says_nothing
 check 'who is denied learns the action and the group, and COMMAND is not run' denied_is_not_run
 check 'a member of the group may' member_of_group_is_run

@@ -204,13 +204,13 @@ waiting_is_told() {
 
         hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
         start as carol perfallocctl hold --pmu=breakpoint --wait=1h
-        wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, pid [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
+        wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, hold [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
                 kill $pid && ended 143
         set -- $?
         script -qec 'stty cols 60; exec perfallocctl hold --pmu=breakpoint --wait=1h' /dev/null >$dir/said </dev/null 2>&1 &
         pid=$!
         # again after a second, over the lines before
-        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, pid ' &&
+        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, hold ' &&
                 as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
         return "$1"
@@ -228,8 +228,9 @@ waiting_in_the_background_is_told_in_lines() {
 }
 
 require_needs_something_to_hold() {
-        run 1 perfallocctl hold --require && said 'nothing to hold' && run 1 perfallocctl hold --counters=2 &&
-                run 1 perfallocctl hold --exclusive && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
+        run 1 perfallocctl hold --require && said 'nothing to hold' &&
+                run 1 perfallocctl hold --counters=2 && said 'nothing to hold; --pmu holds' &&
+                run 1 perfallocctl hold --exclusive && said 'nothing to hold; --pmu holds' && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
                 run 0 perfallocctl release "$(tail -n 1 $dir/said)"
 }
 
@@ -845,6 +846,12 @@ help_is_a_verb() {
                 said page-faults
 }
 
+a_verb_has_its_own_help() {
+        run 0 perfallocctl watch --help && said 'Usage: perfallocctl [OPTION]... watch COUNTER' && said '--plot=FILE' &&
+                said '--pid=PID' && ! said '--exclusive' && fits 80 &&
+                perfallocctl help watch | diff - $dir/said && run 2 perfallocctl help nonesuch && said "'nonesuch'"
+}
+
 # What does not exist is said alike, and is status 5.
 missing_objects_are_named_alike() {
         run 5 perfallocctl release 999999 && said 'there is no hold 999999' &&
@@ -1015,6 +1022,7 @@ check '-M asks a local container' local_container_is_asked
 check 'colours are for terminals, and not with NO_COLOR' colors_are_for_terminals
 check 'a pager is for terminals, and not with --no-pager' pager_is_for_terminals
 check 'help is a verb, and fits' help_is_a_verb
+check 'a verb has its own help' a_verb_has_its_own_help
 check 'what does not exist is named alike' missing_objects_are_named_alike
 check 'errors speak of options' errors_speak_of_options
 check 'a wrong command line is status 2 and named' command_line_is_checked
