@@ -500,7 +500,7 @@ persistent_counters_outlive_it() {
 
         counter=$(as alice perfallocctl open --persistent --all-cpus task-clock) && counters_are 1 &&
                 run 0 perfallocctl read --json "$counter" && json "j['readings'][0]['value'] > 0" &&
-                run 0 perfallocctl read --json --each "$counter" && json "[r['cpu'] for r in j['readings']][0] == 0" &&
+                run 0 perfallocctl read --json --each "$counter" && json "[(r['cpu'], r['pid'], r['pmu']) for r in j['readings']][0] == (0, None, None)" &&
                 run 0 as carol perfallocctl read "$counter" && run 0 as carol perfallocctl read --each "$counter" &&
                 run 3 as bob perfallocctl read "$counter" && said org.perfalloc1.count-system &&
                 run 0 as alice perfallocctl adopt "$counter" && said task-clock && counters_are 0

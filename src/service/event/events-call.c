@@ -90,7 +90,8 @@ static int events_call_open_threads(EventsCall *c, const pid_t *tids, size_t n, 
         return c->stream->n_items > 0 ? 0 : attach_job_refuse_ended(&c->attach, why);
 }
 
-static int events_call_open(AttachJob *a, const pid_t *tids, size_t n, Refusal *why) {
+static int events_call_open(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n,
+                            Refusal *why) {
         EventsCall *c = a->what;
         int r = event_stream_new(c->events, c->call->peer, &c->request, n, &c->stream, why);
 
