@@ -11,6 +11,7 @@
  */
 
 #include <stdint.h>
+#include <string.h>
 
 #define PERFALLOC_QUALITY_EXACT 0 /* counted all the time that it was enabled */
 #define PERFALLOC_QUALITY_SCALED                                                                   \
@@ -44,6 +45,18 @@ struct perfalloc_sample {
 /* The size of a record, in bytes. */
 #define PERFALLOC_SAMPLE_SIZE(n_readings)                                                          \
         (sizeof(struct perfalloc_sample) + (n_readings) * sizeof(struct perfalloc_reading))
+
+/* The same of a sampler with option tag: the tag comes after the readings. */
+#define PERFALLOC_SAMPLE_TAGGED_SIZE(n_readings)                                                   \
+        (PERFALLOC_SAMPLE_SIZE(n_readings) + sizeof(uint64_t))
+
+static inline uint64_t perfalloc_sample_tag(const struct perfalloc_sample *sample) {
+        uint64_t tag;
+
+        memcpy(&tag, (const char *) sample + PERFALLOC_SAMPLE_SIZE(sample->n_readings),
+               sizeof(tag));
+        return tag;
+}
 
 #ifdef __cplusplus
 #define PERFALLOC_STATIC_ASSERT static_assert

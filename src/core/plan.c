@@ -34,6 +34,7 @@ typedef struct PlanWord {
         SlotChunk *chunk;
         uint64_t *where; /* NULL: the monitor yields as a whole */
         uint64_t cpus;   /* of the monitor's scope */
+        const CounterUse *use;
 } PlanWord;
 
 /* Calls f for the monitor's words in which holds demand anything, until it says false. */
@@ -45,7 +46,8 @@ static bool plan_each_word(const Ledger *l, PlanMonitor *m,
                 for (size_t word = 0; word < part->cpus.n_words; word++) {
                         PlanWord w = { .chunk = slot_table_chunk(&l->slots, part->pmu, word),
                                        .where = m->by_cpu ? &m->where.words[word] : NULL,
-                                       .cpus = part->cpus.words[word] };
+                                       .cpus = part->cpus.words[word],
+                                       .use = m->uses ? &m->uses[i] : &m->use };
 
                         if (w.chunk && !f(&w, m))
                                 return false;
@@ -82,22 +84,22 @@ static bool word_keep(PlanWord *w, PlanMonitor *m) {
         for (uint64_t rest = word_partial(w); rest; rest &= rest - 1) {
                 Slot *slot = &w->chunk->slots[__builtin_ctzll(rest)];
 
-                slot->kept += counter_use_general(&m->use, slot->kept_fixed);
-                slot->kept_fixed |= m->use.takes.fixed;
+                slot->kept += counter_use_general(w->use, slot->kept_fixed);
+                slot->kept_fixed |= w->use->takes.fixed;
         }
         return true;
 }
 
 /* Never where the capacity is unknown (0). */
-static bool slot_has_room(const Slot *slot, const PlanMonitor *m) {
-        uint64_t general = slot->kept + counter_use_general(&m->use, slot->kept_fixed);
+static bool slot_has_room(const Slot *slot, const CounterUse *use) {
+        uint64_t general = slot->kept + counter_use_general(use, slot->kept_fixed);
 
         return general + slot->sum + slot->extra <= slot->chunk->capacity;
 }
 
 static bool word_fit(PlanWord *w, PlanMonitor *m) {
         for (uint64_t rest = word_partial(w); rest; rest &= rest - 1) {
-                if (slot_has_room(&w->chunk->slots[__builtin_ctzll(rest)], m))
+                if (slot_has_room(&w->chunk->slots[__builtin_ctzll(rest)], w->use))
                         continue;
                 m->must = true;
                 if (!w->where)

@@ -28,10 +28,11 @@ struct PlanMonitor {
         bool by_cpu;        /* it can yield on some CPUs and count on the others */
         uint32_t priority;
         PlanClass klass;
-        CounterUse use; /* counters that it takes on each slot */
-        uint64_t seq;   /* lower is older */
-        bool must;      /* result: it must yield; by_cpu: on one CPU at least */
-        CpuSet where;   /* result, by_cpu: on which CPUs; plan_monitor_init() makes the room */
+        CounterUse use;         /* counters that it takes on each slot, */
+        const CounterUse *uses; /* or on those of each part of the scope; NULL: use */
+        uint64_t seq;           /* lower is older */
+        bool must;              /* result: it must yield; by_cpu: on one CPU at least */
+        CpuSet where; /* result, by_cpu: on which CPUs; plan_monitor_init() makes the room */
 };
 
 /* Before the first plan: -ENOMEM. */

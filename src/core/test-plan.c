@@ -127,6 +127,25 @@ static void test_smaller_one_stays_beside_a_large_one_that_yields(Stage *s, gcon
         g_assert_false(small->must);
 }
 
+/* A monitor of two PMUs takes one counter of the first and four of the second. */
+static void test_each_pmu_has_its_own_use(Stage *s, gconstpointer unused) {
+        static const CounterUse uses[] = { { .takes.general = 1 }, { .takes.general = 4 } };
+        PlanMonitor *m = stage_monitor(s, "0", PLAN_ALWAYS, 0);
+
+        scope_extend(&s->scopes[0], 1, "1");
+        m->uses = uses;
+        stage_capacity(s, 4);
+        g_assert_cmpint(ledger_set_capacity(&s->ledger, 1, 4), ==, 0);
+        stage_hold(s, "0", false, 3);
+        stage_plan(s);
+        g_assert_false(m->must);
+        scope_extend(&s->holds[s->n_holds].scope, 1, "1");
+        s->holds[s->n_holds].counters = 1;
+        g_assert_cmpint(ledger_admit(&s->ledger, &s->holds[s->n_holds++], false), ==, 0);
+        stage_plan(s);
+        g_assert_true(m->must);
+}
+
 static void test_who_never_yields_counts_first(Stage *s, gconstpointer unused) {
         PlanMonitor *high = stage_monitor(s, "0", PLAN_ALWAYS, 5);
         PlanMonitor *never = stage_monitor(s, "0", PLAN_NEVER, 0);
@@ -478,6 +497,7 @@ int main(int argc, char *argv[]) {
         ADD("lowest-priority-yields-first", test_lowest_priority_yields_first);
         ADD("smaller-one-stays-beside-a-large-one-that-yields",
             test_smaller_one_stays_beside_a_large_one_that_yields);
+        ADD("each-pmu-has-its-own-use", test_each_pmu_has_its_own_use);
         ADD("who-never-yields-counts-first", test_who_never_yields_counts_first);
         ADD("one-tight-slot-is-enough", test_one_tight_slot_is_enough);
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);

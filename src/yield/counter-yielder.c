@@ -60,17 +60,18 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
                 return -ENOMEM;
         }
         m->group = group;
+        r = group_uses(group, scope, &m->uses);
         m->yielder.ops = &counter_yielder_ops;
         m->yielder.plan = (PlanMonitor){ .scope = scope,
                                          .by_cpu = group->scope != GROUP_PROCESS,
                                          .priority = priority,
                                          .klass = yields_to,
                                          .seq = seq,
-                                         .use = group_use(group) };
-        r = yielders_enroll(yielders, &m->yielder, &yielded);
+                                         .uses = m->uses };
+        if (r >= 0)
+                r = yielders_enroll(yielders, &m->yielder, &yielded);
         if (r < 0) {
-                group_free(group);
-                free(m);
+                counter_yielder_free(m);
                 return r;
         }
         if (yielded)
@@ -85,6 +86,7 @@ CounterYielder *counter_yielder_free(CounterYielder *m) {
         if (m->yielder.yielders)
                 yielders_dismiss(m->yielder.yielders, &m->yielder);
         group_free(m->group);
+        free(m->uses);
         free(m);
         return NULL;
 }

@@ -13,6 +13,7 @@ typedef struct CounterYielder CounterYielder;
 struct CounterYielder {
         Yielder yielder;
         Group *group;
+        CounterUse *uses; /* of plan */
         /* it has yielded, resumed, or failed to resume (group->error) */
         void (*changed)(void *userdata);
         void *userdata;

@@ -49,7 +49,7 @@ void prepare_target(Scene *s) {
         g_assert_cmpint(actor_hear(s->target), ==, 'o');
 }
 
-static void prepare_family(Scene *s) {
+void prepare_family(Scene *s) {
         s->target = actor_new("alice", play_family, NULL);
         g_assert_cmpint(actor_hear(s->target), ==, 'o');
 }
@@ -116,6 +116,7 @@ void prepare_counter(Scene *s) {
 static void run_read(Scene *s) {
         TRY(s, s->path, COUNTER, "Read", NULL);
         TRY(s, s->path, COUNTER, "ReadEach", NULL);
+        TRY(s, s->path, COUNTER, "ReadParts", NULL);
         TRY(s, MANAGER, "ReadCounters", "ao", 1, s->path);
 }
 

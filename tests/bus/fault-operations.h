@@ -14,6 +14,7 @@ extern const Operation other_operations[];
 
 /* Used by each other, and by other tests of faults. */
 void prepare_target(Scene *s);
+void prepare_family(Scene *s); /* a target with a child */
 void prepare_counter(Scene *s);
 void run_hold(Scene *s);
 void run_open_cpu(Scene *s);

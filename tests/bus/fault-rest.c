@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fault-operations.h"
 
+#include <perfalloc/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -24,6 +25,26 @@ static void run_event(Scene *s) {
         PerfAttr attr = software_attr(PERF_COUNT_SW_TASK_CLOCK);
 
         try_event(s, &attr, -1);
+}
+
+/* The stream ends in any case. */
+static void run_events_of_tree(Scene *s) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_TASK_CLOCK);
+        g_autoptr(sd_bus_message) m = client_message(s->client, MANAGER, "OpenEvents"),
+                                  reply = NULL;
+        int stream, fd;
+
+        g_assert_cmpint(sd_bus_message_append_array(m, 'y', &attr, sizeof(attr)), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "ta{sv}", (uint64_t) 0, 2, "procfd", "h",
+                                              client_proof(s->client, s->target->pid),
+                                              "descendants", "b", 1),
+                        >=, 0);
+        reply = try_message(s, s->client, m);
+        if (!reply)
+                return;
+        g_assert_cmpint(sd_bus_message_read(reply, "uh", NULL, &stream), >, 0);
+        while ((fd = perfalloc_event_receive(stream, NULL)) >= 0)
+                close_fd(fd);
 }
 
 static void run_event_cpu(Scene *s) {
@@ -156,6 +177,7 @@ static void undo_reload(Scene *s) {
 const Operation other_operations[] = {
         { "event", "alice", NULL, run_event, NULL },
         { "event-cpu", "alice", NULL, run_event_cpu, NULL },
+        { "events-of-tree", "alice", prepare_family, run_events_of_tree, NULL },
         { "sampler", "alice", prepare_counter, run_sampler, NULL },
         { "ticks", "alice", prepare_sampler, run_ticks, NULL },
         { "register", "alice", NULL, run_register, NULL },

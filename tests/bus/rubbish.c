@@ -152,7 +152,8 @@ void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userda
 /* Half of the careful calls create something: without objects there is little to call. */
 static const Method *any_method(const Rubbish *r) {
         static const char *const makers[] = { "Hold",          "HoldUnattended",  "OpenCounters",
-                                              "CreateSampler", "RegisterMonitor", "OpenEvent" };
+                                              "CreateSampler", "RegisterMonitor", "OpenEvent",
+                                              "OpenEvents" };
         const char *maker = makers[rubbish_below(G_N_ELEMENTS(makers))];
 
         if (r->careful && rubbish_chance(2))

@@ -3,11 +3,9 @@
 /* AttachProcess of a process with its descendants, which are created and end meanwhile. */
 
 #include "attach-util.h"
+#include "storm.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 /* ---- descendants ---- */
 
@@ -42,6 +40,43 @@ static void test_living_descendants_count_at_opening(void) {
         g_assert_cmpuint(counter_value(alice, alone), ==, 100);
 }
 
+/* Each process of a tree has a row of its own, which names it, also after a restart. */
+static void test_each_process_has_a_row(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        g_autofree char *counter = unattached_open(alice);
+
+        attach_tree(alice, counter, parent->pid);
+        counter_do(alice, counter, "Start");
+        writer_write(parent);
+        for (int run = 0; run < 2; run++) {
+                g_autoptr(sd_bus_message) rows =
+                        client_call(alice, counter, COUNTER, "ReadParts", NULL);
+                unsigned n = 0, n_child = 0;
+                const char *pmu, *quality;
+                uint64_t value, estimate;
+                uint32_t pid, tid;
+
+                g_assert_cmpint(sd_bus_message_enter_container(rows, 'a', "(iuustttts)"), >, 0);
+                while (sd_bus_message_read(rows, "(iuustttts)", NULL, &pid, &tid, &pmu, &value,
+                                           NULL, NULL, &estimate, &quality) > 0) {
+                        g_assert_true((pid_t) pid == parent->pid || (pid_t) pid == child);
+                        g_assert_cmpuint(tid, ==, pid);
+                        g_assert_cmpstr(pmu, ==, "breakpoint");
+                        g_assert_cmpuint(value, ==, 100);
+                        g_assert_cmpuint(estimate, ==, 100);
+                        g_assert_cmpstr(quality, ==, "exact");
+                        n++;
+                        n_child += (pid_t) pid == child;
+                }
+                g_assert_cmpuint(n, ==, 2);
+                g_assert_cmpuint(n_child, ==, 1);
+                if (run == 0)
+                        rig("service-restart", NULL);
+        }
+}
+
 static void test_descendants_by_default_as_at_opening(void) {
         g_autoptr(Client) alice = client_new("alice");
         pid_t child;
@@ -54,80 +89,6 @@ static void test_descendants_by_default_as_at_opening(void) {
         counter_do(alice, counter, "Start");
         writer_write(parent);
         g_assert_cmpuint(counter_value(alice, counter), ==, 200);
-}
-
-/* A storm of forks: forkers whose children start and end all the time, and some of whose children
- * stay. From `go` on every process writes once, and counts that itself. */
-
-#define STORM_FORKERS 6
-#define STORM_STAYING 6
-
-typedef struct Storm {
-        _Atomic bool go;
-        _Atomic uint64_t n_born, n_written;
-} Storm;
-
-static void storm_write(Storm *storm) {
-        watched_write(0, 1);
-        storm->n_written++;
-}
-
-static pid_t storm_child(Storm *storm, bool stays) {
-        pid_t pid = fork();
-
-        if (pid != 0)
-                return pid;
-        storm->n_born++;
-        while (stays && !storm->go) { /* nobody can be attached to their children */
-                waitpid(storm_child(storm, false), NULL, 0);
-                g_usleep(500);
-        }
-        if (storm->go)
-                storm_write(storm);
-        _exit(0);
-}
-
-static void *storm_thread(void *userdata) {
-        Storm *storm = userdata;
-
-        storm->n_born++;
-        if (storm->go)
-                storm_write(storm);
-        return NULL;
-}
-
-/* A child that is created before go, and sees it afterwards, must be counted just as well. So
- * everything it needs is made before the check. */
-static void storm_rage(Storm *storm) {
-        for (int n = 0; !storm->go; n++) {
-                bool stays = n < STORM_STAYING;
-                pid_t child = storm_child(storm, stays);
-                pthread_t thread;
-
-                if (pthread_create(&thread, NULL, storm_thread, storm) == 0)
-                        pthread_join(thread, NULL);
-                if (!stays)
-                        waitpid(child, NULL, 0);
-        }
-        storm_write(storm);
-        for (int n = 0; n < 3; n++)
-                waitpid(storm_child(storm, false), NULL, 0);
-        while (wait(NULL) > 0)
-                ;
-        _exit(0);
-}
-
-static int play_storm(int fd, const void *data) {
-        Storm *storm = *(Storm *const *) data;
-
-        for (int i = 0; i < STORM_FORKERS; i++)
-                if (fork() == 0)
-                        storm_rage(storm);
-        while (wait(NULL) > 0)
-                ;
-        act_say(fd, 'd');
-        (void) act_hear(fd);
-        return 0;
 }
 
 /* On a busy machine a storm may not be stopped in time: then nothing was done. */
@@ -149,8 +110,7 @@ static bool attach_in_time(Client *c, const char *counter, pid_t pid, bool desce
 static void storm_count(const char *user, int (*play)(int fd, const void *data), uint64_t n_before,
                         bool descendants, uint64_t n_least) {
         g_autoptr(Client) client = client_new(user);
-        Storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        Storm *storm = storm_new();
 
         for (int round = 0; round < 10; round++) {
                 g_autofree char *counter = unattached_open(client);
@@ -168,40 +128,12 @@ static void storm_count(const char *user, int (*play)(int fd, const void *data),
                 g_assert_cmpint(actor_join(actor), ==, 0);
                 counter_do(client, counter, "Close");
         }
-        munmap(storm, sizeof(*storm));
+        storm_free(storm);
 }
 
 static void test_a_storm_of_forks_is_counted_once(void) {
         /* by a user who may count own processes only, so that every process in it is checked */
         storm_count("bob", play_storm, 5 * STORM_FORKERS * STORM_STAYING, true, STORM_FORKERS * 4);
-}
-
-/* Threads that start threads, all in one process. */
-static void *storm_breeder(void *userdata) {
-        Storm *storm = userdata;
-
-        while (!storm->go) {
-                pthread_t thread;
-
-                if (pthread_create(&thread, NULL, storm_thread, storm) == 0)
-                        pthread_join(thread, NULL);
-        }
-        storm_write(storm);
-        return NULL;
-}
-
-static int play_thread_storm(int fd, const void *data) {
-        Storm *storm = *(Storm *const *) data;
-        pthread_t threads[STORM_FORKERS];
-
-        for (int i = 0; i < STORM_FORKERS; i++)
-                if (pthread_create(&threads[i], NULL, storm_breeder, storm) != 0)
-                        return 1;
-        for (int i = 0; i < STORM_FORKERS; i++)
-                pthread_join(threads[i], NULL);
-        act_say(fd, 'd');
-        (void) act_hear(fd);
-        return 0;
 }
 
 static void test_a_storm_of_threads_is_counted_once(void) {
@@ -356,6 +288,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/tree/living-descendants-count", test_living_descendants_count);
         g_test_add_func("/attach/tree/living-descendants-count-at-opening",
                         test_living_descendants_count_at_opening);
+        g_test_add_func("/attach/tree/each-process-has-a-row", test_each_process_has_a_row);
         g_test_add_func("/attach/tree/by-default-as-at-opening",
                         test_descendants_by_default_as_at_opening);
         g_test_add_func("/attach/tree/a-storm-of-forks-is-counted-once",

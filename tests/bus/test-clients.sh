@@ -21,6 +21,32 @@ each_is_short() {
                         return 1
                 }
         done
+        [[ $(wc -l <"$examples/profile-tree.c") -le 60 ]]
+}
+
+profile_tree_compiles() {
+        # shellcheck disable=SC2046
+        PATH=$tools cc -Wall -Wextra -Werror "$examples/profile-tree.c" -I"$PERFALLOC_SOURCE/include" \
+                $(pkg-config --cflags --libs libsystemd) -o "$here/profile-tree"
+}
+
+# A shell with a child that lives and others that it starts later.
+tree() {
+        # shellcheck disable=SC2016
+        as alice sh -c '
+                sh -c "while :; do :; done" &
+                echo $$ >"$0"
+                while :; do sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i + 1)); done"; done' "$here/tree/pid"
+}
+
+samples_a_tree() {
+        local parent children said
+
+        parent=$(<"$here/tree/pid")
+        # shellcheck disable=SC2016
+        said=$(as alice sh -c '"$1" <"/proc/$2/maps"' sh "$here/profile-tree" "$parent") || return
+        children=$(cut -d ' ' -f 2 <<<"$said" | sort -u | grep -vxc "$parent")
+        [[ $(grep -cE '^0x[0-9a-f]+ [0-9]+$' <<<"$said") == 1000 && $children -ge 3 ]]
 }
 
 profile_compiles() {
@@ -70,6 +96,11 @@ busy=$(pgrep -u alice sh | tail -n 1)
 check 'each example has less than 80 lines' each_is_short
 check 'profile.c compiles without a warning' profile_compiles
 check 'it samples a process' prints_samples 1000 "$here/profile" "$busy"
+mkdir -m 777 "$here/tree"
+tree &
+wait_until test -s "$here/tree/pid"
+check 'profile-tree.c compiles without a warning' profile_tree_compiles
+check 'it samples a process, its children and later ones' samples_a_tree
 if /usr/bin/python3 -c 'import dbus, gi' 2>/dev/null; then
         check 'samples.py holds the counters and samples a process' prints_samples 20 "$examples/samples.py" "$busy" 20
         as alice "$examples/monitor.py" >"$here/monitor" 2>&1 &

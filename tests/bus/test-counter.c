@@ -152,9 +152,8 @@ static void test_secrecy(void) {
 }
 
 static void test_not_owner(void) {
-        static const char *const methods[] = {
-                "Start", "Stop", "Reset", "Read", "ReadEach", "Close"
-        };
+        static const char *const methods[] = { "Start",    "Stop",      "Reset", "Read",
+                                               "ReadEach", "ReadParts", "Close" };
         g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
         g_autofree char *path = NULL, *own = NULL;
 
@@ -268,6 +267,19 @@ static bool is_asleep(pid_t pid) {
         return g_str_has_prefix(strrchr(text, ')'), ") S");
 }
 
+/* Awaits the signal of the object manager about the counter. */
+static void assert_heard_of(Client *c, const char *path, const char *member) {
+        for (;;) {
+                g_autoptr(sd_bus_message) m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
+                const char *which;
+
+                g_assert_nonnull(m);
+                if (sd_bus_message_is_signal(m, NULL, member) &&
+                    sd_bus_message_read(m, "o", &which) > 0 && strcmp(which, path) == 0)
+                        return;
+        }
+}
+
 /* Whether the next signal about the counter is that its state has become this one. */
 static void assert_told(Client *c, const char *path, const char *state) {
         g_autoptr(sd_bus_message) m = NULL;
@@ -291,10 +303,11 @@ static void test_idle(void) {
         g_autofree char *event = watched_event(0), *path = NULL;
 
         await(is_asleep(sleeper->pid));
+        client_watch(watcher);
         path = counter_open(root, event, "a{sv}", 1, "pid", "u", (uint32_t) sleeper->pid);
         g_assert_true(counter_is(root, path, "idle"));
         assert_reads(root, path, 0, "not-counted");
-        client_watch(watcher);
+        assert_heard_of(watcher, path, "InterfacesAdded"); /* changes are told from then on */
         actor_tell(sleeper, 'w');
         g_assert_cmpint(actor_hear(sleeper), ==, 'o');
         assert_reads(root, path, 10, "exact");
@@ -315,7 +328,7 @@ static void test_leaving(void) {
         path = counter_open(alice, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
         client_free(TAKE_PTR(alice));
         await(!client_finds(root, path, COUNTER));
-        await(service_descriptors() == before);
+        await(service_descriptors() <= before);
 }
 
 static int play_client(int fd, const void *data) {
@@ -341,31 +354,19 @@ static void test_kill(void) {
         g_assert_cmpint(breakpoint_open(-1, 0), ==, -ENOSPC);
         g_assert_cmpint(kill(client->pid, SIGKILL), ==, 0);
         await(client_count(root, "counter") == 0);
-        await(service_descriptors() == before);
+        await(service_descriptors() <= before);
         g_assert_cmpint(close(breakpoint_open(-1, 0)), ==, 0);
 }
 
 static void test_added(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *path = NULL;
-        g_autoptr(sd_bus_message) m = NULL;
-        const char *which;
 
         client_watch(root);
         path = counter_open(root, "cpu-clock", "a{sv}", 1, "scope", "s", "cpu");
-        do {
-                sd_bus_message_unref(m);
-                m = client_next(root, AWAIT_SEC * G_USEC_PER_SEC);
-                g_assert_nonnull(m);
-        } while (!sd_bus_message_is_signal(m, NULL, "InterfacesAdded"));
-        g_assert_cmpint(sd_bus_message_read(m, "o", &which), >, 0);
-        g_assert_cmpstr(which, ==, path);
+        assert_heard_of(root, path, "InterfacesAdded");
         counter_do(root, path, "Close");
-        do {
-                sd_bus_message_unref(m);
-                m = client_next(root, AWAIT_SEC * G_USEC_PER_SEC);
-                g_assert_nonnull(m);
-        } while (!sd_bus_message_is_signal(m, NULL, "InterfacesRemoved"));
+        assert_heard_of(root, path, "InterfacesRemoved");
 }
 
 static void test_encode(void) {

@@ -33,6 +33,56 @@ static void test_readings(void) {
         g_assert_cmpuint(r.readings[1].enabled_nsec, <=, m.enabled);
 }
 
+typedef union TaggedRecord {
+        struct perfalloc_sample head;
+        uint8_t bytes[PERFALLOC_SAMPLE_TAGGED_SIZE(1)];
+} TaggedRecord;
+
+/* A record ends with the client's own number, also after a restart; others are not told it. */
+static void test_tag(void) {
+        const uint64_t tag = 0xfedcba9876543210;
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
+        g_autofree char *counter = counter_open(alice, "task-clock:u", "a{sv}", 0);
+        g_autoptr(Sampler) s =
+                sampler_create(alice, ONE_COUNTER(counter), 10 * MSEC, "a{sv}", 1, "tag", "t", tag);
+        TaggedRecord r;
+
+        for (int run = 0; run < 2; run++) {
+                g_assert_cmpint(recv(s->stream, &r, sizeof(r), MSG_TRUNC), ==, sizeof(r));
+                g_assert_cmphex(perfalloc_sample_tag(&r.head), ==, tag);
+                g_assert_cmphex(sampler_number(s, "Tag"), ==, tag);
+                g_assert_cmphex(client_get_number(bob, s->path, SAMPLER, "Tag", 't'), ==, 0);
+                while (recv(s->stream, &r, sizeof(r), MSG_DONTWAIT) > 0)
+                        ;
+                if (run == 0)
+                        rig("service-restart", NULL);
+        }
+        sampler_refused(alice, SD_BUS_ERROR_INVALID_ARGS, ONE_COUNTER(counter), 0, "a{sv}", 1,
+                        "tag", "s", "mine");
+}
+
+static bool log_has_tick(const Sampler *s) {
+        g_autofree char *pattern = g_strdup_printf("Sampler %s: tick [0-9]+, taken [0-9]+ us after "
+                                                   "it was due, [0-9]+ missed before it: sent",
+                                                   strrchr(s->path, '/') + 1);
+        g_autofree char *log = NULL;
+
+        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
+        return g_regex_match_simple(pattern, log, 0, 0);
+}
+
+static void test_debug_trace(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Sampler) s = NULL;
+
+        rig("service-stop", NULL);
+        rig("service-start PERFALLOC_RIG_DEBUG=1", NULL);
+        s = sampler_create(alice, NO_COUNTERS, 10 * MSEC, "a{sv}", 0);
+        await(log_has_tick(s));
+        rig("service-stop", NULL);
+        rig("service-start", NULL);
+}
+
 /* Reads on until the quality is this one; the value never falls meanwhile. */
 static void await_quality(Sampler *s, uint64_t quality, uint64_t *value) {
         Record r;
@@ -287,6 +337,8 @@ static void test_example(void) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 
+        g_test_add_func("/sampler/tag", test_tag);
+        g_test_add_func("/sampler/debug-trace", test_debug_trace);
         g_test_add_func("/sampler/readings/are-the-counters'", test_readings);
         g_test_add_func("/sampler/readings/tell-that-a-monitor-has-yielded", test_yielded);
         g_test_add_func("/sampler/readings/go-on-without-a-closed-counter", test_closed_counter);

@@ -28,6 +28,16 @@ with_sample() {
         echo 'unsigned long size(const struct perfalloc_sample *s) { return s->readings[0].value; }'
 }
 
+with_event() {
+        printf '#include <perfalloc/event.h>\n'
+        echo 'int next(int stream);'
+        echo 'int next(int stream) { return perfalloc_event_receive(stream, 0); }'
+}
+
+event_compiles() {
+        with_event | compiles "$1" "$2"
+}
+
 map_compiles() {
         local compiler=$1 language=$2
         shift 2
@@ -56,6 +66,7 @@ for compiler in cc c++ clang clang++; do
                 map_compiles "$compiler" $language systemd/sd-bus.h perfalloc/dbus.h
         check "$compiler: and alone" map_compiles "$compiler" $language perfalloc/dbus.h
         check "$compiler: sample.h has no warning" sample_compiles "$compiler" $language
+        check "$compiler: nor has event.h" event_compiles "$compiler" $language
 done
 notes_name() {
         readelf --string-dump=.note.dlopen "$build/src/service/perfallocd" | grep -F "$1"

@@ -101,6 +101,11 @@ void burn(uint64_t instructions) {
                          : "cc");
 }
 
+void burn_aside(void) {
+        burn(1000);
+        __asm__ volatile("yield");
+}
+
 static int work(int fd, const void *data) {
         char millions;
 
@@ -133,7 +138,7 @@ static int spin(int fd, const void *data) {
         stay_on(*(const int *) data);
         act_say(fd, '.');
         for (;;)
-                burn(1000000);
+                burn_aside();
         return 0;
 }
 
@@ -209,7 +214,7 @@ static int be_stranger(int fd, const void *data) {
         act_say(fd, '.');
         for (;;) {
                 while (s->own && poll(&p, 1, 0) == 0)
-                        burn(100000);
+                        burn_aside();
                 if (act_hear(fd) == '\0')
                         return 0;
                 for (unsigned i = 0; i < n; i++)

@@ -59,6 +59,10 @@ unsigned free_on(int cpu);
 /* Executes exactly so many instructions. */
 void burn(uint64_t instructions);
 
+/* A step of a loop that never rests. The emulator runs one CPU at a time: whoever sends this one an
+ * interrupt does not wait until its turn ends. */
+void burn_aside(void);
+
 /* A process that burns as much as it is told to; between two bytes it does nothing else. */
 Actor *worker_new(const char *user);
 void worker_burn(Actor *a, unsigned millions);

@@ -94,7 +94,7 @@ check 'it runs as its own user' main_user_is perfalloc
 check 'its bounding set is what the manual says' capabilities_within CapBnd \
         cap_perfmon cap_sys_ptrace cap_dac_read_search cap_sys_admin
 check 'the process on the bus has no capability' capabilities_within CapPrm none
-check 'its tasks are limited' shows TasksMax 256
+check 'its tasks are limited' shows TasksMax 1024
 check 'systemd calls its exposure OK' systemd-analyze security --threshold=20 perfallocd.service
 check 'nobody else can take its name' name_is_guarded
 check 'somebody at the machine may hold counters' session bob perfalloc --pmu=breakpoint true

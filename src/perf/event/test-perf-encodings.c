@@ -160,11 +160,12 @@ int main(int argc, char **argv) {
         static const char *const trees[] = { "amd-uncore",    "arm-big-little", "arm-server",
                                              "intel-desktop", "intel-slots",    "riscv",
                                              "server-256" };
+        g_autofree char *perf = g_find_program_in_path("perf");
 
         if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
                 return 0;
         g_test_init(&argc, &argv, NULL);
-        if (!g_find_program_in_path("perf")) {
+        if (!perf) {
                 printf("1..0 # SKIP perf is not installed\n");
                 return 0;
         }

@@ -5,7 +5,9 @@
  * Which counters a group takes where it counts.
  */
 
+#include "core/scope.h"
 #include "perf/group/group.h"
 
-/* An event that cannot be tried now is taken for one that takes a general counter. */
-CounterUse group_use(const Group *g);
+/* By the parts of the scope: what the events take that the part's PMU counts. The caller frees it.
+ * An event that cannot be tried now is taken for one that takes a general counter. -ENOMEM. */
+int group_uses(const Group *g, const Scope *scope, CounterUse **ret);

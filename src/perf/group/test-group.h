@@ -61,7 +61,7 @@ _unused_ static void add_target(Group *g, const Target *s) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
 }
 
 _unused_ static void assert_opens(Group *g) {

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,7 +16,6 @@
 #define STACK_BYTES  ((size_t) 128 * 1024)
 #define ASLEEP_USEC  20u
 #define ASLEEP_TRIES 100u
-#define REST_TRIES   10u
 
 static _Thread_local unsigned opened_from;
 
@@ -141,25 +139,11 @@ uint64_t kernel_now_usec(void) {
         return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_nsec / NSEC_PER_USEC;
 }
 
-static void sleep_for(uint64_t usec) {
+void kernel_rest(uint64_t usec) {
         struct timespec t = { .tv_sec = (time_t) (usec / USEC_PER_SEC),
                               .tv_nsec = (long) (usec % USEC_PER_SEC * NSEC_PER_USEC) };
 
         (void) nanosleep(&t, NULL);
-}
-
-/* How often this thread went to sleep and another task, or none, had its CPU. */
-static long times_off_cpu(void) {
-        struct rusage usage;
-
-        return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
-}
-
-void kernel_rest(uint64_t usec) {
-        long before = times_off_cpu();
-
-        for (unsigned i = 0; i < REST_TRIES && times_off_cpu() == before; i++)
-                sleep_for(usec);
 }
 
 unsigned kernel_cpu(void) {
@@ -182,14 +166,13 @@ typedef struct Errand {
 
 /* Who waits is off its CPU, and others are on it, when it uses no time any more. */
 static void wait_for_sleep(clockid_t thread) {
-        struct timespec before = { .tv_sec = -1 }, now = {};
+        struct timespec before = {}, now = { .tv_sec = -1 };
 
-        (void) clock_gettime(thread, &now);
         for (unsigned i = 0;
              i < ASLEEP_TRIES && (now.tv_sec != before.tv_sec || now.tv_nsec != before.tv_nsec);
              i++) {
                 before = now;
-                sleep_for(ASLEEP_USEC);
+                kernel_rest(ASLEEP_USEC);
                 (void) clock_gettime(thread, &now);
         }
 }

@@ -45,9 +45,6 @@ bool kernel_is_offline(unsigned cpu);
 unsigned kernel_breakpoint_slots(void);
 
 uint64_t kernel_now_usec(void); /* CLOCK_MONOTONIC */
-
-/* Sleeps, until another task has had this CPU if one wants it. Time alone does not show that: where
- * a hypervisor takes the CPU away just then, the sleep is over before anybody else has run. */
 void kernel_rest(uint64_t usec);
 
 /* The CPU that this thread is on. */

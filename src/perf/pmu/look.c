@@ -6,8 +6,8 @@
 #include "perf/pmu/trial.h"
 
 #define ATTEMPTS    4u
-#define NO_TASK     (-1)
 #define ALONE_RESTS 8u
+#define NO_TASK     (-1)
 
 enum {
         /* what one attempt says besides a LookResult */
@@ -79,12 +79,13 @@ static bool look_was_from_there(const Look *l) {
 }
 
 /* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
- * that stays on takes nobody's turn. From the CPU itself the next task is a thread of the kernel as
- * likely, with work that this very look has made. */
-static int group_rest(const Trial *t, bool alone) {
+ * that stays on takes nobody's turn. After a short rest the next task was perhaps a thread of the
+ * kernel, with work that this very look has made, so there are several; a long one is enough. */
+static int group_rest(const Trial *t, unsigned rests) {
+        uint64_t until = kernel_now_usec() + KERNEL_ELSEWHERE_USEC;
         bool on = true;
 
-        for (unsigned i = 0; on && i < (alone ? ALONE_RESTS : 1u); i++) {
+        for (unsigned i = 0; i < rests && on && kernel_now_usec() < until; i++) {
                 kernel_rest(LOOK_REST_USEC);
                 on = group_was_on(t);
         }
@@ -107,7 +108,7 @@ static int counters_attempt(Look *l, Shape shape, Trial *t, uint64_t *ret_took) 
         if (!l->alone && kernel_cpu() == l->cpu)
                 r = ATTEMPT_MOVED;
         else if (look_was_from_there(l))
-                r = group_rest(t, l->alone);
+                r = group_rest(t, l->alone ? ALONE_RESTS : 1);
         return r == LOOK_FREE && *ret_took >= l->pmu->turn_usec ? ATTEMPT_SLOW : r;
 }
 

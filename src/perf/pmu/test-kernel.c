@@ -95,60 +95,6 @@ static void test_no_time_elsewhere(void) {
         g_assert_cmpuint(kernel_now_usec() - begun, >=, 2 * KERNEL_ELSEWHERE_USEC);
 }
 
-static void be_on(unsigned cpu) {
-        cpu_set_t one;
-
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        g_assert_no_errno(sched_setaffinity(0, sizeof(one), &one));
-}
-
-typedef struct Spinner {
-        unsigned cpu;
-        gint ready, ended;
-} Spinner;
-
-static void *spin(void *userdata) {
-        Spinner *s = userdata;
-
-        be_on(s->cpu);
-        g_atomic_int_set(&s->ready, 1);
-        while (!g_atomic_int_get(&s->ended))
-                ;
-        return NULL;
-}
-
-static int64_t cpu_time(clockid_t clock) {
-        struct timespec t;
-
-        g_assert_no_errno(clock_gettime(clock, &t));
-        return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static void test_rest(void) {
-        Spinner s = { .cpu = kernel_cpu() };
-        cpu_set_t before;
-        pthread_t thread;
-        clockid_t clock;
-
-        g_assert_no_errno(sched_getaffinity(0, sizeof(before), &before));
-        g_assert_cmpint(pthread_create(&thread, NULL, spin, &s), ==, 0);
-        g_assert_cmpint(pthread_getcpuclockid(thread, &clock), ==, 0);
-        while (!g_atomic_int_get(&s.ready))
-                kernel_rest(1);
-        be_on(s.cpu);
-        for (unsigned i = 0; i < 100; i++) {
-                int64_t ran = cpu_time(clock);
-
-                for (unsigned j = 0; j < 8 && cpu_time(clock) == ran; j++)
-                        kernel_rest(1);
-                g_assert_cmpint(cpu_time(clock), >, ran);
-        }
-        g_atomic_int_set(&s.ended, 1);
-        (void) pthread_join(thread, NULL);
-        g_assert_no_errno(sched_setaffinity(0, sizeof(before), &before));
-}
-
 static void test_offline(void) {
         g_assert_false(kernel_is_offline(kernel_cpu()));
 }
@@ -158,7 +104,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/kernel/elsewhere-is-another-cpu", test_elsewhere);
         g_test_add_func("/kernel/with-one-cpu-there-is-no-other", test_nowhere_else);
         g_test_add_func("/kernel/elsewhere-in-time-or-not-at-all", test_no_time_elsewhere);
-        g_test_add_func("/kernel/who-waits-for-this-cpu-has-it-in-a-rest", test_rest);
         g_test_add_func("/kernel/this-cpu-is-online", test_offline);
         return g_test_run();
 }

@@ -43,12 +43,20 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
         return r;
 }
 
+/* The clock may be put forward by a signal handler in the middle of it. */
 static inline int test_clock_arm(int fd, const struct itimerspec *value,
                                  struct itimerspec *ret_old) {
-        struct itimerspec ours = *value;
+        int64_t ahead;
+        int r;
 
-        test_clock_add(&ours.it_value, -__atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
-        return (int) syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &ours, ret_old);
+        do {
+                struct itimerspec ours = *value;
+
+                ahead = __atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST);
+                test_clock_add(&ours.it_value, -ahead);
+                r = (int) syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &ours, ret_old);
+        } while (ahead != __atomic_load_n(&test_clock_ahead_nsec, __ATOMIC_SEQ_CST));
+        return r;
 }
 
 /* The event loop's timers, which are absolute. */

@@ -90,7 +90,7 @@ void user_queues_charge(UserQueues *all) {
                 return;
         all->current = NULL;
         now = now_usec(CLOCK_MONOTONIC);
-        cost = now - all->since_usec;
+        cost = MIN(now - all->since_usec, USER_QUEUE_COST_MAX_USEC);
         u->used.used = user_queue_used(u, now) + cost;
         if (cost >= USER_QUEUE_COSTLY_USEC && u->used.used >= USER_QUEUE_PAUSE_USEC)
                 u->paused_until_usec = now + USER_QUEUE_PAUSE * cost;

@@ -21,6 +21,10 @@ typedef struct UserQueues UserQueues;
 #define USER_QUEUE_PAUSE_USEC  (100 * USEC_PER_MSEC)
 #define USER_QUEUE_PAUSE       2u
 
+/* No call is charged more. What took longer was not its work: the service was stopped, or had no
+ * CPU. */
+#define USER_QUEUE_COST_MAX_USEC USEC_PER_SEC
+
 struct UserQueue {
         UserQueues *all;
         uid_t uid;

@@ -4,7 +4,7 @@
 #include "perf/group/group-target.h"
 #include "perf/process/procfs.h"
 #include "service/auth/auth.h"
-#include "service/counter/attach-job.h"
+#include "service/counter/attach-sets.h"
 #include "service/counter/counter-target.h"
 #include "service/counter/counter-user.h"
 #include "service/hold/hold-scope.h"
@@ -18,7 +18,8 @@ typedef struct AttachCall {
 
         AttachJob attach;
         CounterSet *set;
-        bool opening; /* the target is inspected, and the caller is authorized */
+        AttachSets all; /* that set alone */
+        bool opening;   /* the target is inspected, and the caller is authorized */
 } AttachCall;
 
 static void attach_call_end(void *work) {
@@ -189,7 +190,7 @@ static int attach_call_new(Counter *counter, Peer *peer, sd_bus_message *m, Refu
                            .listener.closed = attach_call_counter_closed,
                            .set = counter->set };
         counter_listen(counter, &c->listener);
-        c->attach = (AttachJob){ .counters = counters,
+        c->attach = (AttachJob){ .context = counters->context,
                                  .peer = peer,
                                  .done = attach_call_attached,
                                  .userdata = c,
@@ -245,8 +246,9 @@ static int attach_call_go_on(AttachCall *c, Refusal *why) {
         if (r != 0)
                 return r;
         c->opening = true;
-        c->attach.sets = &c->set;
-        c->attach.n_sets = 1;
+        c->all = (AttachSets){ &c->set, 1 };
+        c->attach.kind = &attach_sets_kind;
+        c->attach.what = &c->all;
         r = attach_job_open(&c->attach, &words);
         return attach_call_translate(r, &words, why);
 }

@@ -4,11 +4,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "perf/group/group-target.h"
 #include "perf/process/procfs.h"
 #include "perf/process/tree.h"
-#include "service/counter/counter-target.h"
-#include "service/hold/hold-scope.h"
 #include "service/sibling/reader-wire.h"
 
 #define THREAD_ROUNDS 8  /* tries to open all threads while none is created */
@@ -61,13 +58,8 @@ int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, int procfd, Refusal *why
         return r;
 }
 
-static int refuse_ended(const AttachJob *a, Refusal *why) {
+int attach_job_refuse_ended(const AttachJob *a, Refusal *why) {
         return refuse(why, REFUSAL_NO_SUCH_PROCESS, "process %d has ended", (int) a->pid);
-}
-
-static int refuse_attached(const CounterSet *set, pid_t pid, const char *relation, Refusal *why) {
-        return refuse(why, REFUSAL_ALREADY_ATTACHED, "process %d%s is already attached to '%s'",
-                      (int) pid, relation, set->group->events[0].name);
 }
 
 /* ---- inspection ---- */
@@ -85,7 +77,8 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
         }
         a->hidden = trace_rule_hides(a->peer, facts);
         if (facts->zombie) {
-                r = a->hidden ? procfs_refuse_unseen(a->pid, &ended) : refuse_ended(a, &ended);
+                r = a->hidden ? procfs_refuse_unseen(a->pid, &ended)
+                              : attach_job_refuse_ended(a, &ended);
                 a->done(a->userdata, r, &ended);
                 return;
         }
@@ -99,7 +92,7 @@ static void attach_job_inspected(void *userdata, int r, const ProcessFacts *fact
 }
 
 static int attach_job_look(AttachJob *a, ReaderInspected done) {
-        return reader_inspect(a->counters->context->reader, a->pidfd,
+        return reader_inspect(a->context->reader, a->pidfd,
                               a->claim == TRACE_PROVEN ? a->peer->pidfd : -1, done, a, &a->job);
 }
 
@@ -127,124 +120,46 @@ static void attach_job_proven(void *userdata, int r, int pidfd, const Refusal *w
 int attach_job_inspect(AttachJob *a) {
         if (a->procfd < 0)
                 return attach_job_look(a, attach_job_inspected);
-        return reader_prove(a->counters->context->reader, a->procfd, a->pidfd, attach_job_proven, a,
-                            &a->job);
+        return reader_prove(a->context->reader, a->procfd, a->pidfd, attach_job_proven, a, &a->job);
 }
 
-/* Whether the trace rule applies to what is opened. */
-static bool attach_job_is_guarded(const AttachJob *a) {
+bool attach_job_is_guarded(const AttachJob *a) {
         return !a->peer->root && !a->allowed;
 }
 
-/* ---- opening and undoing ---- */
-
-/* The index of the target under way in the set; n_targets if it is not there. */
-static size_t attach_job_place(const AttachJob *a, const CounterSet *set) {
-        size_t i = 0;
-
-        while (i < set->group->n_targets && set->group->targets[i].pending != a)
-                i++;
-        return i;
-}
+/* ---- what is opened ---- */
 
 static void attach_job_undo(AttachJob *a) {
-        for (size_t i = 0; i < a->n_sets; i++) {
-                size_t place = attach_job_place(a, a->sets[i]);
+        a->kind->undo(a);
+}
 
-                if (place < a->sets[i]->group->n_targets)
-                        counter_set_detach(a->sets[i], place);
-        }
+static int attach_job_check(AttachJob *a, const ReaderTree *tree, Refusal *why) {
+        return a->kind->check ? a->kind->check(a, tree, why) : 0;
 }
 
 static void attach_job_accept(AttachJob *a) {
-        for (size_t i = 0; i < a->n_sets; i++) {
-                counter_set_accept(a->sets[i], attach_job_place(a, a->sets[i]));
-        }
-}
-
-static int attach_job_open_threads(AttachJob *a, const pid_t *tids, size_t n_tids, Refusal *why) {
-        const GroupTarget target = {
-                .pid = a->pid,
-                .pidfd = a->pidfd,
-                .descendants = a->descendants,
-                .pending = a,
-                .guarded = attach_job_is_guarded(a),
-                .uid = a->facts.uid[0],
-                .gid = a->facts.gid[0],
-        };
-
-        int r = 0;
-
-        for (size_t i = 0; i < a->n_sets && r == 0; i++) {
-                const Group *g = a->sets[i]->group;
-
-                /* an exclusive hold may have been granted since the call was */
-                r = holds_admit_opening(a->counters->holds, a->sets[i]->uid, g->events, g->n_events,
-                                        NULL, why);
-                if (r == 0)
-                        r = counter_set_attach(a->sets[i], &target, tids, n_tids, why);
-        }
-        if (r == 0)
-                r = counter_sets_open(a->sets, a->n_sets, why);
-        for (size_t i = 0; i < a->n_sets && r == 0; i++)
-                if (!counter_set_is_closed(a->sets[i]) &&
-                    !group_is_open_at(a->sets[i]->group, attach_job_place(a, a->sets[i])))
-                        r = refuse_ended(a, why);
-        if (r != 0)
-                attach_job_undo(a);
-        return r;
-}
-
-/* ---- who is attached already ---- */
-
-static bool is_tree(const void *userdata, pid_t pid) {
-        const Group *g = userdata;
-        size_t place = group_find_target(g, pid);
-
-        return place < g->n_targets && g->targets[place].descendants;
-}
-
-static int attach_job_check(const AttachJob *a, Refusal *why) {
-        for (size_t i = 0; i < a->n_sets; i++) {
-                const Group *g = a->sets[i]->group;
-
-                if (group_find_target(g, a->pid) < g->n_targets)
-                        return refuse_attached(a->sets[i], a->pid, "", why);
-                if (g->n_targets > 0 && tree_descends(a->pid, is_tree, g))
-                        return refuse_attached(a->sets[i], a->pid,
-                                               ", as a descendant of an attached process,", why);
-        }
-        return 0;
-}
-
-static int attach_job_check_tree(const AttachJob *a, const ReaderTree *tree, Refusal *why) {
-        for (size_t i = 0; i < a->n_sets; i++)
-                for (size_t p = 0; p < tree->n_processes; p++) {
-                        const Group *g = a->sets[i]->group;
-                        pid_t pid = tree->processes[p].pid;
-
-                        if (group_find_target(g, pid) < g->n_targets)
-                                return refuse_attached(a->sets[i], pid, ", a descendant,", why);
-                }
-        return 0;
+        if (a->kind->accept)
+                a->kind->accept(a);
 }
 
 /* ---- a tree that stands ---- */
 
 static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *why) {
         _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
+        _cleanup_free_ pid_t *pids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
         size_t n = 0;
         int r;
 
-        if (!tids)
+        if (!tids || !pids)
                 return -ENOMEM;
-        for (size_t i = 0; i < tree->n_threads; i++)
-                if (a->descendants || tree->threads[i].pid == a->pid)
-                        tids[n++] = tree->threads[i].tid;
-        r = attach_job_check(a, why);
-        if (r == 0 && a->descendants)
-                r = attach_job_check_tree(a, tree, why);
-        return r == 0 ? attach_job_open_threads(a, tids, n, why) : r;
+        for (size_t i = 0; i < tree->n_threads; i++) {
+                if (!a->descendants && tree->threads[i].pid != a->pid)
+                        continue;
+                tids[n] = tree->threads[i].tid;
+                pids[n++] = tree->threads[i].pid;
+        }
+        r = attach_job_check(a, a->descendants ? tree : NULL, why);
+        return r == 0 ? a->kind->open(a, tids, pids, n, why) : r;
 }
 
 /* Opens the stopped tree. Undoes that if the tree has not stood still until all was open. */
@@ -271,7 +186,7 @@ static int attach_job_refused(AttachJob *a, int r, const Refusal *why, Refusal *
                  * the tree only */
                 return refuse(ret, REFUSAL_BUSY,
                               "process %d creates threads faster than they can be attached; try "
-                              "again, or open the counter before it starts them",
+                              "again, or open the events before it starts them",
                               (int) a->pid);
         if (r == REFUSAL_NOT_PERMITTED && procfs_hides())
                 (void) snprintf(a->untraceable, sizeof(a->untraceable),
@@ -302,7 +217,7 @@ static int attach_job_seize(AttachJob *a) {
                 .gids = a->peer->gids,
                 .n_gids = a->peer->n_gids,
         };
-        int r = reader_seize(a->counters->context->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
+        int r = reader_seize(a->context->reader, a->pidfd, &rule, READER_SEIZE_MAX_USEC,
                              attach_job_seized, a, &a->job);
 
         return r < 0 ? r : -EINPROGRESS;
@@ -329,7 +244,7 @@ static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
         if (a->descendants &&
             (last == 0 || threads.n_tids > TREE_THREADS || tree_has_children(a->pid, &threads)))
                 return 0;
-        r = attach_job_open_threads(a, threads.tids, threads.n_tids, why);
+        r = a->kind->open(a, threads.tids, NULL, threads.n_tids, why);
         if (r != 0)
                 return r;
         r = threads_are_all(&threads, a->pid, ret_current);
@@ -349,7 +264,7 @@ static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts
 
         a->job = NULL;
         if (r == 0 && facts->zombie) {
-                r = refuse_ended(a, &changed);
+                r = attach_job_refuse_ended(a, &changed);
                 why = &changed;
         }
         words = r == 0 ? trace_rule_denies(a->peer, a->claim, neighbour, facts) : NULL;
@@ -368,18 +283,15 @@ static void attach_job_verified(void *userdata, int r, const ProcessFacts *facts
 int attach_job_open(AttachJob *a, Refusal *why) {
         int rounds = a->descendants ? TREE_ROUNDS : THREAD_ROUNDS;
         bool current = false;
-        int r;
+        int r = attach_job_check(a, NULL, why);
 
-        for (size_t i = 0; i < a->n_sets; i++)
-                counter_set_reap(a->sets[i]);
-        r = attach_job_check(a, why);
         for (int round = 0; r == 0 && !current && round < rounds; round++)
                 r = attach_job_try(a, &current, why);
         if (r != 0)
                 return r;
         if (!process_exists(a->pidfd)) {
                 attach_job_undo(a);
-                return refuse_ended(a, why);
+                return attach_job_refuse_ended(a, why);
         }
         if (!current)
                 return attach_job_seize(a);
@@ -395,8 +307,9 @@ int attach_job_open(AttachJob *a, Refusal *why) {
 
 void attach_job_done(AttachJob *a) {
         a->job = reader_job_cancel(a->job);
-        attach_job_undo(a);
-        a->n_sets = 0;
+        if (a->kind)
+                attach_job_undo(a);
+        a->kind = NULL;
         a->pidfd = close_fd(a->pidfd);
         a->procfd = close_fd(a->procfd);
 }

@@ -2,28 +2,48 @@
 #pragma once
 
 /*
- * Attaches one process to counter sets. The process is held by a pidfd, inspected, opened disabled
- * on all its threads, and inspected again. Only then it counts.
+ * Opens events on one process: counter sets (attach-sets.h), or a profiler's event
+ * (service/event/events-call.h). The process is held by a pidfd, inspected, opened disabled on all
+ * its threads, and inspected again. Only then it counts.
  *
  * Its threads are listed, opened, and listed again. The result is complete if no thread was created
  * meanwhile. If that fails repeatedly, or if existing descendants are to be counted too, the reader
  * stops the whole tree for a moment (perf/process/seize.h) and applies the trace rule to each
  * process.
  *
- * OpenCounters and AttachProcess use this: they know the caller, ask polkit, and answer.
+ * OpenCounters, AttachProcess and OpenEvents use this: they know the caller, ask polkit, and
+ * answer.
  */
 
 #include "service/auth/trace-rule.h"
-#include "service/counter/counter-object.h"
+#include "service/util/context.h"
 
 typedef struct AttachJob AttachJob;
+typedef struct AttachKind AttachKind;
 
 /* Called from the loop at the end of an operation, with 0, a refusal or a negative errno. A failed
  * opening leaves nothing behind. */
 typedef void (*AttachJobDone)(void *userdata, int r, const Refusal *why);
 
+/* What is opened, which is a->what. */
+struct AttachKind {
+        /* Before the process is opened, or the whole tree if tree is given. NULL: there is nothing
+         * to check. */
+        int (*check)(AttachJob *a, const ReaderTree *tree, Refusal *why);
+
+        /* Opens these threads, of these processes (NULL: all of the target), disabled; those that
+         * have ended are left out. On failure all is as before. */
+        int (*open)(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n_tids,
+                    Refusal *why);
+
+        void (*undo)(AttachJob *a);   /* closes what open() has opened, if anything */
+        void (*accept)(AttachJob *a); /* it stays; may be NULL */
+};
+
 struct AttachJob {
-        Counters *counters;
+        Context *context;
+        const AttachKind *kind; /* NULL: no job */
+        void *what;
         Peer *peer; /* whose rights count; borrowed */
         AttachJobDone done;
         void *userdata;
@@ -41,8 +61,6 @@ struct AttachJob {
         bool allowed;          /* for the caller to set: count-other was granted */
 
         ReaderJob *job;
-        CounterSet **sets; /* attached to it, or going to be; borrowed */
-        size_t n_sets;
 };
 
 #define ATTACH_JOB_NULL ((AttachJob){ .pidfd = -1, .procfd = -1 })
@@ -57,12 +75,9 @@ int attach_job_hold(AttachJob *a, pid_t pid, int pidfd, int procfd, Refusal *why
  * is refused as by proof_open(). */
 int attach_job_inspect(AttachJob *a);
 
-/* Opens the target's threads for all sets, disabled. Sets that are started count them once this is
- * done. 0: it is done; -EINPROGRESS: done will be called. Refusals are those of perf_event_open(2),
- * and:
+/* Opens the target's threads, disabled, and accepts them. 0: it is done; -EINPROGRESS: done will be
+ * called. Refusals are those of the kind, and:
  *
- * - REFUSAL_ALREADY_ATTACHED: the target is attached, or a descendant of it, or a process that it
- *   descends from.
  * - REFUSAL_BUSY: the target creates threads too fast, or a process of the tree is traced.
  * - REFUSAL_NOT_PERMITTED: a process of the tree may not be traced, or the target has changed
  *   meanwhile. In the first case untraceable names it, and the caller may ask for count-other and
@@ -72,6 +87,11 @@ int attach_job_open(AttachJob *a, Refusal *why);
 
 /* Forgets the target and undoes an operation under way. */
 void attach_job_done(AttachJob *a);
+
+/* Whether the trace rule applies to what is opened. */
+bool attach_job_is_guarded(const AttachJob *a);
+
+int attach_job_refuse_ended(const AttachJob *a, Refusal *why);
 
 /* Whether done will be called. */
 bool attach_job_is_waiting(const AttachJob *a);

@@ -4,14 +4,15 @@
 #include "perf/group/group-use.h"
 #include "perf/pmu/event-order.h"
 
-/* Measured once: a PMU's counters do not change. */
-static const CounterUse *counter_set_use(CounterSet *set) {
+/* Measured once: a PMU's counters do not change. For want of memory it is one general counter. */
+static CounterUse counter_set_use(CounterSet *set, const Pmu *pmu) {
+        size_t part = (size_t) (scope_find(&set->scope, pmu->index) - set->scope.parts);
+
         if (set->yielder)
-                return &set->yielder->yielder.plan.use;
-        if (!set->use_known)
-                set->use = group_use(set->group);
-        set->use_known = true;
-        return &set->use;
+                return set->yielder->uses[part];
+        if (!set->uses && group_uses(set->group, &set->scope, &set->uses) < 0)
+                return (CounterUse){ .takes.general = 1 };
+        return set->uses[part];
 }
 
 uint64_t counter_set_order(const CounterSet *set) {
@@ -24,14 +25,22 @@ uint64_t counter_set_order(const CounterSet *set) {
         return oldest == UINT64_MAX ? 0 : oldest;
 }
 
-static bool part_counts(const Group *g, size_t part, unsigned cpu) {
-        const GroupPart *p = &g->parts[part];
-
-        return (g->scope == GROUP_PROCESS || p->cpu == (int) cpu) && group_part_is_open(g, part) &&
-               !group_part_is_yielded(g, part) && p->dropped_nsec == 0;
+static bool group_part_has(const Group *g, size_t part, const Pmu *pmu) {
+        for (size_t event = 0; event < g->n_events; event++)
+                if (group_part_event(g, part, event)->pmu == pmu)
+                        return true;
+        return false;
 }
 
-static void set_count(CounterSet *set, size_t part, HoldCount f, void *userdata) {
+static bool part_counts(const Group *g, size_t part, const Pmu *pmu, unsigned cpu) {
+        const GroupPart *p = &g->parts[part];
+
+        return group_part_has(g, part, pmu) && (g->scope == GROUP_PROCESS || p->cpu == (int) cpu) &&
+               group_part_is_open(g, part) && !group_part_is_yielded(g, part) &&
+               p->dropped_nsec == 0;
+}
+
+static void set_count(CounterSet *set, const Pmu *pmu, size_t part, HoldCount f, void *userdata) {
         const Group *g = set->group;
         const HoldCounted c = {
                 .uid = set->uid,
@@ -39,7 +48,7 @@ static void set_count(CounterSet *set, size_t part, HoldCount f, void *userdata)
                 .monitor = set->yielder,
                 .order = event_order(group_slot(g, part, 0)->fd),
                 .surely = g->scope == GROUP_CPU,
-                .use = *counter_set_use(set),
+                .use = counter_set_use(set, pmu),
                 .n_events = (unsigned) g->n_events,
         };
 
@@ -57,9 +66,9 @@ void counters_census(Counters *counters, const Pmu *pmu, unsigned cpu, HoldCount
 
                 if (!g->wanted || !scope_has(&set->scope, pmu->index, cpu))
                         continue;
-                while (part < g->n_parts && !part_counts(g, part, cpu))
+                while (part < g->n_parts && !part_counts(g, part, pmu, cpu))
                         part++;
                 if (part < g->n_parts)
-                        set_count(set, part, f, userdata);
+                        set_count(set, pmu, part, f, userdata);
         }
 }

@@ -50,11 +50,10 @@ struct CounterSet {
         QuotaCharge counter_charge, descriptor_charge;
         QuotaCharge kept_charge; /* its share in counters->n_limited */
         StoreItem item;
-        uint64_t kept; /* group->version of the stored descriptors */
-        bool use_known;
-        CounterUse use; /* of a foreground set, once somebody has asked */
-        bool by_hold;   /* counted in counters->n_by_hold */
-        size_t unkept;  /* its share in the host state's n_unkept */
+        uint64_t kept;    /* group->version of the stored descriptors */
+        CounterUse *uses; /* of a foreground set, by the parts of scope, once somebody has asked */
+        bool by_hold;     /* counted in counters->n_by_hold */
+        size_t unkept;    /* its share in the host state's n_unkept */
 };
 
 /* A connection that uses a set: one of its owner, or one of a reading user. */

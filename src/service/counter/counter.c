@@ -262,6 +262,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
         quota_release(&set->kept_charge);
         scope_done(&set->scope);
         peer_unrefp(&set->peer);
+        free(set->uses);
         free(set->name);
         free(set->cpus);
         free(set);

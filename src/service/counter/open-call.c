@@ -9,7 +9,7 @@
 #include "perf/group/group-start.h"
 #include "perf/process/procfs.h"
 #include "service/auth/auth.h"
-#include "service/counter/attach-job.h"
+#include "service/counter/attach-sets.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter.h"
 #include "service/counter/open-request.h"
@@ -23,17 +23,16 @@ typedef struct OpenCall {
 
         AttachJob attach; /* the target of a process counter */
         bool opened;      /* the sets are there, with or without the target */
-        CounterSet **sets;
-        size_t n_sets;
+        AttachSets all;
 } OpenCall;
 
 static void open_call_end(void *work) {
         OpenCall *o = work;
 
         attach_job_done(&o->attach);
-        for (size_t i = 0; i < o->n_sets; i++)
-                counter_set_free(o->sets[i]);
-        free(o->sets);
+        for (size_t i = 0; i < o->all.n_sets; i++)
+                counter_set_free(o->all.sets[i]);
+        free(o->all.sets);
         open_request_done(&o->request);
         request_done(o->call);
         free(o);
@@ -120,28 +119,28 @@ static int open_call_new_sets(OpenCall *o, Refusal *why) {
         size_t n_events = o->request.n_events;
         size_t step = o->request.group ? n_events : 1;
 
-        o->sets = calloc(n_events, sizeof(CounterSet *));
-        if (!o->sets)
+        o->all.sets = calloc(n_events, sizeof(CounterSet *));
+        if (!o->all.sets)
                 return -ENOMEM;
         for (size_t first = 0; first < n_events; first += step) {
-                int r = open_call_new_set(o, first, step, &o->sets[o->n_sets], why);
+                int r = open_call_new_set(o, first, step, &o->all.sets[o->all.n_sets], why);
 
                 if (r != 0)
                         return r;
-                o->n_sets++;
+                o->all.n_sets++;
         }
         o->opened = true; /* or else the call ends */
-        return counter_sets_open(o->sets, o->n_sets, why);
+        return counter_sets_open(o->all.sets, o->all.n_sets, why);
 }
 
 static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
         int r = sd_bus_message_open_container(reply, 'a', "o");
 
-        for (size_t i = 0; i < o->n_sets && r >= 0; i++)
-                for (size_t event = 0; event < o->sets[i]->group->n_events && r >= 0; event++) {
+        for (size_t i = 0; i < o->all.n_sets && r >= 0; i++)
+                for (size_t event = 0; event < o->all.sets[i]->group->n_events && r >= 0; event++) {
                         Counter *c;
 
-                        r = counter_new(o->sets[i], event, &c);
+                        r = counter_new(o->all.sets[i], event, &c);
                         if (r >= 0)
                                 r = sd_bus_message_append_basic(reply, 'o', c->object.path);
                 }
@@ -151,22 +150,22 @@ static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
 /* All is open and allowed: the counters start. */
 static int open_call_finish(OpenCall *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_free_ Group **groups = calloc(MAX(o->n_sets, 1u), sizeof(Group *));
+        _cleanup_free_ Group **groups = calloc(MAX(o->all.n_sets, 1u), sizeof(Group *));
         int r = groups ? sd_bus_message_new_method_return(o->call->m, &reply) : -ENOMEM;
 
         if (r >= 0)
                 r = open_call_make_counters(o, reply);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < o->n_sets; i++)
-                groups[i] = o->sets[i]->group;
+        for (size_t i = 0; i < o->all.n_sets; i++)
+                groups[i] = o->all.sets[i]->group;
         if (o->request.start)
-                groups_start(groups, o->n_sets);
-        counter_sets_save(o->counters, o->sets, o->n_sets);
+                groups_start(groups, o->all.n_sets);
+        counter_sets_save(o->counters, o->all.sets, o->all.n_sets);
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 return r;
-        o->n_sets = o->attach.n_sets = 0; /* the call no longer owns them */
+        o->all.n_sets = 0; /* the call no longer owns them */
         open_call_end(o);
         return 0;
 }
@@ -205,8 +204,8 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
                 r = open_call_new_sets(o, why);
         if (r == 0 && o->request.attach) {
                 o->attach.allowed = *o->attach.untraceable;
-                o->attach.sets = o->sets;
-                o->attach.n_sets = o->n_sets;
+                o->attach.kind = &attach_sets_kind;
+                o->attach.what = &o->all;
                 r = attach_job_open(&o->attach, why);
         }
         return r == 0 ? open_call_finish(o) : r;
@@ -221,7 +220,7 @@ static int open_call_begin(OpenCall *o, Refusal *why) {
 
         if (!q->attach)
                 return 0;
-        *a = (AttachJob){ .counters = o->counters,
+        *a = (AttachJob){ .context = o->counters->context,
                           .peer = o->call->peer,
                           .done = open_call_attached,
                           .userdata = o,

@@ -7,6 +7,7 @@
 #include "service/counter/open-call.h"
 #include "service/counter/persistent.h"
 #include "service/counter/read-call.h"
+#include "service/event/events-call.h"
 #include "service/hold/hold-call.h"
 #include "service/pmu/users-call.h"
 #include "service/sampler/sampler-call.h"
@@ -113,6 +114,8 @@ static const sd_bus_vtable manager_vtable[] = {
                counters),
         METHOD("OpenEvent", ("ay", attr, "i", pid, "i", cpu, "t", flags, "a{sv}", options),
                ("h", event), event_call_handle, events),
+        METHOD("OpenEvents", ("ay", attr, "t", flags, "a{sv}", options), ("u", events, "h", stream),
+               events_call_handle, events),
         METHOD("OpenPersistent", ("s", id), ("o", counter), persistent_open_handle, counters),
         METHOD("ListPersistent", NONE, ("a(sos)", counters), persistent_list_handle, counters),
         METHOD("CreateSampler", ("ao", counters, "t", interval_usec, "a{sv}", options),

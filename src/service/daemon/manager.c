@@ -97,6 +97,7 @@ static void hold_add_foreign(void *userdata, Hold *h) {
         (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
+        event_streams_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
 }
 
 static void hold_census(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount f,
@@ -218,8 +219,8 @@ bool manager_is_idle(const void *userdata) {
         const Manager *m = userdata;
 
         return m->holds.objects.n == 0 && m->monitors.objects.n == 0 &&
-               LIST_EMPTY(&m->counters.sets) && m->brokers.n == 0 &&
-               samplers_are_idle(&m->samplers);
+               LIST_EMPTY(&m->counters.sets) && LIST_EMPTY(&m->events.streams) &&
+               m->brokers.n == 0 && samplers_are_idle(&m->samplers);
 }
 
 /* ---- end ---- */
@@ -234,6 +235,7 @@ void manager_end(Manager *m) {
         m->bridges = bridges_free(m->bridges, m->ends);
         configured_done(&m->configured);
         counters_done(&m->counters);
+        event_streams_done(&m->events);
         issued_events_done(&m->events.issued);
 }
 

@@ -8,6 +8,7 @@
 #include "service/broker/broker.h"
 #include "service/counter/counter.h"
 #include "service/event/event-call.h"
+#include "service/event/event-stream.h"
 #include "service/hold/hold.h"
 #include "service/monitor/bridges.h"
 #include "service/monitor/configured-monitor.h"

@@ -7,9 +7,10 @@
 #include "perf/event/explain.h"
 #include "perf/process/procfs.h"
 #include "perf/process/thread.h"
-#include "service/auth/auth.h"
+#include "service/auth/action.h"
 #include "service/auth/trace-rule.h"
 #include "service/bus/delivery.h"
+#include "service/event/event-auth.h"
 #include "service/event/event-request.h"
 #include "service/pmu/capacity.h"
 #include "service/util/reply.h"
@@ -315,26 +316,12 @@ static void event_call_describe(const EventCall *c, EventOpening *ret) {
 }
 
 static int event_call_authorize(EventCall *c, Refusal *why) {
-        unsigned actions = event_request_actions(&c->request, *c->untraceable);
         EventOpening o;
-        Refusal denied;
-        Asked asked;
         int r;
 
         event_call_describe(c, &o);
-        r = event_check_hold(&o, why);
-        if (r != 0)
-                return r;
-        event_request_ask(&c->request, c->target_uid, &asked);
-        r = auth_check(c->call->context->auth, c->call->peer, c->call->m, actions, &asked, &denied);
-        if (r > 0 && c->hidden)
-                return procfs_refuse_unseen(c->target.tid, why);
-        if (r <= 0)
-                return r;
-        (void) refuse(why, r, "%s%s%.600s", c->untraceable, *c->untraceable ? "; " : "",
-                      denied.text);
-        event_request_blame(&c->request, actions, why);
-        return r;
+        r = event_authorize(&o, c->call, c->target_uid, c->untraceable, why);
+        return r > 0 && c->hidden ? procfs_refuse_unseen(c->target.tid, why) : r;
 }
 
 /* ---- opening ---- */

@@ -129,3 +129,19 @@ int event_open(const EventOpening *o) {
         perf_open_all(&open, 1);
         return open.fd < 0 ? open.fd : fd_reserve_check(open.fd);
 }
+
+int event_open_threads(const EventOpening *o, const pid_t *tids, size_t n, int *ret_fds) {
+        _cleanup_free_ PerfOpen *opens = reallocarray(NULL, MAX(n, 1u), sizeof(PerfOpen));
+
+        if (!opens)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                event_describe(o, &opens[i]);
+                opens[i].pid = tids[i];
+        }
+        store_settle(o->events->context->store);
+        perf_open_all(opens, n);
+        for (size_t i = 0; i < n; i++)
+                ret_fds[i] = opens[i].fd < 0 ? opens[i].fd : fd_reserve_check(opens[i].fd);
+        return 0;
+}

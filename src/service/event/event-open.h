@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * The rules for opening a raw event, whoever asks for it: OpenEvent (event-call.h), or a program
- * under the broker (service/broker/broker.h).
+ * The rules for opening a raw event, whoever asks for it: OpenEvent (event-call.h), OpenEvents
+ * (events-call.h), or a program under the broker (service/broker/broker.h).
  */
+
+#include <sys/queue.h>
 
 #include "perf/process/thread.h"
 #include "service/event/event-request.h"
@@ -13,12 +15,14 @@
 #include "service/util/context.h"
 
 typedef struct EventOpening EventOpening;
+typedef struct EventStream EventStream;
 typedef struct Events Events;
 
 struct Events {
         Context *context;
         Holds *holds;
         IssuedEvents issued;
+        LIST_HEAD(, EventStream) streams;
 };
 
 /* An event that is to be opened, and for whom. All is borrowed. */
@@ -50,3 +54,8 @@ int event_check_hold(const EventOpening *o, Refusal *why);
  * and no record may be in the caller's buffer before the target is inspected. A descriptor or a
  * negative errno, the kernel's own. */
 int event_open(const EventOpening *o);
+
+/* The same on each of these threads, for OpenEvents. The target's process is theirs; its pidfd is
+ * -1 where they are of several processes, which stand. ret_fds gets descriptors and negative
+ * errnos; after the first errno other than -ESRCH nothing is opened. -ENOMEM. */
+int event_open_threads(const EventOpening *o, const pid_t *tids, size_t n, int *ret_fds);

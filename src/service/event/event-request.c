@@ -2,6 +2,7 @@
 #include "event-request.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,6 +114,58 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
         r = flags_take(flags, ret, why);
         if (r == 0)
                 r = place_check(pmus, ret, why);
+        return r == 0 ? event_request_take_attr(pmus, bytes, n, ret, why) : r;
+}
+
+typedef struct TreeOptions {
+        int procfd, pidfd, descendants;
+        uint32_t cpu;
+} TreeOptions;
+
+enum { TREE_OPTION_CPU, _TREE_OPTION_MAX = 4 };
+
+static const OptionSpec tree_option_specs[_TREE_OPTION_MAX] = {
+        [TREE_OPTION_CPU] = { "cpu", "u", offsetof(TreeOptions, cpu) },
+        { "procfd", "h", offsetof(TreeOptions, procfd) },
+        { "pidfd", "h", offsetof(TreeOptions, pidfd) },
+        { "descendants", "b", offsetof(TreeOptions, descendants) },
+};
+
+static int tree_check(uint64_t flags, Refusal *why) {
+        if (flags & ~(uint64_t) PERF_FLAG_FD_CLOEXEC)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "flags: 0x%" PRIx64 " is not PERF_FLAG_FD_CLOEXEC, the only one that "
+                              "goes with many events",
+                              flags & ~(uint64_t) PERF_FLAG_FD_CLOEXEC);
+        return 0;
+}
+
+int event_request_read_tree(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret,
+                            Refusal *why) {
+        TreeOptions o = { .procfd = -1, .pidfd = -1 };
+        uint64_t seen, flags;
+        const void *bytes;
+        size_t n;
+        int r;
+
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', &bytes, &n);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 't', &flags);
+        if (r < 0)
+                return r;
+        r = options_read(m, tree_option_specs, ELEMENTSOF(tree_option_specs), &o, &seen, why);
+        if (r == 0)
+                r = tree_check(flags, why);
+        if (r != 0)
+                return r;
+        *ret = EVENT_REQUEST_NULL;
+        ret->procfd = o.procfd;
+        ret->pidfd = o.pidfd;
+        ret->descendants = o.descendants;
+        ret->cpu = seen >> TREE_OPTION_CPU & 1 ? (int) MIN(o.cpu, (uint32_t) INT_MAX) : -1;
+        r = place_check(pmus, ret, why);
         return r == 0 ? event_request_take_attr(pmus, bytes, n, ret, why) : r;
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The arguments of OpenEvent, checked against this machine and the allow-list of attr fields
- * (core/attr-rules.h).
+ * The arguments of OpenEvent and OpenEvents, checked against this machine and the allow-list of
+ * attr fields (core/attr-rules.h).
  */
 
 #include "core/attr-rules.h"
@@ -27,6 +27,7 @@ struct EventRequest {
         int cpu;   /* -1: all */
         unsigned long flags;
         int procfd, pidfd, group, cgroup; /* borrowed from the message, else -1 */
+        bool descendants;                 /* of OpenEvents */
 };
 
 #define EVENT_REQUEST_NULL ((EventRequest){ .procfd = -1, .pidfd = -1, .group = -1, .cgroup = -1 })
@@ -39,6 +40,10 @@ int event_request_take_attr(const PmuTable *pmus, const void *bytes, size_t n, E
 
 /* Refuses everything that is wrong with the arguments alone. ret must not move. */
 int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret, Refusal *why);
+
+/* The same for OpenEvents. */
+int event_request_read_tree(const PmuTable *pmus, sd_bus_message *m, EventRequest *ret,
+                            Refusal *why);
 
 /* Whether it counts one process, rather than a CPU or a cgroup. */
 bool event_request_has_target(const EventRequest *q);

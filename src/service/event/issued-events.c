@@ -97,21 +97,26 @@ static void user_save(IssuedEvents *h, IssuedEventsUser *user, size_t page) {
         store_save(item, p);
 }
 
-int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id) {
+int issued_events_add_all(IssuedEvents *h, uid_t uid, const uint64_t *ids, size_t n) {
         IssuedEventsUser *user = user_get(h, uid);
-        size_t place;
         int r;
 
         if (!user)
                 return -ENOMEM;
-        place = (size_t) (user->n_issued % ISSUED_EVENTS_EVENTS_MAX);
-        r = user_make_room(user, place + 1);
-        if (r < 0)
-                return r;
-        user->ids[place] = id;
-        user->n_issued++;
-        user_save(h, user, place / ISSUED_EVENTS_PAGE);
-        return 0;
+        r = user_make_room(user,
+                           (size_t) MIN(user->n_issued + n, (uint64_t) ISSUED_EVENTS_EVENTS_MAX));
+        for (size_t i = 0; i < n && r == 0; i++) {
+                size_t place = (size_t) (user->n_issued++ % ISSUED_EVENTS_EVENTS_MAX);
+
+                user->ids[place] = ids[i];
+                if (i == n - 1 || place % ISSUED_EVENTS_PAGE == ISSUED_EVENTS_PAGE - 1)
+                        user_save(h, user, place / ISSUED_EVENTS_PAGE);
+        }
+        return r;
+}
+
+int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id) {
+        return issued_events_add_all(h, uid, &id, 1);
 }
 
 bool issued_events_has(const IssuedEvents *h, uid_t uid, uint64_t id) {

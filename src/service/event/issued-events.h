@@ -13,8 +13,8 @@
  * The service is not told when an event is closed. So the latest events of each user, and the
  * latest users, are remembered. Forgetting is harmless: the client opens the group anew.
  *
- * A restart of the service forgets nothing. For that a user's events are stored in pages, and each
- * new event writes one page.
+ * A restart of the service forgets nothing. For that a user's events are stored in pages, and new
+ * events write the pages that they are in.
  */
 
 #include <sys/queue.h>
@@ -53,5 +53,7 @@ void issued_events_done(IssuedEvents *h); /* the store keeps its pages */
 /* Restores what an earlier run has stored, and stores new events from now on. -ENOMEM. */
 int issued_events_restore(IssuedEvents *h, Store *store);
 
-int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id); /* -ENOMEM */
+/* -ENOMEM: none was added. */
+int issued_events_add(IssuedEvents *h, uid_t uid, uint64_t id);
+int issued_events_add_all(IssuedEvents *h, uid_t uid, const uint64_t *ids, size_t n);
 bool issued_events_has(const IssuedEvents *h, uid_t uid, uint64_t id);

@@ -52,10 +52,29 @@ static void test_users_who_had_any_last_are_known(void) {
         issued_events_done(&h);
 }
 
+static void test_many_at_once_are_known(void) {
+        enum { N = ISSUED_EVENTS_EVENTS_MAX + 10, AT_ONCE = 300 };
+        uint64_t ids[AT_ONCE];
+        uint64_t n = 0;
+        IssuedEvents h;
+
+        issued_events_init(&h);
+        while (n < N) {
+                for (size_t i = 0; i < AT_ONCE; i++)
+                        ids[i] = ++n;
+                g_assert_cmpint(issued_events_add_all(&h, 1000, ids, AT_ONCE), ==, 0);
+        }
+        for (uint64_t id = 1; id <= n; id++)
+                g_assert_cmpint(issued_events_has(&h, 1000, id), ==,
+                                id > n - ISSUED_EVENTS_EVENTS_MAX);
+        issued_events_done(&h);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/issued-events/events-are-one-users", test_events_are_one_users);
         g_test_add_func("/issued-events/the-latest-are-known", test_latest_are_known);
+        g_test_add_func("/issued-events/many-at-once-are-known", test_many_at_once_are_known);
         g_test_add_func("/issued-events/users-who-had-any-last-are-known",
                         test_users_who_had_any_last_are_known);
         return g_test_run();

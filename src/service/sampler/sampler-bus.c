@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "service/auth/auth.h"
+#include "service/auth/redaction.h"
 #include "service/util/property.h"
 #include "service/util/reply.h"
 
@@ -28,6 +29,15 @@ PROPERTY_GETTER(get_blocked) {
         return sd_bus_message_append(reply, "b", (int) ((Sampler *) userdata)->client->blocked);
 }
 
+PROPERTY_GETTER(get_tag) {
+        const Sampler *a = userdata;
+        bool told = a->tagged && redaction_allows(a->all->context, a->object.uid);
+
+        /* it may be an address of the client's */
+        return sd_bus_message_append(reply, "t",
+                                     told ? perfalloc_sample_tag(a->send_log.record) : 0);
+}
+
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Sampler *a = userdata;
         Samplers *all = a->all;
@@ -48,6 +58,7 @@ static const sd_bus_vtable sampler_vtable[] = {
         SD_BUS_PROPERTY("StartUSec", "t", NULL, offsetof(Sampler, tick.start_usec),
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Counters", "ao", get_counters, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Tag", "t", get_tag, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Ticks", "t", NULL, offsetof(Sampler, streamed.told), 0),
         SD_BUS_PROPERTY("Missed", "t", NULL, offsetof(Sampler, streamed.missed), 0),
         SD_BUS_PROPERTY("Blocked", "b", get_blocked, 0, 0),

@@ -13,12 +13,14 @@
 enum {
         OPTION_START_USEC,
         OPTION_SIGNAL,
+        OPTION_TAG,
         _OPTION_MAX,
 };
 
 static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_START_USEC] = { "start_usec", "t", offsetof(SamplerOptions, start_usec) },
         [OPTION_SIGNAL] = { "signal", "b", offsetof(SamplerOptions, signal) },
+        [OPTION_TAG] = { "tag", "t", offsetof(SamplerOptions, tag) },
 };
 
 static int counters_add(SamplerOptions *o, Counter *c, Refusal *why) {
@@ -93,6 +95,7 @@ static int options_take(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOpt
                 r = interval_check(&all->context->config, o, why);
         if (r != 0)
                 return r;
+        o->tagged = seen >> OPTION_TAG & 1;
         if (!(seen >> OPTION_START_USEC & 1))
                 o->start_usec = o->interval_usec;
         r = time_check("start_usec", o->start_usec, why);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sampler-clock.h"
 
+#include <inttypes.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
 #include "core/clock.h"
 #include "service/counter/counter.h"
+#include "service/util/log.h"
 
 #define SIGNALS_QUEUED_MAX 1024 /* messages of the service that the bus has not taken yet */
 
@@ -27,6 +30,20 @@ static void sampler_read(const Sampler *a, uint64_t slot, uint64_t nsec, uint64_
         }
 }
 
+/* For perfallocd --debug. r is what became of the record. */
+static void sampler_trace(const Sampler *a, int r) {
+        const struct perfalloc_sample *record = a->send_log.record;
+        uint64_t due_usec = a->tick.start_usec + record->tick * a->tick.interval_usec;
+
+        if (log_max_priority >= LOG_DEBUG)
+                log_plain(LOG_DEBUG,
+                          "Sampler %" PRIu64 ": tick %" PRIu64 ", taken %" PRIu64
+                          " us after it was due, %" PRIu64 " missed before it: %s.",
+                          a->object.id, record->tick,
+                          record->boottime_nsec / NSEC_PER_USEC - due_usec, record->missed,
+                          r < 0 ? strerror(-r) : "sent");
+}
+
 /* False: the client end is closed. A client that is slow loses the record, as does one for whose
  * record the kernel has no memory. */
 static bool sampler_send(Sampler *a) {
@@ -36,6 +53,7 @@ static bool sampler_send(Sampler *a) {
         a->send_log.record->missed = tick_count_missed(&a->streamed, a->send_log.record->tick);
         tick_count_tell(&after, a->send_log.record->tick);
         r = send_log_send(&a->send_log, a->stream, &after);
+        sampler_trace(a, r);
         if (r >= 0) {
                 totals_add(&a->all->context->totals, TOTAL_TICKS, 1);
                 totals_add(&a->all->context->totals, TOTAL_TICKS_MISSED,

@@ -66,6 +66,7 @@ struct Sampler {
 
         Tick tick;
         bool signal;
+        bool tagged; /* the records end with the client's tag */
         TickCount streamed, signalled;
         PrioqNode entry;
 

@@ -41,7 +41,7 @@ static int sampler_restore_counters(Sampler *a, const StoreRecord *record) {
                 return -EBADMSG;
         memcpy(ids, bytes, size);
         n = size / sizeof(uint64_t);
-        r = send_log_open(record->fds[SAMPLER_FD_SEND_LOG], n, &a->send_log);
+        r = send_log_open(record->fds[SAMPLER_FD_SEND_LOG], n, a->tagged, &a->send_log);
         if (r < 0)
                 return r;
         a->counters = calloc(MAX(n, 1u), sizeof(ReadingCache *));

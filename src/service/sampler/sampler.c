@@ -198,6 +198,7 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
                 return -ENOMEM;
         a->tick = (Tick){ .start_usec = o->start_usec, .interval_usec = o->interval_usec };
         a->signal = o->signal;
+        a->tagged = o->tagged;
         r = quota_charge(&all->context->quota, peer->uid, QUOTA_SAMPLERS, 1, &a->charge, why);
         if (r != 0)
                 return r;
@@ -207,7 +208,8 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
         if (r >= 0)
                 r = sampler_take_counters(a, o);
         if (r >= 0)
-                r = send_log_new(o->n_counters, &a->send_log, &send_log);
+                r = send_log_new(o->n_counters, o->tagged ? &o->tag : NULL, &a->send_log,
+                                 &send_log);
         if (r >= 0)
                 r = sampler_open_stream(a, &client_end);
         if (r >= 0)

@@ -11,8 +11,10 @@ typedef struct SamplerOptions SamplerOptions;
 
 struct SamplerOptions {
         uint64_t interval_usec;
-        uint64_t start_usec;                       /* CLOCK_BOOTTIME */
-        int signal;                                /* boolean: also send Sample */
+        uint64_t start_usec; /* CLOCK_BOOTTIME */
+        int signal;          /* boolean: also send Sample */
+        uint64_t tag;
+        bool tagged;
         Counter *counters[PERFALLOC_READINGS_MAX]; /* all different */
         size_t n_counters;
 };

@@ -19,35 +19,41 @@ struct SendLogState {
         uint64_t n_readings;
         uint64_t signalled;
         SendLogMessage messages[2];
-        struct perfalloc_sample record; /* and its readings */
+        struct perfalloc_sample record; /* and its readings, and the tag */
 };
 
-static int send_log_map(int fd, size_t size, SendLog *ret) {
+static size_t record_size(size_t n_readings, bool tagged) {
+        return tagged ? PERFALLOC_SAMPLE_TAGGED_SIZE(n_readings)
+                      : PERFALLOC_SAMPLE_SIZE(n_readings);
+}
+
+static int send_log_map(int fd, size_t n_record, SendLog *ret) {
+        size_t size = offsetof(SendLogState, record) + n_record;
         SendLogState *state = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
         if (state == MAP_FAILED)
                 return -errno;
-        *ret = (SendLog){ .state = state, .size = size, .record = &state->record };
+        *ret = (SendLog){
+                .state = state, .size = size, .record = &state->record, .record_size = n_record
+        };
         return 0;
 }
 
-static size_t send_log_size(size_t n_readings) {
-        return offsetof(SendLogState, record) + PERFALLOC_SAMPLE_SIZE(n_readings);
-}
-
-int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
+int send_log_new(size_t n_readings, const uint64_t *tag, SendLog *ret, int *ret_fd) {
         _cleanup_close_ int fd = memfd_create("perfalloc-send-log", MFD_CLOEXEC);
-        size_t size = send_log_size(n_readings);
+        size_t n_record = record_size(n_readings, tag);
         int r;
 
         if (fd < 0)
                 return -errno;
         /* allocate now: later a lack of memory would be a SIGBUS */
-        if (fallocate(fd, 0, 0, (off_t) size) < 0)
+        if (fallocate(fd, 0, 0, (off_t) (offsetof(SendLogState, record) + n_record)) < 0)
                 return errno == ENOSPC ? -ENOMEM : -errno;
-        r = send_log_map(fd, size, ret);
+        r = send_log_map(fd, n_record, ret);
         if (r < 0)
                 return r;
+        if (tag)
+                memcpy((char *) ret->record + n_record - sizeof(*tag), tag, sizeof(*tag));
         ret->state->format = SEND_LOG_FORMAT;
         ret->state->n_readings = n_readings;
         ret->record->n_readings = n_readings;
@@ -55,17 +61,18 @@ int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd) {
         return 0;
 }
 
-int send_log_open(int fd, size_t n_readings, SendLog *ret) {
-        size_t size = send_log_size(n_readings);
+int send_log_open(int fd, size_t n_readings, bool tagged, SendLog *ret) {
+        size_t n_record = record_size(n_readings, tagged);
         struct stat st;
         SendLog l;
         int r;
 
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_size != (off_t) size)
+        if (!S_ISREG(st.st_mode) ||
+            st.st_size != (off_t) (offsetof(SendLogState, record) + n_record))
                 return -EBADMSG;
-        r = send_log_map(fd, size, &l);
+        r = send_log_map(fd, n_record, &l);
         if (r < 0)
                 return r;
         if (l.state->format != SEND_LOG_FORMAT || l.state->n_readings != n_readings) {
@@ -97,7 +104,7 @@ static const SendLogMessage *send_log_last(const SendLog *l) {
 
 int send_log_send(SendLog *l, int stream, const TickCount *after) {
         SendLogMessage *m = &l->state->messages[send_log_last(l) == &l->state->messages[0]];
-        struct iovec whole = { l->record, PERFALLOC_SAMPLE_SIZE(l->record->n_readings) };
+        struct iovec whole = { l->record, l->record_size };
 
         m->message.msg_len = 0; /* does not count until the kernel stores a length */
         atomic_signal_fence(memory_order_seq_cst);

@@ -26,14 +26,16 @@ struct SendLog {
         SendLogState *state; /* NULL: none */
         size_t size;
         struct perfalloc_sample *record; /* with room for all readings; in the same memory */
+        size_t record_size;              /* as it is sent, with the tag if there is one */
 };
 
-/* ret_fd is for send_log_open() of the next run; the caller closes it. */
-int send_log_new(size_t n_readings, SendLog *ret, int *ret_fd);
+/* tag: what each record ends with; NULL: nothing. ret_fd is for send_log_open() of the next run;
+ * the caller closes it. */
+int send_log_new(size_t n_readings, const uint64_t *tag, SendLog *ret, int *ret_fd);
 
 /* Opens the log of an earlier run; fd stays the caller's. -EBADMSG: it is not a send log, or not
- * one of that many readings. */
-int send_log_open(int fd, size_t n_readings, SendLog *ret);
+ * one of that many readings, or with the tag that it should have or not. */
+int send_log_open(int fd, size_t n_readings, bool tagged, SendLog *ret);
 void send_log_done(SendLog *l);
 
 /* Sends l's record without waiting. -errno: it was not sent. after is the count once it was. */

@@ -19,7 +19,7 @@ typedef struct Stage {
 } Stage;
 
 static void stage_up(Stage *s, gconstpointer unused) {
-        g_assert_cmpint(send_log_new(N_READINGS, &s->log, &s->fd), ==, 0);
+        g_assert_cmpint(send_log_new(N_READINGS, NULL, &s->log, &s->fd), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->ends), ==, 0);
 }
 
@@ -129,7 +129,7 @@ static void test_is_right_whenever_it_is_killed(Stage *s, gconstpointer unused) 
                 g_assert_cmpint(kill(child, SIGKILL), ==, 0);
                 g_assert_cmpint(waitpid(child, NULL, 0), ==, child);
                 (void) read_all(s, &last, &read);
-                g_assert_cmpint(send_log_open(s->fd, N_READINGS, &again), ==, 0);
+                g_assert_cmpint(send_log_open(s->fd, N_READINGS, false, &again), ==, 0);
                 assert_counts(&again, &read);
                 send_log_done(&again);
         }
@@ -140,22 +140,42 @@ static void test_keeps_the_last_readings(Stage *s, gconstpointer unused) {
 
         s->log.record->readings[N_READINGS - 1].value = 4711;
         send_log_set_signalled(&s->log, 12);
-        g_assert_cmpint(send_log_open(s->fd, N_READINGS, &again), ==, 0);
+        g_assert_cmpint(send_log_open(s->fd, N_READINGS, false, &again), ==, 0);
         g_assert_cmpuint(again.record->readings[N_READINGS - 1].value, ==, 4711);
         g_assert_cmpuint(send_log_signalled(&again), ==, 12);
         send_log_done(&again);
+}
+
+static void test_keeps_the_tag(Stage *s, gconstpointer unused) {
+        const uint64_t tag = 0xfedcba9876543210;
+        TickCount count = {};
+        SendLog again = {};
+        _Alignas(struct perfalloc_sample) uint8_t record[200];
+
+        g_assert_cmpint(send_log_open(s->fd, N_READINGS, true, &again), ==, -EBADMSG);
+        send_log_done(&s->log);
+        s->fd = close_fd(s->fd);
+        g_assert_cmpint(send_log_new(N_READINGS, &tag, &s->log, &s->fd), ==, 0);
+        g_assert_cmpint(send_log_open(s->fd, N_READINGS, false, &again), ==, -EBADMSG);
+        g_assert_cmpint(send_log_open(s->fd, N_READINGS, true, &again), ==, 0);
+        send_log_done(&s->log);
+        s->log = again;
+        g_assert_cmpint(send_slot(s, &count, 1), ==, 0);
+        g_assert_cmpint(recv(s->ends[1], record, sizeof(record), 0), ==,
+                        PERFALLOC_SAMPLE_TAGGED_SIZE(N_READINGS));
+        g_assert_cmphex(perfalloc_sample_tag((const struct perfalloc_sample *) record), ==, tag);
 }
 
 static void test_what_is_no_send_log_is_refused(Stage *s, gconstpointer unused) {
         SendLog again = {};
         int fd = s->fd;
 
-        g_assert_cmpint(send_log_open(fd, N_READINGS + 1, &again), ==, -EBADMSG);
-        g_assert_cmpint(send_log_open(s->ends[0], N_READINGS, &again), ==, -EBADMSG);
+        g_assert_cmpint(send_log_open(fd, N_READINGS + 1, false, &again), ==, -EBADMSG);
+        g_assert_cmpint(send_log_open(s->ends[0], N_READINGS, false, &again), ==, -EBADMSG);
         g_assert_cmpint(pwrite(fd, "\377\377\377", 3, 0), ==, 3);
-        g_assert_cmpint(send_log_open(fd, N_READINGS, &again), ==, -EBADMSG);
+        g_assert_cmpint(send_log_open(fd, N_READINGS, false, &again), ==, -EBADMSG);
         g_assert_cmpint(ftruncate(fd, 10), ==, 0);
-        g_assert_cmpint(send_log_open(fd, N_READINGS, &again), ==, -EBADMSG);
+        g_assert_cmpint(send_log_open(fd, N_READINGS, false, &again), ==, -EBADMSG);
         g_assert_null(again.state);
 }
 
@@ -169,6 +189,7 @@ int main(int argc, char *argv[]) {
                   test_does_not_count_what_was_not_sent },
                 { "/send-log/is-right-whenever-it-is-killed", test_is_right_whenever_it_is_killed },
                 { "/send-log/keeps-the-last-readings", test_keeps_the_last_readings },
+                { "/send-log/keeps-the-tag", test_keeps_the_tag },
                 { "/send-log/what-is-no-send-log-is-refused", test_what_is_no_send_log_is_refused },
         };
 

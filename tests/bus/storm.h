@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Processes that create processes or threads all the time.
+ */
+
+#include "actor.h"
+#include "counter-calls.h"
+
+#define STORM_FORKERS 6
+#define STORM_STAYING 6
+
+typedef struct Storm Storm;
+
+/* Shared with the storm's processes. From `go` on every one of them, or every thread, writes once
+ * to watched[0], and counts that itself. */
+struct Storm {
+        _Atomic bool go;
+        _Atomic uint64_t n_born, n_written;
+};
+
+Storm *storm_new(void);
+void storm_free(Storm *storm);
+
+/* For actor_new(), with the address of a Storm *. The actor says 'd' when all have written. */
+
+/* Forkers whose children start and end all the time, and some of whose children stay. */
+int play_storm(int fd, const void *data);
+
+/* Threads that start threads, all in one process. */
+int play_thread_storm(int fd, const void *data);
