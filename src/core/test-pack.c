@@ -194,6 +194,18 @@ static void damage_is_seen(void) {
 }
 
 /* Its head says how many bytes the value has. */
+/* It says that it is longer than what is there. */
+static void cut_field_is_none(void) {
+        _cleanup_(pack_done) Pack p = {};
+        Unpack u;
+
+        pack_string(&p, "key", "value");
+        u = unpack_of(&p);
+        g_assert_cmpstr(unpack_string(&u, "key"), ==, "value");
+        while (u.n-- > 0)
+                g_assert_null(unpack_string(&u, "key"));
+}
+
 static void integer_of_another_size_is_damage(void) {
         _cleanup_(pack_done) Pack p = {};
         const uint32_t four = 4;
@@ -215,6 +227,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/pack/another-type-is-refused", another_type_is_refused);
         g_test_add_func("/pack/lists-nest", lists_nest);
         g_test_add_func("/pack/damage-is-seen", damage_is_seen);
+        g_test_add_func("/pack/cut-field-is-none", cut_field_is_none);
         g_test_add_func("/pack/integer-of-another-size-is-damage",
                         integer_of_another_size_is_damage);
         return g_test_run();
