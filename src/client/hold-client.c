@@ -84,7 +84,7 @@ static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return settle_error(c, sd_bus_message_get_error(m));
         r = sd_bus_message_read(m, "bt", &confirmed, &c->latency_usec);
         c->confirmed = confirmed;
-        if (r >= 0 && (!c->options->quiet || options_require(c->options)))
+        if (r >= 0 && (!c->options->quiet || c->options->require))
                 r = view_hold(c);
         else
                 settle(c, MIN(r, 0));

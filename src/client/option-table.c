@@ -215,8 +215,26 @@ static void heading_print(const OptionRow *row) {
         puts(":");
 }
 
-void option_table_print(const OptionTable *t) {
+static void verb_print(const OptionTable *t, const char *verb) {
+        bool any = false;
+
+        for (size_t i = 0; i < t->n_rows; i++) {
+                if (!t->rows[i].verbs || !option_row_goes_with(&t->rows[i], verb))
+                        continue;
+                if (!any)
+                        printf("\nOptions for %s:\n", verb);
+                row_print(&t->rows[i]);
+                any = true;
+        }
+}
+
+void option_table_print(const OptionTable *t, const char *verb) {
         bool printed[OPTION_ROWS_MAX] = {};
+
+        if (verb) {
+                verb_print(t, verb);
+                return;
+        }
 
         for (size_t i = 0; i < t->n_rows; i++) {
                 if (printed[i])

@@ -54,5 +54,5 @@ int option_table_parse(const OptionTable *t, void *options, int argc, char **arg
 /* Whether an option applies to a verb. */
 bool option_row_goes_with(const OptionRow *row, const char *verb);
 
-/* Prints a line of --help for each row, grouped by verbs. */
-void option_table_print(const OptionTable *t);
+/* Prints a line of --help for each row, grouped by verbs. verb: only its own options; NULL: all. */
+void option_table_print(const OptionTable *t, const char *verb);

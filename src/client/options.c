@@ -33,10 +33,11 @@ static const OptionRow rows[] = {
           "fail if there is nothing to hold" },
         { 0, "reason", "TEXT", OPTION_TEXT, offsetof(Options, reason), "purpose, shown to others" },
         { 0, "broker", "WHEN", OPTION_TEXT, offsetof(Options, broker_word),
-          "open COMMAND's perf events for it: yes, no, or auto (the default), where the kernel "
-          "refuses" },
+          "open COMMAND's perf events for it: yes, no or\n"
+          "                          auto (default: auto, only if the kernel refuses)" },
         { 0, "allow", "ACTION,...", OPTION_TEXT, offsetof(Options, allow),
-          "what COMMAND may do through the broker (default: sample-own)" },
+          "what COMMAND may do through the broker\n"
+          "                          (default: sample-own)" },
         { 'q', "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "print only errors" },
 };
 
@@ -65,16 +66,12 @@ void options_done(Options *o) {
         *o = OPTIONS_NULL;
 }
 
-bool options_require(const Options *o) {
-        return o->require || o->exclusive || o->counters > 0;
-}
-
 void options_print_help(void) {
         printf("Usage: perfalloc [OPTION]... [COMMAND [ARG]...]\n"
-               "Hold the performance counters of this machine: monitors that use them yield. Once\n"
-               "the counters are held, run COMMAND, or stay until interrupted.\n"
+               "Hold the performance counters of this machine while COMMAND runs, or until\n"
+               "interrupted. Monitors that use these counters yield for that time.\n"
                "\n");
-        option_table_print(&table);
+        option_table_print(&table, NULL);
         printf("\n"
                "The exit status is that of COMMAND, 126 or 127 if it cannot be run, and 1 if the\n"
                "counters cannot be held. See perfalloc(1).\n");

@@ -42,7 +42,4 @@ struct Options {
 int options_parse(Options *ret, int argc, char **argv, Refusal *why);
 void options_done(Options *o);
 
-/* Whether a hold of nothing, on a machine without a core PMU, is a failure. */
-bool options_require(const Options *o);
-
 void options_print_help(void);

@@ -117,7 +117,7 @@ static Ending use(HoldClient *c, const Options *o, int report) {
         Ending ending;
         int r;
 
-        if (hold_is_empty(&c->hold) && options_require(o)) {
+        if (hold_is_empty(&c->hold) && o->require) {
                 say_error(HOLD_WORDS_EMPTY);
                 hold_client_release(c);
                 return failure;

@@ -71,7 +71,13 @@ says_what_it_holds() {
 }
 
 nothing_to_reserve() {
-        run 0 as alice perfalloc echo run && said 'no core PMU, so there is nothing to hold' && said run
+        run 0 as alice perfalloc echo run && said 'no core PMU, so there is nothing to hold' && said run &&
+                run 1 as alice perfalloc --counters=2 echo run && said 'nothing to hold; --pmu holds' && ! grep -qx run $dir/said &&
+                run 1 as alice perfalloc --require echo run && said 'nothing to hold' && ! grep -qx run $dir/said
+}
+
+help_fits_on_the_screen() {
+        run 0 perfalloc --help && said '--broker' && ! grep '^.\{81\}' $dir/said
 }
 
 quiet_says_nothing() {
@@ -368,6 +374,7 @@ check 'dies of the signal that COMMAND died of' signal_of_command
 check 'stops with a COMMAND that stops itself, and goes on with it' stopped_command_is_seen
 check 'says what it holds' says_what_it_holds
 check 'says so where there is nothing to hold' nothing_to_reserve
+check 'help fits into 80 columns' help_fits_on_the_screen
 check 'says nothing with --quiet' quiet_says_nothing
 check 'who is denied learns the action and the group, and COMMAND is not run' denied_is_not_run
 check 'a member of the group may' member_of_group_is_run

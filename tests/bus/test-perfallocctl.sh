@@ -228,8 +228,9 @@ waiting_in_the_background_is_told_in_lines() {
 }
 
 require_needs_something_to_hold() {
-        run 1 perfallocctl hold --require && said 'nothing to hold' && run 1 perfallocctl hold --counters=2 &&
-                run 1 perfallocctl hold --exclusive && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
+        run 1 perfallocctl hold --require && said 'nothing to hold' &&
+                run 1 perfallocctl hold --counters=2 && said 'nothing to hold; --pmu holds' &&
+                run 1 perfallocctl hold --exclusive && said 'nothing to hold; --pmu holds' && holds_are 0 && run 0 perfallocctl hold && said 'nothing to hold' &&
                 run 0 perfallocctl release "$(tail -n 1 $dir/said)"
 }
 
@@ -787,6 +788,12 @@ help_is_a_verb() {
                 said page-faults
 }
 
+a_verb_has_its_own_help() {
+        run 0 perfallocctl watch --help && said 'Usage: perfallocctl [OPTION]... watch COUNTER' && said '--plot=FILE' &&
+                said '--pid=PID' && ! said '--exclusive' && fits 80 &&
+                perfallocctl help watch | diff - $dir/said && run 2 perfallocctl help nonesuch && said "'nonesuch'"
+}
+
 # What does not exist is said alike, and is status 5.
 missing_objects_are_named_alike() {
         run 5 perfallocctl release 999999 && said 'there is no hold 999999' &&
@@ -954,6 +961,7 @@ check '-M asks a local container' local_container_is_asked
 check 'colours are for terminals, and not with NO_COLOR' colors_are_for_terminals
 check 'a pager is for terminals, and not with --no-pager' pager_is_for_terminals
 check 'help is a verb, and fits' help_is_a_verb
+check 'a verb has its own help' a_verb_has_its_own_help
 check 'what does not exist is named alike' missing_objects_are_named_alike
 check 'errors speak of options' errors_speak_of_options
 check 'a wrong command line is status 2 and named' command_line_is_checked

@@ -18,7 +18,8 @@ static const OptionRow rows[] = {
         { 0, "no-pager", NULL, OPTION_SET, AT(no_pager), "do not use a pager" },
         { 'q', "quiet", NULL, OPTION_SET, AT(quiet), "print only results and errors" },
 
-        { 'w', "watch", NULL, OPTION_SET, AT(watch), "print it again when it changes", "status" },
+        { 'w', "watch", NULL, OPTION_SET, AT(watch), "print the status again when it changes",
+          "status" },
         { 0, "all", NULL, OPTION_SET, AT(all), "also list holds that have just ended", "holds" },
 
         { 0, "exclusive", NULL, OPTION_SET, AT(hold.exclusive),
@@ -40,15 +41,15 @@ static const OptionRow rows[] = {
           "release the hold after TIME (default: never)", "hold extend" },
         { 0, "uid", "USER", OPTION_TEXT, AT(uid), "hold the counters for this user", "hold" },
         { 0, "tag", "TEXT", OPTION_TEXT, AT(tag), "name of the hold", "hold release extend" },
-        { 0, "pidfd", "PID", OPTION_NUMBER, AT(pidfd), "release the hold with this process",
+        { 0, "pidfd", "PID", OPTION_NUMBER, AT(pidfd), "release the hold when this process ends",
           "hold" },
         { 0, "cpus", "LIST", OPTION_TEXT, AT(hold.cpus), "CPUs to hold or count, such as 0-3,8",
           "hold open watch" },
 
         { 'p', "pid", "PID", OPTION_NUMBER, AT(pid), "count this process", "open watch" },
         { 'a', "all-cpus", NULL, OPTION_SET, AT(all_cpus), "count on all CPUs", "open watch" },
-        { 0, "cgroup", "PATH", OPTION_TEXT, AT(cgroup), "cgroup to count; hold: until it is empty",
-          "hold open watch" },
+        { 0, "cgroup", "PATH", OPTION_TEXT, AT(cgroup),
+          "cgroup to count; hold: release when it is empty", "hold open watch" },
         { 0, "group", NULL, OPTION_SET, AT(group), "count all events together or none",
           "open watch" },
         { 0, "no-fallback", NULL, OPTION_SET, AT(no_fallback),
@@ -57,10 +58,10 @@ static const OptionRow rows[] = {
           "open watch" },
         { 0, "role", "ROLE", OPTION_TEXT, AT(role), "foreground (the default) or monitor",
           "open watch" },
-        { 0, "priority", "N", OPTION_NUMBER, AT(priority),
-          "of monitors: those with a higher N yield later", "open watch" },
+        { 0, "priority", "N", OPTION_NUMBER, AT(priority), "monitors with a higher N yield later",
+          "open watch" },
         { 0, "yield", "WHEN", OPTION_TEXT, AT(yield),
-          "of monitors: always (the default), exclusive, never", "open watch" },
+          "monitors yield: always (default), exclusive, never", "open watch" },
         { 0, "name", "TEXT", OPTION_TEXT, AT(name), "name of the counters", "open watch" },
         { 0, "descendants", NULL, OPTION_SET, AT(descendants),
           "also count the descendants of the process", "open watch attach" },
@@ -87,7 +88,7 @@ static const OptionRow rows[] = {
         { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
           "time between readings (default: 1s)", "status watch" },
         { 'n', "count", "N", OPTION_NUMBER, AT(count),
-          "stop after N readings; of log: the last N entries", "status watch log" },
+          "stop after N readings; log: print the last N entries", "status watch log" },
         { 0, "format", "FORMAT", OPTION_TEXT, AT(format), "prometheus (the default) or openmetrics",
           "metrics" },
 };
@@ -131,6 +132,6 @@ int ctl_options_check(const CtlOptions *o, const char *verb, Refusal *why) {
         return 0;
 }
 
-void ctl_options_print(void) {
-        option_table_print(&table);
+void ctl_options_print(const char *verb) {
+        option_table_print(&table, verb);
 }

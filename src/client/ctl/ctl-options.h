@@ -55,4 +55,5 @@ void ctl_options_done(CtlOptions *o);
 /* REFUSAL_INVALID_ARGS: an option does not apply to this verb. */
 int ctl_options_check(const CtlOptions *o, const char *verb, Refusal *why);
 
-void ctl_options_print(void);
+/* The options of a verb; NULL: all options. */
+void ctl_options_print(const char *verb);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,12 +37,12 @@ static const struct Verb {
         { "users", "", 0, 0, VERB_PAGER, verb_users, "list processes with open perf events" },
         { "events", "[PATTERN]", 0, 1, VERB_PAGER, verb_events, "list events" },
         { "encode", "EVENT...", 1, ANY, 0, verb_encode,
-          "show what the kernel is given for events" },
+          "show how events are encoded for the kernel" },
         { "counters", "", 0, 0, VERB_PAGER, verb_list, "list counters" },
         { "open", "[EVENT...] [-- COMMAND...]", 0, ANY, 0, verb_open,
           "count until COMMAND ends, or until interrupted" },
         { "run", "COMMAND...", 0, 0, VERB_LOCAL, verb_run,
-          "run COMMAND, and open perf events for it" },
+          "run COMMAND and open its perf events for it" },
         { "read", "COUNTER...", 1, ANY, 0, verb_read, "read counters" },
         { "start", "COUNTER...", 1, ANY, 0, verb_act, "start counters" },
         { "stop", "COUNTER...", 1, ANY, 0, verb_act, "stop counters" },
@@ -49,15 +50,17 @@ static const struct Verb {
         { "attach", "COUNTER... PID", 2, ANY, 0, verb_attach, "also count a process" },
         { "detach", "COUNTER... PID", 2, ANY, 0, verb_detach, "stop counting a process" },
         { "persist", "COUNTER...", 1, ANY, 0, verb_persist,
-          "keep counters open after their connection ends" },
+          "keep counters open after their program ends" },
         { "adopt", "COUNTER...", 1, ANY, 0, verb_adopt,
           "undo persist, and print what was counted" },
         { "close", "COUNTER...", 1, ANY, 0, verb_act, "close counters" },
-        { "watch", "COUNTER...|EVENT...", 1, ANY, VERB_LOCAL, verb_watch, "show rates" },
+        { "watch", "COUNTER...|EVENT...", 1, ANY, VERB_LOCAL, verb_watch,
+          "show rates of counters or events" },
         { "samplers", "", 0, 0, VERB_PAGER, verb_list, "list samplers" },
         { "log", "", 0, 0, VERB_PAGER | VERB_ALONE, verb_log,
           "list past holds, denials and obstacles" },
-        { "metrics", "", 0, 0, VERB_MACHINE, verb_metrics, "print everything as OpenMetrics text" },
+        { "metrics", "", 0, 0, VERB_MACHINE, verb_metrics,
+          "print metrics for Prometheus and others" },
 };
 
 static const struct Verb *verb_find(const char *name) {
@@ -79,12 +82,21 @@ static void print_help(void) {
                 printf("  %-31s %s\n", synopsis, verbs[i].help);
         }
         printf("\n");
-        ctl_options_print();
+        ctl_options_print(NULL);
         printf("\n"
                "Holds, counters and samplers are named by their number or D-Bus path.\n"
                "Exit status: 0, or that of COMMAND; 1 failed; 2 wrong command line; 3 not\n"
                "permitted; 4 counters in use; 5 no such object, event or process.\n"
                "See perfallocctl(1).\n");
+}
+
+static void print_verb_help(const struct Verb *verb) {
+        printf("Usage: perfallocctl [OPTION]... %s%s%s\n"
+               "%c%s.\n",
+               verb->name, *verb->words ? " " : "", verb->words, toupper(*verb->help),
+               verb->help + 1);
+        ctl_options_print(verb->name);
+        printf("\nSee perfallocctl --help for the options of all verbs, and perfallocctl(1).\n");
 }
 
 static int fail(int r, const Refusal *why) {
@@ -223,6 +235,24 @@ static int perfallocctl(CtlOptions *o) {
         return c.status ?: r;
 }
 
+/* --help alone, --help with a verb, or "help VERB" */
+static int help(const CtlOptions *o) {
+        size_t i = o->n_words > 0 && strcmp(o->words[0], "help") == 0 ? 1 : 0;
+        const struct Verb *verb;
+
+        if (i >= o->n_words) {
+                print_help();
+                return 0;
+        }
+        verb = verb_find(verb_synonym(o->words[i]));
+        if (!verb) {
+                say_error("unknown verb '%.64s' (see --help)", o->words[i]);
+                return CTL_E_USAGE;
+        }
+        print_verb_help(verb);
+        return 0;
+}
+
 int main(int argc, char **argv) {
         _cleanup_(ctl_options_done) CtlOptions o = CTL_OPTIONS_NULL;
         Refusal why = REFUSAL_NULL;
@@ -238,8 +268,8 @@ int main(int argc, char **argv) {
         if (!o.help && !o.version)
                 return perfallocctl(&o);
         if (o.help)
-                print_help();
+                r = help(&o);
         else
                 printf("perfallocctl " PERFALLOC_VERSION "\n");
-        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        return r != 0 ? r : fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

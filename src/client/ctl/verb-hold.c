@@ -109,7 +109,7 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
         _cleanup_(object_done) Object hold = OBJECT_NULL;
         int r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, why);
 
-        if (hold_is_empty(&hold) && options_require(&c->options->hold))
+        if (hold_is_empty(&hold) && c->options->hold.require)
                 return refuse(why, CTL_E_FAILED, HOLD_WORDS_EMPTY);
         say_granted(&hold, granted);
         if (!c->options->tag) /* asked again, the lifetime is what the first call was given */

@@ -61,6 +61,20 @@ static int counters_check(const PmuTable *pmus, const HoldOptions *o, const Scop
         return 0;
 }
 
+/* A hold of nothing is granted to those who ask for whatever counters the machine has, but not to
+ * those who rely on having some. */
+static int emptiness_check(const HoldOptions *o, const HoldRequest *q, Refusal *why) {
+        if (q->what.scope.n_parts > 0 || (o->counters == 0 && !q->exclusive))
+                return 0;
+        if (o->cpus)
+                return refuse(why, REFUSAL_NOT_SUPPORTED,
+                              "option 'cpus': no core PMU counts on these CPUs, so there is "
+                              "nothing to hold; option 'pmus' holds other PMUs");
+        return refuse(why, REFUSAL_NOT_SUPPORTED,
+                      "this machine has no core PMU, so there is nothing to hold; option 'pmus' "
+                      "holds other PMUs");
+}
+
 static int tie_read(const HoldOptions *o, HoldRequest *q, Refusal *why) {
         if (o->cgroup >= 0 && o->pidfd >= 0)
                 return refuse(why, REFUSAL_INVALID_ARGS,
@@ -99,6 +113,8 @@ static int request_read(const PmuTable *pmus, const HoldOptions *o, const char *
                 r = scope_request_read(pmus, o->pmus, o->cpus, &q->what, why);
         if (r == 0)
                 r = counters_check(pmus, o, &q->what.scope, why);
+        if (r == 0)
+                r = emptiness_check(o, q, why);
         if (r != 0)
                 return r;
         q->counters = o->counters;

@@ -37,7 +37,8 @@ struct HoldRequest {
 #define HOLD_REQUEST_NULL ((HoldRequest){ .uid = HOLD_UID_CALLER, .tie = HOLD_TIE_NULL })
 
 /* Refuses everything that is wrong with the arguments alone. REFUSAL_INVALID_ARGS names it, also
- * REFUSAL_BAD_DESCRIPTOR and REFUSAL_NO_SUCH_PROCESS (hold-tie.h). */
+ * REFUSAL_BAD_DESCRIPTOR and REFUSAL_NO_SUCH_PROCESS (hold-tie.h). REFUSAL_NOT_SUPPORTED: a number
+ * of counters or an exclusive hold is asked for where there is nothing to hold. */
 int hold_request_read(const PmuTable *pmus, sd_bus_message *m, bool unattended, HoldRequest *ret,
                       Refusal *why);
 

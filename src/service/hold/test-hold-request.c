@@ -277,14 +277,34 @@ static void test_message_of_another_kind_is_a_fault(Stage *s, gconstpointer unus
         g_assert_cmpint(hold_request_read(&s->machine.pmus, s->m, false, &s->q, &s->why), <, 0);
 }
 
-static void test_machine_without_core_pmus_has_an_empty_scope(Stage *s, gconstpointer unused) {
+static void take_core_pmus_away(Stage *s) {
         for (size_t i = 0; i < s->machine.pmus.n_pmus; i++)
                 if (s->machine.pmus.pmus[i].kind == PMU_CORE)
                         s->machine.pmus.pmus[i].kind = PMU_OTHER;
+}
+
+static void test_machine_without_core_pmus_has_an_empty_scope(Stage *s, gconstpointer unused) {
+        take_core_pmus_away(s);
         assert_taken(s, "");
         g_assert_cmpuint(s->q.what.scope.n_parts, ==, 0);
         assert_pmus(s, "");
         g_assert_cmpstr(s->q.what.cpus, ==, "0-23");
+}
+
+static void assert_nothing_to_hold(Stage *s, const char *options, const char *words) {
+        g_assert_cmpint(stage_call(s, "why not", options), ==, REFUSAL_NOT_SUPPORTED);
+        g_assert_nonnull(strstr(s->why.text, words));
+        g_assert_nonnull(strstr(s->why.text, "nothing to hold; option 'pmus'"));
+        g_assert_null(s->q.reason);
+}
+
+static void test_some_counters_of_nothing_are_refused(Stage *s, gconstpointer unused) {
+        take_core_pmus_away(s);
+        assert_nothing_to_hold(s, "counters u 1", "no core PMU,");
+        assert_nothing_to_hold(s, "mode s exclusive|best_effort b yes", "no core PMU,");
+        assert_nothing_to_hold(s, "mode s exclusive|cpus s 0-3", "on these CPUs");
+        assert_taken(s, "mode s shared|counters u 0|cpus s 0-3");
+        assert_taken(s, "mode s exclusive|counters u 1|pmus as breakpoint");
 }
 
 int main(int argc, char **argv) {
@@ -313,6 +333,8 @@ int main(int argc, char **argv) {
                 { "message-of-another-kind-is-a-fault", test_message_of_another_kind_is_a_fault },
                 { "machine-without-core-pmus-has-an-empty-scope",
                   test_machine_without_core_pmus_has_an_empty_scope },
+                { "some-counters-of-nothing-are-refused",
+                  test_some_counters_of_nothing_are_refused },
         };
 
         g_test_init(&argc, &argv, NULL);
