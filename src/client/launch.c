@@ -134,7 +134,7 @@ static int on_agent(void *userdata) {
 static int ask_interactively(Asking *a) {
         int r;
 
-        say_note("waiting for somebody to authenticate for %s", a->launch->allow);
+        say_note("waiting for authentication for %s", a->launch->allow);
         a->interactive = true;
         r = agent_start(&a->agent, a->launch->event, a->launch->signals, on_agent, a);
         return r == 0 ? ask(a) : MIN(r, 0);

@@ -56,7 +56,7 @@ static int explain_attr_size(const Asked *a, Refusal *why) {
 
 static int explain_privilege(const Asked *a, Refusal *why) {
         return refuse(why, REFUSAL_PRIVILEGE_NEEDED,
-                      "'%s' %s: the kernel wants more privilege than the service has here "
+                      "'%s' %s: the kernel requires a privilege that the service does not have "
                       "(kernel.perf_event_paranoid is %d); a kernel that refuses at 3 and above "
                       "needs CAP_SYS_ADMIN in perfallocd.service, or a lower setting",
                       a->event->name, a->where, sysctl_read(SYSCTL "perf_event_paranoid"));
@@ -93,7 +93,7 @@ static int explain_invalid_event(const Asked *a, Refusal *why) {
 
         if (attr->freq && rate >= 0 && attr->sample_freq > (uint64_t) rate)
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "'%s' %s: PMU %s takes no such combination: the frequency of %" PRIu64
+                              "'%s' %s: PMU %s refuses this combination: the frequency of %" PRIu64
                               " is above kernel.perf_event_max_sample_rate (%d)",
                               a->event->name, a->where, a->pmu, (uint64_t) attr->sample_freq, rate);
         return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s refuses this combination: %s",

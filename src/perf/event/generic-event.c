@@ -31,8 +31,7 @@ static const struct {
         HW("stalled-cycles-backend", STALLED_CYCLES_BACKEND,
            "cycles in which the back end is stuck"),
         HW("idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles in which the back end is stuck"),
-        HW("ref-cycles", REF_CPU_CYCLES,
-           "cycles at the reference frequency, whatever the CPU's is"),
+        HW("ref-cycles", REF_CPU_CYCLES, "cycles at a constant reference frequency"),
 #undef HW
 #define SW(name, config, description)                                                              \
         { name, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##config, description }
@@ -46,7 +45,7 @@ static const struct {
         SW("cs", CONTEXT_SWITCHES, "switches to another task"),
         SW("cpu-migrations", CPU_MIGRATIONS, "moves of a task to another CPU"),
         SW("migrations", CPU_MIGRATIONS, "moves of a task to another CPU"),
-        SW("alignment-faults", ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended"),
+        SW("alignment-faults", ALIGNMENT_FAULTS, "unaligned accesses that the kernel handled"),
         SW("emulation-faults", EMULATION_FAULTS, "instructions that the kernel emulated"),
         SW("dummy", DUMMY, "counts nothing"),
         SW("bpf-output", BPF_OUTPUT, "what BPF programs write"),

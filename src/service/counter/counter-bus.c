@@ -223,7 +223,7 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
 
         if (set->yielder)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "%s is a monitor: it gives way, and so its descriptors stay here",
+                              "%s is a monitor: monitors do not return their descriptors",
                               c->object.path);
         n = group_descriptors(set->group, c->event, fds, FDS_MAX);
         if (n > FDS_MAX)
