@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "machine.h"
 #include "yield/likwid-lock.h"
 #include "yield/lock-file.h"
 #include "yield/pcp-lock.h"
@@ -104,13 +105,6 @@ static uid_t stage_owner(const Stage *s) {
 
         g_assert_cmpint(stat(s->path, &st), ==, 0);
         return st.st_uid;
-}
-
-static bool need_root(void) {
-        if (geteuid() == 0)
-                return true;
-        g_test_skip("changing owners needs root");
-        return false;
 }
 
 /* As pmdaperfevent does: another process asks which lock conflicts with a write lock. */
@@ -332,7 +326,7 @@ static void test_pcp_configuration_says_where_it_is(Stage *s, gconstpointer unus
 /* ---- likwid-lock ---- */
 
 static void test_file_is_the_holders_while_held(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, 98), ==, 0);
@@ -346,7 +340,7 @@ static void test_file_is_the_holders_while_held(Stage *s, gconstpointer unused) 
 }
 
 static void test_file_passes_to_the_next_holder(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         stage_likwid(s);
@@ -358,7 +352,7 @@ static void test_file_passes_to_the_next_holder(Stage *s, gconstpointer unused) 
 }
 
 static void test_owner_that_another_has_set_stays(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         stage_likwid(s);
@@ -371,7 +365,7 @@ static void test_owner_that_another_has_set_stays(Stage *s, gconstpointer unused
 static void test_file_is_given_back_after_a_crash(Stage *s, gconstpointer unused) {
         pid_t child;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
@@ -391,7 +385,7 @@ static void test_file_is_given_back_after_a_crash(Stage *s, gconstpointer unused
 }
 
 static void test_file_that_a_user_planted_is_left_alone(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
@@ -408,7 +402,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
         g_autofree char *victim = g_build_filename(s->directory, "victim", NULL);
         struct stat st;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         g_assert_true(g_file_set_contents(victim, "", 0, NULL));
         g_assert_cmpint(symlink(victim, s->path), ==, 0);
@@ -527,7 +521,7 @@ static void test_lost_lock_is_taken_anew(Stage *s, gconstpointer unused) {
 
 /* A lock file that belongs to another user. */
 static bool stage_lend(Stage *s) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return false;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
@@ -581,11 +575,21 @@ static void test_file_goes_to_whom_it_was_to_go(Stage *s, gconstpointer unused) 
         g_assert_cmpuint(stage_owner(s), ==, 99);
 }
 
+typedef struct BridgeTest {
+        const char *name;
+        void (*test)(Stage *s, gconstpointer unused);
+} BridgeTest;
+
+static void tests_add(const char *above, const BridgeTest *tests, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                g_autofree char *path = g_strconcat(above, tests[i].name, NULL);
+
+                g_test_add(path, Stage, NULL, stage_up, tests[i].test, stage_down);
+        }
+}
+
 int main(int argc, char **argv) {
-        static const struct {
-                const char *name;
-                void (*test)(Stage *s, gconstpointer unused);
-        } tests[] = {
+        static const BridgeTest tests[] = {
                 { "pcp-sees-a-lock-while-held", test_pcp_sees_a_lock_while_held },
                 { "it-counts-as-yielded-after-the-grace-and-not-before",
                   test_it_counts_as_yielded_after_the_grace_and_not_before },
@@ -603,13 +607,6 @@ int main(int argc, char **argv) {
                 { "bridge-that-goes-lets-go", test_bridge_that_goes_lets_go },
                 { "who-has-the-lock-is-found", test_who_has_the_lock_is_found },
                 { "pcp-configuration-says-where-it-is", test_pcp_configuration_says_where_it_is },
-                { "file-is-the-holders-while-held", test_file_is_the_holders_while_held },
-                { "file-passes-to-the-next-holder", test_file_passes_to_the_next_holder },
-                { "owner-that-another-has-set-stays", test_owner_that_another_has_set_stays },
-                { "file-is-given-back-after-a-crash", test_file_is_given_back_after_a_crash },
-                { "file-that-a-user-planted-is-left-alone",
-                  test_file_that_a_user_planted_is_left_alone },
-                { "link-is-left-alone", test_link_is_left_alone },
                 { "nobody-waits-where-there-is-no-likwid",
                   test_nobody_waits_where_there_is_no_likwid },
                 { "lock-is-never-free-in-a-restart", test_lock_is_never_free_in_a_restart },
@@ -617,6 +614,16 @@ int main(int argc, char **argv) {
                 { "lock-is-let-go-when-the-hold-ended-meanwhile",
                   test_lock_is_let_go_when_the_hold_ended_meanwhile },
                 { "lost-lock-is-taken-anew", test_lost_lock_is_taken_anew },
+        };
+        /* They change owners. */
+        static const BridgeTest of_root[] = {
+                { "file-is-the-holders-while-held", test_file_is_the_holders_while_held },
+                { "file-passes-to-the-next-holder", test_file_passes_to_the_next_holder },
+                { "owner-that-another-has-set-stays", test_owner_that_another_has_set_stays },
+                { "file-is-given-back-after-a-crash", test_file_is_given_back_after_a_crash },
+                { "file-that-a-user-planted-is-left-alone",
+                  test_file_that_a_user_planted_is_left_alone },
+                { "link-is-left-alone", test_link_is_left_alone },
                 { "file-stays-lent-in-a-restart", test_file_stays_lent_in_a_restart },
                 { "file-is-given-back-when-the-hold-ended-meanwhile",
                   test_file_is_given_back_when_the_hold_ended_meanwhile },
@@ -624,10 +631,7 @@ int main(int argc, char **argv) {
         };
 
         g_test_init(&argc, &argv, NULL);
-        for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
-                g_autofree char *path = g_strconcat("/bridge/", tests[i].name, NULL);
-
-                g_test_add(path, Stage, NULL, stage_up, tests[i].test, stage_down);
-        }
+        tests_add("/bridge/", tests, G_N_ELEMENTS(tests));
+        tests_add("/machine/bridge/", of_root, G_N_ELEMENTS(of_root));
         return g_test_run();
 }

@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <sched.h>
 
+#include "machine.h"
 #include "perf/event/test-fake-sysfs.h"
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-open.h"
@@ -177,6 +178,8 @@ _unused_ static int group_tests_run(int argc, char **argv, const char *path, con
                                     size_t n_tests) {
         int r;
 
+        if (machine_skips_all(MACHINE_PROC | MACHINE_SYSFS | MACHINE_EVENTS | MACHINE_BREAKPOINTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         sysfs = fake_sysfs_of(NULL);
         for (size_t i = 0; i < n_tests; i++) {
