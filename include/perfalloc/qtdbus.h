@@ -29,6 +29,15 @@ struct Row {
         QString quality;
 };
 
+/* One row of ReadParts. */
+struct Part {
+        int cpu;
+        uint pid, tid;
+        QString pmu;
+        qulonglong value, enabledNSec, runningNSec, estimate;
+        QString quality;
+};
+
 /* Who is in a hold's way: pid 0 is the kernel. */
 struct Obstacle {
         uint pid;
@@ -95,6 +104,7 @@ const QDBusArgument &readFields(const QDBusArgument &argument, Fields &...fields
 
 PERFALLOC_QTDBUS_FIELDS(Reading, value, enabled, running, estimate, quality)
 PERFALLOC_QTDBUS_FIELDS(Row, cpu, tid, value, enabled, running, quality)
+PERFALLOC_QTDBUS_FIELDS(Part, cpu, pid, tid, pmu, value, enabled, running, estimate, quality)
 PERFALLOC_QTDBUS_FIELDS(Obstacle, pid, who)
 PERFALLOC_QTDBUS_FIELDS(Promise, pmu, counters, fixed)
 PERFALLOC_QTDBUS_FIELDS(Persistent, id, counter, event)
@@ -108,6 +118,7 @@ PERFALLOC_QTDBUS_FIELDS(FreeCounters, cpu, free)
 
 Q_DECLARE_METATYPE(Perfalloc::Reading)
 Q_DECLARE_METATYPE(Perfalloc::Row)
+Q_DECLARE_METATYPE(Perfalloc::Part)
 Q_DECLARE_METATYPE(Perfalloc::Obstacle)
 Q_DECLARE_METATYPE(Perfalloc::Promise)
 Q_DECLARE_METATYPE(Perfalloc::Persistent)
@@ -123,7 +134,8 @@ template <typename... Types> void registerListsOf() {
 }
 
 inline void registerTypes() {
-        registerListsOf<Reading, Row, Obstacle, Promise, Persistent, Event, User, FreeCounters>();
+        registerListsOf<Reading, Row, Part, Obstacle, Promise, Persistent, Event, User,
+                        FreeCounters>();
         qDBusRegisterMetaType<QList<uint>>();
         qDBusRegisterMetaType<QList<QDBusUnixFileDescriptor>>();
 }

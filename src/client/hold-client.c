@@ -133,7 +133,8 @@ static int read_hold(HoldClient *c, sd_bus_message *m) {
         if (c->lease < 0)
                 return -errno;
         progress_set_hold(&c->progress, c->path);
-        return wait_for_grant(c);
+        r = lifetime_watch(&c->lifetime, c->bus, c->path);
+        return r < 0 ? r : wait_for_grant(c);
 }
 
 /* Whether the call was lost. Either the service was about to exit when idle, and the next call
@@ -341,6 +342,7 @@ char *hold_client_kernel(const HoldClient *c, const char *pmu) {
 void hold_client_release(HoldClient *c) {
         c->lease_source = sd_event_source_disable_unref(c->lease_source);
         c->call = sd_bus_slot_unref(c->call);
+        lifetime_done(&c->lifetime);
         for (unsigned n = 0; n < 2 && !lease_has_ended(c) && !release(c); n++)
                 ;
         c->lease = close_fd(c->lease);
@@ -362,6 +364,7 @@ int hold_client_open(HoldClient *c, const Options *options, Signals *signals) {
 void hold_client_close(HoldClient *c) {
         agent_stop(&c->agent);
         progress_stop(&c->progress);
+        lifetime_done(&c->lifetime);
         c->call = sd_bus_slot_unref(c->call);
         c->lease_source = sd_event_source_disable_unref(c->lease_source);
         c->lease = close_fd(c->lease);

@@ -12,6 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "client/agent.h"
+#include "client/lifetime.h"
 #include "client/object.h"
 #include "client/options.h"
 #include "client/progress.h"
@@ -36,7 +37,8 @@ struct HoldClient {
         int lease;
         bool confirmed;
         uint64_t latency_usec; /* from authorization to grant */
-        Object hold;           /* when it was granted; empty if it was not read */
+        Lifetime lifetime;
+        Object hold; /* when it was granted; empty if it was not read */
         int signo;
 
         Agent agent;

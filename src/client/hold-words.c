@@ -189,11 +189,10 @@ char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed
                 return NULL;
         for (; fixed && *fixed; fixed++)
                 own |= strcmp(*fixed, "cycles") == 0;
-        return asprintf(
-                       &text,
-                       "the kernel's NMI watchdog (%s) keeps %s of %s on each CPU; NmiWatchdog=yes "
-                       "in perfallocd.conf(5) lends it to holds",
-                       *kernel, own ? "the counter of cycles" : "one general counter", pmu) < 0
+        return asprintf(&text,
+                        "the kernel's NMI watchdog (%s) uses %s of %s on each CPU; NmiWatchdog=yes "
+                        "in perfallocd.conf(5) makes it available",
+                        *kernel, own ? "the counter of cycles" : "one general counter", pmu) < 0
                        ? NULL
                        : text;
 }

@@ -41,8 +41,7 @@ int lockfile_take(const char *path, int *ret_fd, Refusal *why) {
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "the lock file %s is not a regular file, nobody would look at a lock "
-                              "on it",
+                              "the lock file %s is not a regular file; a lock on it has no effect",
                               path);
         if (fcntl(fd, F_SETLK, &lock) < 0) {
                 if (errno == EACCES || errno == EAGAIN)

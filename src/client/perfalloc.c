@@ -8,9 +8,11 @@
 #include "client/hold-client.h"
 #include "client/hold-words.h"
 #include "client/launch.h"
+#include "client/lifetime.h"
 #include "client/lockfile.h"
 #include "client/options.h"
 #include "client/say.h"
+#include "core/timespan.h"
 
 /* How perfalloc ends: by a signal, as COMMAND did or as requested, else with a status. */
 typedef struct Ending {
@@ -105,6 +107,9 @@ static void say_granted(const HoldClient *c) {
 
         if (words)
                 say_note("%s", words);
+        if (!hold_is_empty(&c->hold))
+                lifetime_say_cut(&c->hold, object_number(&c->hold, "RequestTimestamp"),
+                                 TIMESPAN_INFINITY);
         for (char **pmu = object_value(&c->hold, "Pmus")->texts; pmu && *pmu; pmu++) {
                 _cleanup_free_ char *kept = hold_client_kernel(c, *pmu);
 

@@ -139,12 +139,13 @@ static void what_the_kernel_keeps_is_named(void) {
 
         g_assert_null(hold_words_kernel("cpu", none, intel));
         g_assert_null(hold_words_kernel("cpu", NULL, NULL));
-        assert_words(hold_words_kernel("cpu", watchdog, intel),
-                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps the counter of cycles "
-                     "of cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+        assert_words(
+                hold_words_kernel("cpu", watchdog, intel),
+                "the kernel's NMI watchdog (kernel.nmi_watchdog) uses the counter of cycles "
+                "of cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) makes it available");
         assert_words(hold_words_kernel("cpu", watchdog, none),
-                     "the kernel's NMI watchdog (kernel.nmi_watchdog) keeps one general counter of "
-                     "cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) lends it to holds");
+                     "the kernel's NMI watchdog (kernel.nmi_watchdog) uses one general counter of "
+                     "cpu on each CPU; NmiWatchdog=yes in perfallocd.conf(5) makes it available");
 }
 
 static void grant_of_nothing_says_so(void) {

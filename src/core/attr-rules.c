@@ -346,9 +346,9 @@ static int attr_check_pmu(const Attr *a, AttrPmu pmu, AttrNeeds *needs, Refusal 
         if (need == ATTR_NEVER)
                 return refuse(
                         why, REFUSAL_NOT_PERMITTED,
-                        "attr: %s of a kprobe or uprobe points into the memory of whoever opens "
-                        "it, "
-                        "which is the service; make a tracepoint of it (tracefs: kprobe_events, "
+                        "attr: %s of a kprobe or uprobe points into the memory of the process "
+                        "that opens it, which is the service; create a tracepoint for it (tracefs: "
+                        "kprobe_events, "
                         "uprobe_events) and open that",
                         pmu_rules[pmu].name);
         if (need >= 0)

@@ -2,6 +2,7 @@
 #include "core/timespan.h"
 
 #include <glib.h>
+#include <inttypes.h>
 
 static void assert_usec(const char *text, uint64_t expected) {
         uint64_t usec = expected + 1;
@@ -108,6 +109,35 @@ static void test_more_than_fits_is_refused_and_not_wrapped(void) {
         assert_fails("20000000w 20000000w", -ERANGE);
 }
 
+static void assert_format(uint64_t usec, const char *expected) {
+        char *text = timespan_format(usec);
+
+        g_test_message("%" PRIu64, usec);
+        g_assert_cmpstr(text, ==, expected);
+        free(text);
+}
+
+static void test_formatted_spans_have_two_units_at_most(void) {
+        assert_format(0, "0us");
+        assert_format(999, "999us");
+        assert_format(1000, "1ms");
+        assert_format(999999, "999ms");
+        assert_format(1000000, "1s");
+        assert_format(1049999, "1s");
+        assert_format(1500000, "1.5s");
+        assert_format(9999999, "9.9s");
+        assert_format(59999999, "59s");
+        assert_format(60 * USEC_PER_SEC, "1min");
+        assert_format(150 * USEC_PER_SEC, "2min 30s");
+        assert_format(3600 * USEC_PER_SEC - 1, "59min 59s");
+        assert_format(3600 * USEC_PER_SEC, "1h");
+        assert_format(3660 * USEC_PER_SEC, "1h 1min");
+        assert_format(86400 * USEC_PER_SEC, "1d");
+        assert_format(90000 * USEC_PER_SEC, "1d 1h");
+        assert_format(UINT64_MAX - 1, "213503982d 8h");
+        assert_format(TIMESPAN_INFINITY, "infinity");
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/timespan/bare-number-is-seconds", test_bare_number_is_seconds);
@@ -120,5 +150,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/timespan/nonsense-is-no-time", test_nonsense_is_no_time);
         g_test_add_func("/timespan/more-than-fits-is-refused-and-not-wrapped",
                         test_more_than_fits_is_refused_and_not_wrapped);
+        g_test_add_func("/timespan/formatted-spans-have-two-units-at-most",
+                        test_formatted_spans_have_two_units_at_most);
         return g_test_run();
 }

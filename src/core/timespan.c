@@ -2,6 +2,8 @@
 #include "timespan.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -105,4 +107,51 @@ int timespan_parse(const char *text, uint64_t *ret_usec) {
         } while (*p);
         *ret_usec = sum;
         return 0;
+}
+
+/* ---- as text ---- */
+
+static const struct {
+        const char *name;
+        uint64_t usec;
+} long_units[] = {
+        { "d", 86400 * USEC_PER_SEC },
+        { "h", 3600 * USEC_PER_SEC },
+        { "min", 60 * USEC_PER_SEC },
+        { "s", USEC_PER_SEC },
+};
+
+/* Two units; the second one is left out if it is 0. */
+static int format_long(char **ret, uint64_t usec) {
+        size_t i = 0;
+        uint64_t rest;
+
+        while (usec < long_units[i].usec)
+                i++;
+        rest = usec % long_units[i].usec / long_units[i + 1].usec;
+        if (rest == 0)
+                return asprintf(ret, "%" PRIu64 "%s", usec / long_units[i].usec,
+                                long_units[i].name);
+        return asprintf(ret, "%" PRIu64 "%s %" PRIu64 "%s", usec / long_units[i].usec,
+                        long_units[i].name, rest, long_units[i + 1].name);
+}
+
+char *timespan_format(uint64_t usec) {
+        uint64_t tenths = usec % USEC_PER_SEC / (USEC_PER_SEC / 10);
+        char *text;
+        int r;
+
+        if (usec == TIMESPAN_INFINITY)
+                return strdup("infinity");
+        if (usec >= 60 * USEC_PER_SEC)
+                r = format_long(&text, usec);
+        else if (usec >= 10 * USEC_PER_SEC || (usec >= USEC_PER_SEC && tenths == 0))
+                r = asprintf(&text, "%" PRIu64 "s", usec / USEC_PER_SEC);
+        else if (usec >= USEC_PER_SEC)
+                r = asprintf(&text, "%" PRIu64 ".%" PRIu64 "s", usec / USEC_PER_SEC, tenths);
+        else if (usec >= USEC_PER_MSEC)
+                r = asprintf(&text, "%" PRIu64 "ms", usec / USEC_PER_MSEC);
+        else
+                r = asprintf(&text, "%" PRIu64 "us", usec);
+        return r < 0 ? NULL : text;
 }

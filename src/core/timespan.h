@@ -12,3 +12,7 @@
 
 /* -EINVAL: not a time. -ERANGE: too long. */
 int timespan_parse(const char *text, uint64_t *ret_usec);
+
+/* For people: "250us", "12ms", "1.5s", "2min 3s", "4h 5min", "3d 2h"; "infinity" for
+ * TIMESPAN_INFINITY. The caller frees it. NULL: no memory. */
+char *timespan_format(uint64_t usec);

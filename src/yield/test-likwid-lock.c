@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 #include <sys/stat.h>
 
+#include "machine.h"
 #include "test-stage.h"
 
 static void stage_likwid(Stage *s) {
@@ -21,15 +22,8 @@ static uid_t stage_owner(const Stage *s) {
         return st.st_uid;
 }
 
-static bool need_root(void) {
-        if (geteuid() == 0)
-                return true;
-        g_test_skip("changing owners needs root");
-        return false;
-}
-
 static void test_file_is_the_holders_while_held(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, 98), ==, 0);
@@ -43,7 +37,7 @@ static void test_file_is_the_holders_while_held(Stage *s, gconstpointer unused) 
 }
 
 static void test_file_passes_to_the_next_holder(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         stage_likwid(s);
@@ -55,7 +49,7 @@ static void test_file_passes_to_the_next_holder(Stage *s, gconstpointer unused) 
 }
 
 static void test_owner_that_another_has_set_stays(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         stage_likwid(s);
@@ -68,7 +62,7 @@ static void test_owner_that_another_has_set_stays(Stage *s, gconstpointer unused
 static void test_file_is_given_back_after_a_crash(Stage *s, gconstpointer unused) {
         pid_t child;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
@@ -88,7 +82,7 @@ static void test_file_is_given_back_after_a_crash(Stage *s, gconstpointer unused
 }
 
 static void test_file_that_a_user_planted_is_left_alone(Stage *s, gconstpointer unused) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);
@@ -105,7 +99,7 @@ static void test_link_is_left_alone(Stage *s, gconstpointer unused) {
         g_autofree char *victim = g_build_filename(s->directory, "victim", NULL);
         struct stat st;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         g_assert_true(g_file_set_contents(victim, "", 0, NULL));
         g_assert_cmpint(symlink(victim, s->path), ==, 0);
@@ -134,7 +128,7 @@ static void test_nobody_waits_where_there_is_no_likwid(Stage *s, gconstpointer u
 
 /* A lock file that belongs to another user. */
 static bool stage_lend(Stage *s) {
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return false;
         stage_file(s);
         g_assert_cmpint(chown(s->path, 99, (gid_t) -1), ==, 0);

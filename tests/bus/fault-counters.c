@@ -116,6 +116,7 @@ void prepare_counter(Scene *s) {
 static void run_read(Scene *s) {
         TRY(s, s->path, COUNTER, "Read", NULL);
         TRY(s, s->path, COUNTER, "ReadEach", NULL);
+        TRY(s, s->path, COUNTER, "ReadParts", NULL);
         TRY(s, MANAGER, "ReadCounters", "ao", 1, s->path);
 }
 

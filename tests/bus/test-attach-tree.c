@@ -40,6 +40,43 @@ static void test_living_descendants_count_at_opening(void) {
         g_assert_cmpuint(counter_value(alice, alone), ==, 100);
 }
 
+/* Each process of a tree has a row of its own, which names it, also after a restart. */
+static void test_each_process_has_a_row(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        pid_t child;
+        g_autoptr(Actor) parent = parent_new("alice", &child);
+        g_autofree char *counter = unattached_open(alice);
+
+        attach_tree(alice, counter, parent->pid);
+        counter_do(alice, counter, "Start");
+        writer_write(parent);
+        for (int run = 0; run < 2; run++) {
+                g_autoptr(sd_bus_message) rows =
+                        client_call(alice, counter, COUNTER, "ReadParts", NULL);
+                unsigned n = 0, n_child = 0;
+                const char *pmu, *quality;
+                uint64_t value, estimate;
+                uint32_t pid, tid;
+
+                g_assert_cmpint(sd_bus_message_enter_container(rows, 'a', "(iuustttts)"), >, 0);
+                while (sd_bus_message_read(rows, "(iuustttts)", NULL, &pid, &tid, &pmu, &value,
+                                           NULL, NULL, &estimate, &quality) > 0) {
+                        g_assert_true((pid_t) pid == parent->pid || (pid_t) pid == child);
+                        g_assert_cmpuint(tid, ==, pid);
+                        g_assert_cmpstr(pmu, ==, "breakpoint");
+                        g_assert_cmpuint(value, ==, 100);
+                        g_assert_cmpuint(estimate, ==, 100);
+                        g_assert_cmpstr(quality, ==, "exact");
+                        n++;
+                        n_child += (pid_t) pid == child;
+                }
+                g_assert_cmpuint(n, ==, 2);
+                g_assert_cmpuint(n_child, ==, 1);
+                if (run == 0)
+                        rig("service-restart", NULL);
+        }
+}
+
 static void test_descendants_by_default_as_at_opening(void) {
         g_autoptr(Client) alice = client_new("alice");
         pid_t child;
@@ -251,6 +288,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/tree/living-descendants-count", test_living_descendants_count);
         g_test_add_func("/attach/tree/living-descendants-count-at-opening",
                         test_living_descendants_count_at_opening);
+        g_test_add_func("/attach/tree/each-process-has-a-row", test_each_process_has_a_row);
         g_test_add_func("/attach/tree/by-default-as-at-opening",
                         test_descendants_by_default_as_at_opening);
         g_test_add_func("/attach/tree/a-storm-of-forks-is-counted-once",

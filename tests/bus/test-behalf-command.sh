@@ -35,7 +35,7 @@ everybody_reads_for_which_job() {
 
 user_extends_it() {
         run 0 as alice perfallocctl extend --tag=job-7 --lifetime=1h && ! said 'HoldMaxSec' &&
-                run 0 as alice perfallocctl extend --tag=job-7 && said 'ends after 8h, not infinity' &&
+                run 0 as alice perfallocctl extend --tag=job-7 && said 'ends after 8h, the limit' &&
                 said 'HoldMaxSec' && run 0 perfallocctl extend --tag=job-7 && ! said 'HoldMaxSec' &&
                 run 5 perfallocctl extend --tag=job-8 && said "'job-8'" && run 2 perfallocctl extend &&
                 run 3 as bob perfallocctl extend --tag=job-7

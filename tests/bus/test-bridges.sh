@@ -132,10 +132,10 @@ old_perfalloc_denied() {
         local pid n
 
         wait_until pcp_counts || return
-        n=$(log_count 'Only PCP gives way')
+        n=$(log_count 'Only PCP yields')
         old_perfalloc "$@" >/dev/null 2>&1 &
         pid=$!
-        wait_until log_counts 'Only PCP gives way' $((n + 1)) || return
+        wait_until log_counts 'Only PCP yields' $((n + 1)) || return
         yielding_is false && [[ $(holds_of $pid) -eq 0 ]] && wait_until pcp_is_off || return
         # nor after another look, nor after a restart
         touch $perflock && service-restart && yielding_is false && [[ $(holds_of $pid) -eq 0 ]] || return

@@ -336,7 +336,7 @@ confirmed_turns_false_until_probed() {
 }
 
 name_is_refused() {
-        log_says 'monitors.d: a file is not used, for its name is not UTF-8' &&
+        log_says 'monitors.d: a file is not used, because its name is not UTF-8' &&
                 busctl call org.perfalloc1 /org/perfalloc1 org.freedesktop.DBus.ObjectManager GetManagedObjects >/dev/null
 }
 

@@ -152,9 +152,8 @@ static void test_secrecy(void) {
 }
 
 static void test_not_owner(void) {
-        static const char *const methods[] = {
-                "Start", "Stop", "Reset", "Read", "ReadEach", "Close"
-        };
+        static const char *const methods[] = { "Start",    "Stop",      "Reset", "Read",
+                                               "ReadEach", "ReadParts", "Close" };
         g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
         g_autofree char *path = NULL, *own = NULL;
 

@@ -80,6 +80,47 @@ help_fits_on_the_screen() {
         run 0 perfalloc --help && said '--broker' && ! grep '^.\{81\}' $dir/said
 }
 
+cut_lifetime_is_said() {
+        run 0 as alice perfalloc --pmu=breakpoint true && said 'the hold ends after 8h, the limit' && said HoldMaxSec &&
+                run 0 perfalloc --pmu=breakpoint true && ! said HoldMaxSec
+}
+
+# warned N: so many ends were told; each is less than a minute away.
+warned() {
+        [[ $(grep -c "warning: the hold ends in [0-9.]*s, at .*: perfallocctl extend $number\$" $dir/said) -eq $1 ]]
+}
+
+# hold_max TIME: without manage. None: the default.
+hold_max() {
+        printf '%s\n' ${1:+'[Limits]' "HoldMaxSec=$1"} >/etc/perfalloc/perfallocd.conf
+        service-restart
+}
+
+near_end_is_told() {
+        local number
+
+        hold_max 50s
+        start perfalloc --quiet --pmu=breakpoint
+        wait_until grep -q 'warning: ' $dir/said && number=$(granted) && number=${number##*/} && warned 1 &&
+                as alice perfallocctl -q extend "$number" && wait_until warned 2 && kill $pid && ended 0 &&
+                [[ $(wc -l <$dir/said) -eq 2 ]]
+        set -- $?
+        hold_max
+        return "$1"
+}
+
+# The bus carries signals from everybody to everybody.
+forged_end_is_not_told() {
+        local number client
+
+        start perfalloc --pmu=breakpoint
+        wait_until grep -q holding $dir/said && number=$(granted) && number=${number##*/} || return
+        client=$(busctl list --no-legend | awk -v pid=$pid '$2 == pid { print $1 }')
+        as bob dbus-send --system --type=signal --dest="$client" "/org/perfalloc1/hold/$number" \
+                org.perfalloc1.Hold.Expiring uint64:1 && as alice perfallocctl -q extend "$number" --lifetime=50s &&
+                wait_until grep -q warning $dir/said && warned 1 && kill $pid && ended 0 && [[ $(grep -c warning $dir/said) -eq 1 ]]
+}
+
 quiet_says_nothing() {
         run 0 as alice perfalloc --quiet --pmu=breakpoint true && [[ ! -s $dir/said ]]
 }
@@ -374,6 +415,9 @@ check 'dies of the signal that COMMAND died of' signal_of_command
 check 'stops with a COMMAND that stops itself, and goes on with it' stopped_command_is_seen
 check 'says what it holds' says_what_it_holds
 check 'says so where there is nothing to hold' nothing_to_reserve
+check 'says that the hold will be cut' cut_lifetime_is_said
+check 'warns before the hold expires, once for each end, also with --quiet' near_end_is_told
+check 'a forged signal that the hold expires is not believed' forged_end_is_not_told
 check 'help fits into 80 columns' help_fits_on_the_screen
 check 'says nothing with --quiet' quiet_says_nothing
 check 'who is denied learns the action and the group, and COMMAND is not run' denied_is_not_run

@@ -500,7 +500,7 @@ persistent_counters_outlive_it() {
 
         counter=$(as alice perfallocctl open --persistent --all-cpus task-clock) && counters_are 1 &&
                 run 0 perfallocctl read --json "$counter" && json "j['readings'][0]['value'] > 0" &&
-                run 0 perfallocctl read --json --each "$counter" && json "[r['cpu'] for r in j['readings']][0] == 0" &&
+                run 0 perfallocctl read --json --each "$counter" && json "[(r['cpu'], r['pid'], r['pmu']) for r in j['readings']][0] == (0, None, None)" &&
                 run 0 as carol perfallocctl read "$counter" && run 0 as carol perfallocctl read --each "$counter" &&
                 run 3 as bob perfallocctl read "$counter" && said org.perfalloc1.count-system &&
                 run 0 as alice perfallocctl adopt "$counter" && said task-clock && counters_are 0
@@ -660,6 +660,39 @@ END
         return "$1"
 }
 
+# What a label keeps for good in a collector is bounded: with a tag for each job there would be no end of it.
+tags_are_labels() {
+        local i
+
+        perfallocctl -q hold --pmu=breakpoint --tag='a "b\c' >/dev/null || return
+        for i in {1..64}; do
+                perfallocctl -q hold --pmu=breakpoint --tag="job-$i" >/dev/null || break
+        done
+        run 0 perfallocctl metrics && grep -q '^perfalloc_holds{.*,tag="a \\"b\\\\c"} 1$' $dir/said && said 'tag="job-63"' &&
+                [[ $(grep -c '^perfalloc_holds{.*tag="job-[0-9]*"}' $dir/said) -eq 63 ]] &&
+                [[ $(grep -c '^perfalloc_holds{.*tag="\.\.\."}' $dir/said) -eq 1 ]]
+        set -- $?
+        for i in 'a "b\c' job-{1..64}; do
+                perfallocctl -q release --tag="$i"
+        done
+        holds_are 0 && return "$1"
+}
+
+# A tag is public, what somebody counts is not.
+others_metrics_are_redacted() {
+        local counter hold
+
+        counter=$(as alice perfallocctl open --persistent --pid=$$ --name=secret task-clock:u) ||
+                counter=$(perfallocctl open --persistent --all-cpus --name=secret task-clock) || return
+        hold=$(perfallocctl -q hold --pmu=breakpoint --tag=job-7)
+        run 0 as bob perfallocctl metrics && said 'tag="job-7"' && said "perfalloc_counters{counter=\"$counter\",event=\"\"" &&
+                ! said secret && ! said task-clock
+        set -- $?
+        perfallocctl -q release "$hold"
+        perfallocctl close "$counter"
+        return "$1"
+}
+
 # ---- units ----
 
 # Another directory of events for msr, whose event has a scale and a unit, in this rig's mount namespace.
@@ -742,11 +775,36 @@ other_host_is_asked() {
                 run 0 env PATH=$dir/bin:$PATH perfallocctl -H there release "$hold" && holds_are 0
 }
 
+# there STATUS WORD...: asked of another host.
+there() {
+        run "$1" env PATH=$dir/bin:$PATH perfallocctl -H there "${@:2}"
+}
+
+other_host_knows_every_verb() {
+        local counter verb
+
+        ssh_bridge
+        for verb in status holds monitors pmus 'probe breakpoint' users 'events page-faults' 'encode page-faults' counters \
+                samplers metrics; do
+                # shellcheck disable=SC2086
+                there 0 $verb || return
+        done
+        there 0 open --persistent --all-cpus task-clock && counter=$(tail -n 1 $dir/said) || return
+        there 0 read "$counter" && there 0 stop "$counter" && there 0 start "$counter" && there 0 reset "$counter" &&
+                there 0 adopt "$counter" && there 5 close "$counter" && there 0 hold --pmu=breakpoint --tag=job-7 &&
+                there 0 extend --tag=job-7 && there 0 release --tag=job-7 && holds_are 0
+}
+
+# refused_at_once WORD...: there is no such host, and it is never contacted.
+refused_at_once() {
+        run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there "$@"
+}
+
 what_needs_a_descriptor_says_so_at_once() {
-        # there is no such host, and it is never contacted
-        run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there watch 1 && said descriptor &&
-                run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles -- ls &&
-                run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there open cycles --cgroup=x && said descriptor
+        refused_at_once watch 1 && said descriptor && refused_at_once run ls && said 'this host' &&
+                refused_at_once open cycles -- ls && refused_at_once open cycles --cgroup=x && said descriptor &&
+                refused_at_once hold --cgroup=x && said descriptor && refused_at_once hold --pidfd=1 && said descriptor &&
+                refused_at_once log && said journal
 }
 
 lost_host_is_named() {
@@ -944,6 +1002,8 @@ check 'watch ends when it is told to, and is among the samplers' watch_ends_when
 check 'watch goes on when the service is started anew, and tells what it has missed' watch_goes_on_through_restarts
 check 'metrics are Prometheus text' metrics_are prometheus
 check 'metrics are OpenMetrics on request' metrics_are openmetrics --format=openmetrics
+check 'tags are labels of metrics, escaped, and 64 at most' tags_are_labels
+check 'metrics of others tell their tags, and not what they count' others_metrics_are_redacted
 check 'metrics know no other format' run 2 perfallocctl metrics --format=json
 check 'a counter without a unit has no column for one' no_unit_no_column
 promise='the unit and the scale of an event are in tables, JSON, metrics and rates, also after a restart'
@@ -955,6 +1015,7 @@ else
 fi
 check 'what machines read is the same under a locale with a decimal comma' machines_read_no_decimal_comma
 check '-H asks another host' other_host_is_asked
+check '-H is for every verb that needs no descriptor' other_host_knows_every_verb
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
 check 'a host that cannot be reached is named' lost_host_is_named
 check '-M asks a local container' local_container_is_asked

@@ -211,7 +211,7 @@ static void test_threads(void) {
         g_autofree char *path = open_on(dave, target, false);
         g_autoptr(sd_bus_message) reply = NULL;
         uint64_t value;
-        uint32_t tid;
+        uint32_t pid, tid;
         int32_t cpu;
         unsigned n = 0;
 
@@ -225,6 +225,16 @@ static void test_threads(void) {
                 n++;
         }
         g_assert_cmpuint(n, ==, THREADS + 1);
+        sd_bus_message_unref(g_steal_pointer(&reply));
+        reply = client_call(dave, path, COUNTER, "ReadParts", NULL);
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(iuustttts)"), >, 0);
+        while (sd_bus_message_read(reply, "(iuustttts)", NULL, &pid, &tid, NULL, &value, NULL, NULL,
+                                   NULL, NULL) > 0) {
+                g_assert_cmpint((pid_t) pid, ==, target->pid);
+                g_assert_cmpuint(value, ==, tid == pid ? 0 : WRITES);
+                n--;
+        }
+        g_assert_cmpuint(n, ==, 0);
 }
 
 static void test_later_threads(void) {

@@ -83,6 +83,10 @@ static void test_counter(Manager &manager, const QDBusObjectPath &path) {
               came(readings) && readings.value().size() == 1 && readings.value()[0].value > 0);
         check("ReadEach gives a list of Row",
               came(rows) && !rows.value().isEmpty() && !rows.value()[0].quality.isEmpty());
+        auto parts = counter.ReadParts();
+        check("ReadParts gives a list of Part", came(parts) && !parts.value().isEmpty() &&
+                                                        parts.value()[0].pid == uint(getpid()) &&
+                                                        !parts.value()[0].pmu.isEmpty());
         check("GetFds gives a list of descriptors",
               came(fds) && !fds.value().isEmpty() && fds.value()[0].isValid());
         auto users = manager.ListUsers();

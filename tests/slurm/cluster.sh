@@ -3,14 +3,17 @@
 # A Slurm cluster of three nodes on one machine. To be sourced in tests/rig/fast.
 #
 # Each node is a slurmd in a mount namespace of its own, with a bus and a perfallocd of its own at the usual
-# places; what the rig's commands do in there is done to that node (node_run).
+# places; what the rig's commands do in there is done to that node (node_run). With a cluster_cgroup it has a cgroup2
+# of its own, too, and Slurm has a cgroup for each step.
 
 cluster=/run/cluster
 cluster_nodes=(node1 node2 node3)
+export cluster_cgroup=${cluster_cgroup-}
 
 cluster_conf() {
-        local host
+        local host proctrack=linuxproc
 
+        [[ ! $cluster_cgroup ]] || proctrack=cgroup
         host=$(hostname -s)
         cat <<END
 ClusterName=test
@@ -22,7 +25,7 @@ AuthType=auth/munge
 AuthInfo=socket=$cluster/munge/socket
 CredType=cred/munge
 MpiDefault=none
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/$proctrack
 TaskPlugin=task/none
 SelectType=select/cons_res
 SelectTypeParameters=CR_CPU
@@ -45,6 +48,34 @@ PartitionName=all Nodes=node[1-3] Default=YES MaxTime=INFINITE OverSubscribe=YES
 END
 }
 
+# cluster_make_cgroup: below the machine's cgroup2.
+cluster_make_cgroup() {
+        local top
+
+        top=$(findmnt -n -o TARGET -t cgroup2 | head -n 1)
+        [[ $top ]] || return
+        cluster_cgroup=$top/perfalloc-slurm
+        cluster_remove_cgroup # of a run that was killed
+        mkdir -p "${cluster_nodes[@]/#/$cluster_cgroup/}" &&
+                printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n' >$cluster/cgroup.conf
+}
+
+cluster_cgroup_is_empty() {
+        grep -qx 'populated 0' "$cluster_cgroup/cgroup.events"
+}
+
+# Ends all that is in it.
+cluster_remove_cgroup() {
+        [[ -d $cluster_cgroup ]] || return 0
+        echo 1 >"$cluster_cgroup/cgroup.kill"
+        wait_until cluster_cgroup_is_empty && find "$cluster_cgroup" -depth -type d -exec rmdir {} \;
+}
+
+# node_enter NODE: the calling shell is in the node's cgroup.
+node_enter() {
+        [[ ! $cluster_cgroup ]] || echo "$BASHPID" >"$cluster_cgroup/$1/cgroup.procs"
+}
+
 # As in a mount namespace of the node; the rig's places are the node's own.
 node_namespace() {
         local node=$1 place
@@ -57,6 +88,8 @@ node_namespace() {
         for place in /run/dbus /run/rig/state /run/perfalloc; do
                 mount --bind "$cluster/$node$place" "$place" || return
         done
+        # its root is that of the cgroup namespace
+        [[ ! $cluster_cgroup ]] || { mount -t cgroup2 none /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/system.slice; }
 }
 
 node_main() {
@@ -71,25 +104,31 @@ node_main() {
 
 # node_run NODE COMMAND...: in the node's namespace.
 node_run() {
-        local node=$1
+        local spaces
+
+        spaces=/proc/$(<"$cluster/$1.ready")/ns
         shift
-        nsenter --mount="/proc/$(<"$cluster/$node.ready")/ns/mnt" -- "$@"
+        nsenter --mount="$spaces/mnt" --cgroup="$spaces/cgroup" -- "$@"
 }
 
 node_start_slurmd() {
+        local env=("SLURM_CONF=$cluster/slurm.conf")
+
         mkdir -p "$cluster/$1"
-        node_run "$1" env SLURM_CONF=$cluster/slurm.conf slurmd -N "$1" 9>&-
+        [[ ! $cluster_cgroup ]] || env+=(LD_PRELOAD="$PERFALLOC_BUILD/tests/slurm/libcgroup2-only.so")
+        (node_enter "$1" && node_run "$1" env "${env[@]}" slurmd -N "$1" 9>&-)
 }
 
 cluster_is_up() {
         [[ $(sinfo -h -o %T -t idle -N | wc -l) -eq ${#cluster_nodes[@]} ]]
 }
 
-# cluster_start PLUGIN
+# cluster_start PLUGIN [cgroup]
 cluster_start() {
         local node
 
         mkdir -p $cluster/state $cluster/munge
+        [[ ${2:-} != cgroup ]] || cluster_make_cgroup || return
         cluster_conf >$cluster/slurm.conf
         echo "required $1 timeout=5s" >$cluster/plugstack.conf
         export SLURM_CONF=$cluster/slurm.conf
@@ -99,9 +138,9 @@ cluster_start() {
                 --log-file=$cluster/munge/log --seed-file=$cluster/munge/seed 9>&- || return
         for node in "${cluster_nodes[@]}"; do
                 mkdir -p "$cluster/$node"
-                unshare --mount --propagation private bash -c "
+                (node_enter "$node" && exec unshare --mount --cgroup --propagation private bash -c "
                         . '$PERFALLOC_SOURCE/tests/slurm/cluster.sh'
-                        node_main $node" >"$cluster/$node.out" 2>&1 9>&- &
+                        node_main $node") >"$cluster/$node.out" 2>&1 9>&- &
         done
         slurmctld -c 9>&- || return
         for node in "${cluster_nodes[@]}"; do

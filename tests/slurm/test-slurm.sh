@@ -1,9 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The plugin for Slurm, in a cluster of three nodes. Run by tests/rig/fast.
-#
-# What is held is the PMU software: it is always confirmed, and the nodes, which share the machine's other
-# counters, are not in each other's way.
 set -u
 
 # shellcheck source=tests/tap.sh
@@ -12,49 +9,11 @@ set -u
 . "$PERFALLOC_SOURCE/tests/bus/command.sh"
 # shellcheck source=tests/slurm/cluster.sh
 . "$PERFALLOC_SOURCE/tests/slurm/cluster.sh"
+# shellcheck source=tests/slurm/step.sh
+. "$PERFALLOC_SOURCE/tests/slurm/step.sh"
 
-hold=--perfalloc=pmus=software,exclusive
 all=(as alice srun -N3 --immediate=20 "$hold")
 show='perfallocctl --no-legend --json holds'
-
-# holds NODE: those that have not ended.
-holds() {
-        node_run "$1" perfallocctl --json holds | grep -c '"hold"'
-}
-
-# hold_count N: on each node.
-hold_count() {
-        local node
-
-        for node in "${cluster_nodes[@]}"; do
-                [[ $(holds "$node") -eq $1 ]] || return
-        done
-}
-
-nothing_is_left() {
-        wait_until hold_count 0 && wait_until cluster_is_up && [[ -z $(sinfo -h -R -o %E) ]]
-}
-
-# running: tasks of the step run on all nodes.
-running() {
-        [[ -e $dir/run/node1 && -e $dir/run/node2 && -e $dir/run/node3 ]]
-}
-
-# step ARG...: a step whose tasks stay, in the background.
-step() {
-        rm -rf $dir/run
-        as alice mkdir $dir/run
-        # shellcheck disable=SC2016
-        as alice srun -N3 --immediate=20 "$@" bash -c 'touch "$HOME/run/$SLURMD_NODENAME"; sleep 1000' \
-                >$dir/said 2>&1 </dev/null &
-        pid=$!
-        wait_until running
-}
-
-step_cancel() {
-        as alice scancel --user=alice
-        wait $pid
-}
 
 tasks_start_with_all_held() {
         run 0 "${all[@]}" bash -c "$show" && [[ $(grep -c '"state": "granted"' $dir/said) -eq 3 ]] &&
@@ -103,15 +62,6 @@ cancelled_step_gives_back() {
         nothing_is_left
 }
 
-# slurmstepd_kill NODE
-slurmstepd_kill() {
-        local pid
-
-        for pid in $(pgrep slurmstepd); do
-                [[ ! /proc/$pid/ns/mnt -ef /proc/$(<"$cluster/$1.ready")/ns/mnt ]] || kill -9 "$pid" || return
-        done
-}
-
 node2_is_free() {
         [[ $(holds node2) -eq 0 && $(holds node1) -eq 1 ]]
 }
@@ -149,6 +99,11 @@ srun bash -c '$show'
 END
         run 0 as alice sbatch --wait -N3 -o $dir/out "$hold" $dir/script && cp $dir/out $dir/said && said 'outside: 0' &&
                 [[ $(grep -c '"state": "granted"' $dir/said) -eq 3 ]] && nothing_is_left
+}
+
+steps_of_an_allocation_hold() {
+        run 0 as alice salloc -N3 --immediate=20 "$hold" bash -c "$show; srun bash -c '$show'; srun bash -c '$show'" &&
+                [[ $(grep -c '"state": "granted"' $dir/said) -eq 6 ]] && nothing_is_left
 }
 
 arrays_hold_each_for_itself() {
@@ -203,16 +158,7 @@ costs_are_measured() {
 }
 
 exec 3>&1
-if ! command -v slurmctld munged >/dev/null || [[ ! -e $PERFALLOC_BUILD/src/slurm/perfalloc.so ]]; then
-        echo '1..0 # SKIP Slurm is not installed, or its plugin is not built'
-        exit 0
-fi
-chmod 711 /run/cluster 2>/dev/null
-if ! cluster_start "$PERFALLOC_BUILD/src/slurm/perfalloc.so"; then
-        cluster_logs
-        echo 'Bail out! the cluster did not start'
-        exit 1
-fi
+cluster_start_or_skip
 check 'tasks start when the counters of all nodes are held for the user' tasks_start_with_all_held
 check 'without the option nothing is held' without_the_option_nothing_is_held
 check 'one node that cannot stops all, and is named with its obstacle' one_node_that_cannot_stops_all
@@ -224,6 +170,7 @@ check 'a slurmstepd that is killed gives back' killed_slurmstepd_gives_back
 check 'a slurmd that is killed changes nothing' killed_slurmd_changes_nothing
 check 'a perfallocd that is started anew changes nothing' restarted_service_changes_nothing
 check 'a batch job holds in its steps' batch_job_holds_in_its_steps
+check 'each srun in an allocation of salloc holds' steps_of_an_allocation_hold
 check 'the jobs of an array hold each for itself' arrays_hold_each_for_itself
 check 'a job that is requeued holds again' requeued_job_holds_again
 check 'components of a heterogeneous step wait for each other' components_wait_for_each_other

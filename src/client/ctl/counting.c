@@ -4,9 +4,9 @@
 #include <perfalloc/dbus.h>
 
 #include "client/bus.h"
-#include "client/ctl/words.h"
 #include "client/say.h"
 #include "core/clock.h"
+#include "core/timespan.h"
 
 #define READ_USEC USEC_PER_SEC
 #define AWAY_USEC (3 * USEC_PER_SEC) /* a restart takes less */
@@ -34,7 +34,7 @@ static int counting_lose(Counting *n, const char *why) {
                 say_error("%s: the counters have ended before they were read", why);
                 return 0;
         }
-        span = words_span(now_usec(CLOCK_MONOTONIC) - n->last_usec);
+        span = timespan_format(now_usec(CLOCK_MONOTONIC) - n->last_usec);
         say_error("%s: the counters have ended; they were last read %s ago", why,
                   span ?: "shortly");
         return counting_print_last(n);

@@ -160,7 +160,7 @@ static bool is_harmless(sd_bus_message *m) {
         static const char *const members[] = {
                 "CreateSampler", "EncodeEvent",    "Get",       "GetAll", "GetManagedObjects",
                 "ListEvents",    "ListPersistent", "ListUsers", "Probe",  "Read",
-                "ReadCounters",  "ReadEach",       "Wait",
+                "ReadCounters",  "ReadParts",      "Wait",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(members); i++)

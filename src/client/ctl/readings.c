@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/reading.h"
-
 void readings_done(Readings *r) {
         for (size_t i = 0; i < r->n; i++)
                 free(r->paths[i]);
@@ -60,10 +58,9 @@ typedef struct Row {
         }
 
 static const Column columns[] = {
-        COLUMNS_BEFORE,
-        { "CPU", COLUMN_NUMBER },
-        { "TID", COLUMN_NUMBER },
-        COLUMNS_AFTER,
+        COLUMNS_BEFORE,           { "PMU", COLUMN_TEXT, .rare = true },
+        { "CPU", COLUMN_NUMBER }, { "PID", COLUMN_NUMBER, .rare = true },
+        { "TID", COLUMN_NUMBER }, COLUMNS_AFTER,
 };
 static const Column sum_columns[] = { COLUMNS_BEFORE, COLUMNS_AFTER };
 
@@ -213,38 +210,70 @@ int readings_print(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {
 
 /* ---- each ---- */
 
-static uint64_t row_estimate(const Row *row) {
-        const Count count = { row->value, row->enabled_nsec, row->running_nsec };
+typedef struct Part {
+        int32_t cpu;
+        uint32_t pid, tid;
+        const char *pmu;
+        Row row;
+} Part;
 
-        return count_estimate(&count);
+/* 0: there are no more. */
+static int part_read(sd_bus_message *m, Part *ret) {
+        Row *row = &ret->row;
+
+        return sd_bus_message_read(m, "(iuustttts)", &ret->cpu, &ret->pid, &ret->tid, &ret->pmu,
+                                   &row->value, &row->enabled_nsec, &row->running_nsec,
+                                   &row->estimate, &row->quality);
+}
+
+/* Whether more than one PMU counts it, and whether a thread is not the first of its process: else
+ * nobody asks for these columns. */
+typedef struct PartsKind {
+        bool pmus, processes;
+} PartsKind;
+
+static int parts_look(sd_bus_message *m, PartsKind *ret) {
+        const char *first = NULL;
+        Part part;
+        int r;
+
+        *ret = (PartsKind){};
+        while ((r = part_read(m, &part)) > 0) {
+                first = first ?: part.pmu;
+                ret->pmus |= *part.pmu && strcmp(part.pmu, first) != 0;
+                ret->processes |= part.tid != part.pid;
+        }
+        return r < 0 ? r : sd_bus_message_rewind(m, false);
 }
 
 static int each_fill(Table *t, const char *path, const Objects *all, sd_bus_message *m) {
-        int32_t cpu;
-        uint32_t tid;
-        Row row;
-        int r = sd_bus_message_enter_container(m, 'a', "(iuttts)");
+        int r = sd_bus_message_enter_container(m, 'a', "(iuustttts)");
+        PartsKind kind;
+        Part part;
 
-        while (r >= 0 &&
-               (r = sd_bus_message_read(m, "(iuttts)", &cpu, &tid, &row.value, &row.enabled_nsec,
-                                        &row.running_nsec, &row.quality)) > 0) {
-                row.estimate = row_estimate(&row);
-                row_put(t, all, path, &row);
-                if (cpu >= 0)
-                        table_put_number(t, "CPU", (uint64_t) cpu);
-                if (tid > 0)
-                        table_put_number(t, "TID", tid);
+        if (r >= 0)
+                r = parts_look(m, &kind);
+        while (r >= 0 && (r = part_read(m, &part)) > 0) {
+                row_put(t, all, path, &part.row);
+                if (kind.pmus)
+                        table_put_text(t, "PMU", part.pmu);
+                if (part.cpu >= 0)
+                        table_put_number(t, "CPU", (uint64_t) part.cpu);
+                if (kind.processes && part.pid > 0)
+                        table_put_number(t, "PID", part.pid);
+                if (part.tid > 0)
+                        table_put_number(t, "TID", part.tid);
         }
         return MIN(r, 0);
 }
 
 static int read_each(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
         Refusal aside;
-        int r = ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why, "");
+        int r = ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadParts", ret, why, "");
 
         if (r != CTL_E_DENIED || open_persistent(c, path, &aside) != 0)
                 return r;
-        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadEach", ret, why, "");
+        return ctl_call_method(c, path, PERFALLOC_COUNTER_INTERFACE, "ReadParts", ret, why, "");
 }
 
 int readings_print_each(Ctl *c, const Readings *rs, FILE *f, Refusal *why) {

@@ -9,6 +9,7 @@
 #include "client/ctl/table-fit.h"
 #include "client/ctl/words.h"
 #include "core/clock.h"
+#include "core/timespan.h"
 
 struct Table {
         const TableSpec *spec;
@@ -75,16 +76,16 @@ static char *format_user(const Table *t, const Value *v) {
 }
 
 static char *format_span(const Table *t, const Value *v) {
-        return words_span(v->number);
+        return timespan_format(v->number);
 }
 
 static char *format_nsec(const Table *t, const Value *v) {
-        return words_span(v->number / NSEC_PER_USEC);
+        return timespan_format(v->number / NSEC_PER_USEC);
 }
 
 /* The distance is 0 if the clock was set back. */
 static char *format_distance(uint64_t from, uint64_t to, const char *before, const char *after) {
-        _cleanup_free_ char *span = words_span(to > from ? to - from : 0);
+        _cleanup_free_ char *span = timespan_format(to > from ? to - from : 0);
 
         return span ? words_format("%s%s%s", before, span, after) : NULL;
 }

@@ -2,38 +2,6 @@
 #include "client/ctl/words.h"
 
 #include <glib.h>
-#include <inttypes.h>
-
-#include "core/timespan.h"
-
-static void assert_span(uint64_t usec, const char *expected) {
-        char *text = words_span(usec);
-
-        g_test_message("%" PRIu64, usec);
-        g_assert_cmpstr(text, ==, expected);
-        free(text);
-}
-
-static void spans_have_two_units_at_most(void) {
-        assert_span(0, "0us");
-        assert_span(999, "999us");
-        assert_span(1000, "1ms");
-        assert_span(999999, "999ms");
-        assert_span(1000000, "1s");
-        assert_span(1049999, "1s");
-        assert_span(1500000, "1.5s");
-        assert_span(9999999, "9.9s");
-        assert_span(59999999, "59s");
-        assert_span(60 * USEC_PER_SEC, "1min");
-        assert_span(150 * USEC_PER_SEC, "2min 30s");
-        assert_span(3600 * USEC_PER_SEC - 1, "59min 59s");
-        assert_span(3600 * USEC_PER_SEC, "1h");
-        assert_span(3660 * USEC_PER_SEC, "1h 1min");
-        assert_span(86400 * USEC_PER_SEC, "1d");
-        assert_span(90000 * USEC_PER_SEC, "1d 1h");
-        assert_span(UINT64_MAX - 1, "213503982d 8h");
-        assert_span(TIMESPAN_INFINITY, "infinity");
-}
 
 static void assert_rate(double rate, const char *expected) {
         char *text = words_rate(rate);
@@ -84,7 +52,6 @@ static void json_strings_cannot_be_left(void) {
 
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/words/spans-have-two-units-at-most", spans_have_two_units_at_most);
         g_test_add_func("/words/rates-have-three-digits", rates_have_three_digits);
         g_test_add_func("/words/users-have-names-or-numbers", users_have_names_or_numbers);
         g_test_add_func("/words/labels-cannot-be-left", labels_cannot_be_left);

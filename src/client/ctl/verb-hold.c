@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "client/ctl/behalf.h"
-#include "client/ctl/lifetime.h"
 #include "client/ctl/verbs.h"
 #include "client/hold-client.h"
 #include "client/hold-words.h"
+#include "client/lifetime.h"
 #include "client/progress.h"
 #include "client/say.h"
 #include "core/clock.h"
@@ -113,7 +113,8 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
                 return refuse(why, CTL_E_FAILED, HOLD_WORDS_EMPTY);
         say_granted(&hold, granted);
         if (!c->options->tag) /* asked again, the lifetime is what the first call was given */
-                lifetime_say_cut(&hold, object_number(&hold, "RequestTimestamp"), c->options);
+                lifetime_say_cut(&hold, object_number(&hold, "RequestTimestamp"),
+                                 c->options->lifetime_usec);
         if (!c->options->json)
                 r = printf("%" PRIu64 "\n", path_number(path)) < 0 ? -errno : 0;
         else if (r == 0)

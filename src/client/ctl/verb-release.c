@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <perfalloc/dbus.h>
 
-#include "client/ctl/lifetime.h"
 #include "client/ctl/verbs.h"
+#include "client/lifetime.h"
 #include "client/say.h"
 #include "core/clock.h"
 #include "core/timespan.h"
@@ -70,7 +70,7 @@ static int extend(Ctl *c, const char *path, Refusal *why) {
         if (r == 0)
                 r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, why);
         if (r == 0)
-                lifetime_say_cut(&hold, since, c->options);
+                lifetime_say_cut(&hold, since, lifetime);
         return r;
 }
 

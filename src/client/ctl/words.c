@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/timespan.h"
-
 char *words_format(const char *format, ...) {
         va_list arguments;
         char *text;
@@ -19,46 +17,6 @@ char *words_format(const char *format, ...) {
         r = vasprintf(&text, format, arguments);
         va_end(arguments);
         return r < 0 ? NULL : text;
-}
-
-static const struct {
-        const char *name;
-        uint64_t usec;
-} units[] = {
-        { "d", 86400 * USEC_PER_SEC },
-        { "h", 3600 * USEC_PER_SEC },
-        { "min", 60 * USEC_PER_SEC },
-        { "s", USEC_PER_SEC },
-};
-
-/* Two units; the second one is left out if it is 0. */
-static char *span_long(uint64_t usec) {
-        size_t i = 0;
-        uint64_t rest;
-
-        while (usec < units[i].usec)
-                i++;
-        rest = usec % units[i].usec / units[i + 1].usec;
-        if (rest == 0)
-                return words_format("%" PRIu64 "%s", usec / units[i].usec, units[i].name);
-        return words_format("%" PRIu64 "%s %" PRIu64 "%s", usec / units[i].usec, units[i].name,
-                            rest, units[i + 1].name);
-}
-
-char *words_span(uint64_t usec) {
-        uint64_t tenths = usec % USEC_PER_SEC / (USEC_PER_SEC / 10);
-
-        if (usec == TIMESPAN_INFINITY)
-                return strdup("infinity");
-        if (usec >= 60 * USEC_PER_SEC)
-                return span_long(usec);
-        if (usec >= 10 * USEC_PER_SEC || (usec >= USEC_PER_SEC && tenths == 0))
-                return words_format("%" PRIu64 "s", usec / USEC_PER_SEC);
-        if (usec >= USEC_PER_SEC)
-                return words_format("%" PRIu64 ".%" PRIu64 "s", usec / USEC_PER_SEC, tenths);
-        if (usec >= USEC_PER_MSEC)
-                return words_format("%" PRIu64 "ms", usec / USEC_PER_MSEC);
-        return words_format("%" PRIu64 "us", usec);
 }
 
 char *words_user(uid_t uid) {

@@ -12,9 +12,6 @@
 /* Formats a text as asprintf(3) does. NULL: no memory. */
 char *words_format(const char *format, ...) _printf_(1, 2);
 
-/* "250us", "12ms", "1.5s", "2min 3s", "4h 5min", "3d 2h"; "infinity" for TIMESPAN_INFINITY */
-char *words_span(uint64_t usec);
-
 /* "alice", or the number of a user without a name. */
 char *words_user(uid_t uid);
 

@@ -56,15 +56,14 @@ static int explain_attr_size(const Asked *a, Refusal *why) {
 
 static int explain_privilege(const Asked *a, Refusal *why) {
         return refuse(why, REFUSAL_PRIVILEGE_NEEDED,
-                      "'%s' %s: the kernel wants more privilege than the service has here "
+                      "'%s' %s: the kernel requires a privilege that the service does not have "
                       "(kernel.perf_event_paranoid is %d); a kernel that refuses at 3 and above "
                       "needs CAP_SYS_ADMIN in perfallocd.service, or a lower setting",
                       a->event->name, a->where, sysctl_read(SYSCTL "perf_event_paranoid"));
 }
 
 #define INVALID_GROUP                                                                              \
-        "a group must fit the PMU as a whole and be of one target, and what joins it joins its "   \
-        "leader"
+        "a group must fit on the PMU and have one target, and events join it at its leader"
 
 /* What is found wrong in the attr, else what may be wrong. */
 static const char *find_invalid(const Asked *a) {
@@ -93,7 +92,7 @@ static int explain_invalid_event(const Asked *a, Refusal *why) {
 
         if (attr->freq && rate >= 0 && attr->sample_freq > (uint64_t) rate)
                 return refuse(why, REFUSAL_INVALID_EVENT,
-                              "'%s' %s: PMU %s takes no such combination: the frequency of %" PRIu64
+                              "'%s' %s: PMU %s refuses this combination: the frequency of %" PRIu64
                               " is above kernel.perf_event_max_sample_rate (%d)",
                               a->event->name, a->where, a->pmu, (uint64_t) attr->sample_freq, rate);
         return refuse(why, REFUSAL_INVALID_EVENT, "'%s' %s: PMU %s refuses this combination: %s",
@@ -172,14 +171,14 @@ static const struct {
         { E2BIG, .explain = explain_attr_size },
         { EACCES, .explain = explain_privilege },
         { EBADF, REFUSAL_BAD_DESCRIPTOR,
-          "the kernel does not take the descriptor that was given as group leader or cgroup: the "
-          "one must be an open perf event, the other a directory of the cgroup hierarchy that has "
-          "perf_event" },
+          "the kernel does not accept the descriptor of the group leader or cgroup: a leader must "
+          "be "
+          "an open perf event, a cgroup a directory of the cgroup hierarchy that has perf_event" },
         { EBUSY, REFUSAL_BUSY, "another event has PMU ",
           " for itself; see who with 'perfallocctl users'" },
         { EFAULT, REFUSAL_BAD_ADDRESS,
-          "an address in it cannot be used; give one that is mapped and of the right half: user "
-          "space below the middle, the kernel's above" },
+          "an address in it is not valid; use a mapped one: user space has the lower half of the "
+          "address space, and the kernel the upper half" },
         { EINTR, REFUSAL_MIXED_TRACING,
           "this uprobe is being traced through tracefs, and the kernel lets it be traced in one "
           "way at a time; switch it off in tracefs (events/uprobes/*/enable), or make another "

@@ -25,14 +25,11 @@ static const struct {
         HW("branch-instructions", BRANCH_INSTRUCTIONS, "branches retired"),
         HW("branch-misses", BRANCH_MISSES, "branches that were mispredicted"),
         HW("bus-cycles", BUS_CYCLES, "bus cycles"),
-        HW("stalled-cycles-frontend", STALLED_CYCLES_FRONTEND,
-           "cycles without work for the back end"),
-        HW("idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles without work for the back end"),
-        HW("stalled-cycles-backend", STALLED_CYCLES_BACKEND,
-           "cycles in which the back end is stuck"),
-        HW("idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles in which the back end is stuck"),
-        HW("ref-cycles", REF_CPU_CYCLES,
-           "cycles at the reference frequency, whatever the CPU's is"),
+        HW("stalled-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles stalled in the front end"),
+        HW("idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles stalled in the front end"),
+        HW("stalled-cycles-backend", STALLED_CYCLES_BACKEND, "cycles stalled in the back end"),
+        HW("idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles stalled in the back end"),
+        HW("ref-cycles", REF_CPU_CYCLES, "cycles at a constant reference frequency"),
 #undef HW
 #define SW(name, config, description)                                                              \
         { name, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##config, description }
@@ -46,7 +43,7 @@ static const struct {
         SW("cs", CONTEXT_SWITCHES, "switches to another task"),
         SW("cpu-migrations", CPU_MIGRATIONS, "moves of a task to another CPU"),
         SW("migrations", CPU_MIGRATIONS, "moves of a task to another CPU"),
-        SW("alignment-faults", ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended"),
+        SW("alignment-faults", ALIGNMENT_FAULTS, "unaligned accesses that the kernel handled"),
         SW("emulation-faults", EMULATION_FAULTS, "instructions that the kernel emulated"),
         SW("dummy", DUMMY, "counts nothing"),
         SW("bpf-output", BPF_OUTPUT, "what BPF programs write"),

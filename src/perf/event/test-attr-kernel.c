@@ -16,6 +16,7 @@
 
 #include <glib.h>
 
+#include "machine.h"
 #include "perf/pmu/perf-open.h"
 
 #define NOBODY 65534
@@ -242,6 +243,8 @@ static void become_ordinary(void) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         become_ordinary();
         g_test_add_func("/attr-kernel/the-rules-ask-where-the-kernel-does", test_each_bit);

@@ -3,6 +3,8 @@
 
 #include "perf/event/test-fake-sysfs.h"
 
+#include "machine.h"
+
 static void assert_unit(const Event *e, size_t unit, const char *pmu, uint32_t type,
                         uint64_t config) {
         const Event *on = event_on(e, unit);
@@ -104,6 +106,8 @@ static void test_cpus_are_those_of_all_pmus(void) {
 }
 
 int main(int argc, char **argv) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/event-units/generic-events-are-on-every-core-pmu",
                         test_generic_events_are_on_every_core_pmu);

@@ -23,6 +23,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "machine.h"
+
 #define SKIP  (-1)
 #define PMUS  "/sys/bus/event_source/devices/"
 #define TRACE "/sys/kernel/tracing/"
@@ -319,6 +321,8 @@ static void test_error(gconstpointer data) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(provocations); i++) {
                 g_autofree char *path =

@@ -12,6 +12,8 @@
 
 #include "perf/event/test-fake-sysfs.h"
 
+#include "machine.h"
+
 #define OPENING "Control descriptor is not initialized\n"
 
 typedef struct Numbers {
@@ -160,6 +162,8 @@ int main(int argc, char **argv) {
                                              "server-256" };
         g_autofree char *perf = g_find_program_in_path("perf");
 
+        if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         if (!perf) {
                 printf("1..0 # SKIP perf is not installed\n");

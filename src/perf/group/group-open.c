@@ -212,7 +212,7 @@ static int group_follow(Group *g, size_t target) {
         }
         for (size_t i = 0; i < now.n_tids && !g->pinned; i++)
                 if (!known[i])
-                        group_add_thread(g, now.tids[i], target);
+                        group_add_thread(g, now.tids[i], g->targets[target].pid, target);
         return 0;
 }
 

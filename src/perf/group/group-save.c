@@ -13,7 +13,8 @@
 typedef struct SavedPart {
         int32_t cpu, tid;
         uint32_t target, flags;
-        uint64_t unit;
+        uint32_t unit;
+        int32_t pid;
         uint64_t dropped_nsec;
 } SavedPart;
 
@@ -84,7 +85,8 @@ static void save_parts(const Group *g, Pack *p) {
                 saved[part] = (SavedPart){ .cpu = from->cpu,
                                            .tid = from->tid,
                                            .target = (uint32_t) from->target,
-                                           .unit = from->unit,
+                                           .unit = (uint32_t) from->unit,
+                                           .pid = from->pid,
                                            .dropped_nsec = from->dropped_nsec };
                 if (group_part_is_open(g, part))
                         saved[part].flags |= PART_OPEN;
@@ -233,8 +235,9 @@ static bool part_is_sound(const Group *g, const SavedPart *p) {
         if (p->flags & ~(uint32_t) PART_FLAGS || p->unit >= group_units(g))
                 return false;
         if (g->scope == GROUP_PROCESS)
-                return p->cpu == -1 && p->tid > 0 && p->target < g->n_targets;
-        return p->cpu >= 0 && p->cpu < (int) CPUSET_CPUS_MAX && p->tid == -1 && p->target == 0;
+                return p->cpu == -1 && p->tid > 0 && p->pid > 0 && p->target < g->n_targets;
+        return p->cpu >= 0 && p->cpu < (int) CPUSET_CPUS_MAX && p->tid == -1 && p->pid == 0 &&
+               p->target == 0;
 }
 
 /* Leaves the parts closed: ret_open tells which were open. */
@@ -258,6 +261,7 @@ static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
                         return -EBADMSG;
                 group_add_part(g, (GroupPart){ .cpu = p.cpu,
                                                .tid = p.tid,
+                                               .pid = p.pid,
                                                .target = p.target,
                                                .unit = p.unit,
                                                .ended = p.flags & PART_ENDED,

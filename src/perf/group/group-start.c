@@ -3,10 +3,8 @@
 
 #include <sys/ioctl.h>
 
+#include "perf/group/gate.h"
 #include "perf/group/group-pinned.h"
-#include "perf/process/tree.h"
-
-#define GATE_ROUNDS 4 /* at least two, see groups_gate_all() */
 
 static void group_gate(const Group *g, unsigned long request) {
         bool enable = request == PERF_EVENT_IOC_ENABLE;
@@ -16,22 +14,26 @@ static void group_gate(const Group *g, unsigned long request) {
                         group_part_ioctl(g, part, request);
 }
 
-/* The event of a new thread is a copy of its parent's, state included, and only afterwards joins
- * the list of the events that an ioctl reaches (inherit_event() in kernel/events/core.c). An ioctl
- * in between misses it, so the ioctls are repeated as long as threads are created. */
+typedef struct Gate {
+        const Group *const *groups;
+        size_t n;
+        unsigned long request;
+} Gate;
+
+static void groups_gate(void *userdata) {
+        const Gate *gate = userdata;
+
+        for (size_t i = 0; i < gate->n; i++)
+                group_gate(gate->groups[i], gate->request);
+}
+
 static void groups_gate_all(const Group *const *groups, size_t n, unsigned long request) {
+        Gate gate = { groups, n, request };
         bool inherited = false;
 
         for (size_t i = 0; i < n; i++)
                 inherited |= groups[i]->scope == GROUP_PROCESS && !groups[i]->pinned;
-        for (int round = 0; round < GATE_ROUNDS; round++) {
-                pid_t last = inherited ? tree_last_born() : 0;
-
-                for (size_t i = 0; i < n; i++)
-                        group_gate(groups[i], request);
-                if (!inherited || (round > 0 && tree_last_born() == last))
-                        break;
-        }
+        gate_all(inherited, groups_gate, &gate);
 }
 
 void group_gate_all(const Group *g, unsigned long request) {

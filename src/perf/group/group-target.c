@@ -8,7 +8,8 @@
 #include "perf/group/group-start.h"
 #include "perf/process/process.h"
 
-int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t n_tids) {
+int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const pid_t *pids,
+                 size_t n_tids) {
         GroupTarget *targets = reallocarray(g->targets, g->n_targets + 1, sizeof(GroupTarget));
         int fd, r;
 
@@ -26,7 +27,7 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, size_t 
         g->n_targets++;
         g->version++;
         for (size_t i = 0; i < n_tids; i++)
-                group_add_thread(g, tids[i], g->n_targets - 1);
+                group_add_thread(g, tids[i], pids ? pids[i] : target->pid, g->n_targets - 1);
         return 0;
 }
 

@@ -126,12 +126,15 @@ void group_add_part(Group *g, GroupPart part) {
         g->n_parts++;
 }
 
-void group_add_thread(Group *g, pid_t tid, size_t target) {
+void group_add_thread(Group *g, pid_t tid, pid_t pid, size_t target) {
         size_t n = group_units(g);
 
         for (size_t unit = 0; unit < n; unit++)
-                group_add_part(
-                        g, (GroupPart){ .cpu = -1, .tid = tid, .target = target, .unit = unit });
+                group_add_part(g, (GroupPart){ .cpu = -1,
+                                               .tid = tid,
+                                               .pid = pid,
+                                               .target = target,
+                                               .unit = unit });
 }
 
 size_t group_descriptors(const Group *g, size_t event, int *fds, size_t n) {

@@ -33,6 +33,7 @@ typedef enum GroupScope {
 struct GroupPart {
         int cpu;               /* -1: wherever the thread runs */
         pid_t tid;             /* -1: whatever runs on the CPU; also of a cgroup's parts */
+        pid_t pid;             /* of the thread's process, which is the target or a descendant */
         size_t target;         /* of the thread: index in targets */
         size_t unit;           /* of the PMU, see event_on() */
         bool ended;            /* the thread has ended, or the CPU is offline: nothing to open */
@@ -138,5 +139,7 @@ void group_part_ioctl(const Group *g, size_t part, unsigned long request);
 int group_allocate(Group *g);            /* what depends on the number of events; -ENOMEM */
 int group_grow(Group *g, size_t n_more); /* makes room for more parts; -ENOMEM */
 void group_add_part(Group *g, GroupPart part);
-void group_add_thread(Group *g, pid_t tid, size_t target); /* its parts; there is room for them */
+
+/* Its parts; there is room for them. */
+void group_add_thread(Group *g, pid_t tid, pid_t pid, size_t target);
 void group_close_part(Group *g, size_t part);

@@ -246,7 +246,7 @@ static void test_target_that_nobody_accepted_is_gone(void) {
         GroupTarget target;
 
         target = (GroupTarget){ .pid = second.pid, .pidfd = second.pidfd, .pending = &target };
-        g_assert_cmpint(group_attach(g, &target, second.tids, 1), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, second.tids, NULL, 1), ==, 0);
         assert_opens(g);
         g = restart(g);
         g_assert_cmpuint(g->n_targets, ==, 1);

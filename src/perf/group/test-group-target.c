@@ -13,7 +13,7 @@ static size_t attach(Group *g, const Target *s, GroupTarget target) {
         target.pid = s->pid;
         target.pidfd = s->pidfd;
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
         assert_opens(g);
         return g->n_targets - 1;
 }
@@ -193,14 +193,14 @@ static void test_thread_that_has_ended_is_no_failure_while_pending(void) {
         target_end_thread(&s, 1);
         target.pid = s.pid;
         target.pidfd = s.pidfd;
-        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
         assert_opens(g);
         g_assert_true(group_is_open_at(g, 0));
         group_detach(g, 0);
 
         /* but nothing is open when all have */
         target_kill(&s);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, threads.n_tids), ==, 0);
+        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
         assert_opens(g);
         g_assert_false(group_is_open_at(g, 0));
         target_close(&s);

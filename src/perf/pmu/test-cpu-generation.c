@@ -137,7 +137,8 @@ int main(int argc, char *argv[]) {
                         test_nothing_is_said_of_what_is_not_known);
         g_test_add_func("/cpu-generation/numbers-can-be-written-down",
                         test_numbers_can_be_written_down);
-        g_test_add_func("/cpu-generation/this-machine-has-them", test_this_machine_has_them);
+        g_test_add_func("/machine/cpu-generation/this-machine-has-them",
+                        test_this_machine_has_them);
         r = g_test_run();
         tree_remove(tree);
         g_free(tree);

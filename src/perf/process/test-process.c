@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "machine.h"
 #include "perf/process/procfs.h"
 #include "perf/process/test-child.h"
 
@@ -26,13 +27,6 @@ static void become_user(void *userdata) {
             syscall(SYS_setresgid, GROUP_ID, GROUP_ID, GROUP_ID) < 0 ||
             syscall(SYS_setresuid, USER_ID, USER_ID, USER_ID) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
                 _exit(1);
-}
-
-static bool need_root(void) {
-        if (geteuid() == 0)
-                return true;
-        g_test_skip("needs root to make other users' processes");
-        return false;
 }
 
 static ProcessFacts read_pid(pid_t pid) {
@@ -242,7 +236,7 @@ static void test_a_zombie_is_one(void) {
 static void test_an_ordinary_process_may_be_counted(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         f = read_child(become_user, NULL);
         g_assert_cmpuint(f.uid[0], ==, USER_ID);
@@ -275,7 +269,7 @@ static void become_undumpable(void *userdata) {
 static void test_what_is_not_dumpable_is_seen(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         f = read_child(become_undumpable, NULL);
         g_assert_false(f.dumpable);
@@ -285,7 +279,7 @@ static void test_what_is_not_dumpable_is_seen(void) {
 static void test_root_never_looks_dumpable(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         f = read_child(NULL, NULL);
         g_assert_false(f.dumpable);
@@ -304,7 +298,7 @@ static void keep_capability(void *userdata) {
 static void test_capabilities_are_seen(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         f = read_child(keep_capability, NULL);
         g_assert_cmpuint(f.permitted, ==, UINT64_C(1) << CAP_NET_RAW);
@@ -322,7 +316,7 @@ static void keep_a_root_thread(void *userdata) {
 static void test_a_thread_of_another_user_is_seen(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         f = read_child(keep_a_root_thread, NULL);
         g_assert_cmpuint(f.uid[0], ==, USER_ID);
@@ -351,7 +345,7 @@ static void test_a_process_outlives_its_first_thread(void) {
         ProcessFacts f;
         pid_t pid;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         pid = fork();
         if (pid == 0)
@@ -373,7 +367,7 @@ static void enter_user_namespace(void *userdata) {
 static void test_another_user_namespace_is_seen(void) {
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT | MACHINE_NAMESPACES))
                 return;
         f = read_child(enter_user_namespace, NULL);
         g_assert_false(f.same_user_ns);
@@ -385,7 +379,7 @@ static void test_another_pid_namespace_is_seen(void) {
         int status;
         pid_t pid;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT | MACHINE_NAMESPACES))
                 return;
         pid = fork();
         if (pid == 0) {
@@ -442,7 +436,7 @@ static void test_reading_stops_at_so_many_threads(void) {
         _cleanup_close_ int fd = -1;
         ProcessFacts f;
 
-        if (!need_root())
+        if (machine_lacks(MACHINE_ROOT))
                 return;
         pid = child_start(start_a_thread, NULL);
         g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
@@ -531,6 +525,8 @@ static void test_rule_without_groups_allows_nothing(void) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
 #define TEST(name) g_test_add_func("/process/" #name, test_##name)
         TEST(open_refuses_numbers_that_cannot_be);

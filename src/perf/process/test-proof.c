@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "machine.h"
 #include "perf/process/process.h"
 #include "perf/process/test-child.h"
 #include "perf/process/test-target.h"
@@ -273,6 +274,8 @@ static void test_a_path_that_lies(void) {
 }
 
 int main(int argc, char **argv) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/proof/maps-auxv-and-environ-prove", test_files_that_prove);
         g_test_add_func("/proof/of-ourselves", test_of_ourselves);

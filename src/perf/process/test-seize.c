@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "machine.h"
 #include "perf/process/procfs.h"
 #include "perf/process/test-child.h"
 #include "perf/process/threads.h"
@@ -724,6 +725,8 @@ static void run(void *fixture, const void *userdata) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                       0);

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "machine.h"
+
 static pid_t child_new(void) {
         pid_t pid = fork();
 
@@ -94,6 +96,8 @@ static void test_numbers_of_nobody(void) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/thread/a-process-is-its-first-thread", test_process_is_its_first_thread);
         g_test_add_func("/thread/a-thread-is-held-with-its-process",

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "machine.h"
 #include "perf/process/test-child.h"
 #include "perf/process/test-target.h"
 
@@ -112,6 +113,8 @@ static void test_all_threads_are_all(void) {
 }
 
 int main(int argc, char **argv) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/tree/descends-from-all-above", test_descends_from_all_above);
         g_test_add_func("/tree/nobody-has-no-parent", test_nobody_has_no_parent);

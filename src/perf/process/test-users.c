@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "machine.h"
 #include "perf/pmu/event-order.h"
 #include "perf/process/test-child.h"
 
@@ -282,6 +283,8 @@ static void test_a_thousand_processes_are_soon_seen(void) {
 }
 
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
 #define TEST(name) g_test_add_func("/users/" #name, test_##name)
         TEST(descriptors_are_counted);

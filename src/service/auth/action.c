@@ -76,6 +76,7 @@ const MethodActions method_table[] = {
         { COUNTER, "Reset", OWNED },
         { COUNTER, "Read", OWNED },
         { COUNTER, "ReadEach", OWNED },
+        { COUNTER, "ReadParts", OWNED },
         { COUNTER, "AttachProcess", ACTION_COUNT_OTHER | OWNED },
         { COUNTER, "DetachProcess", OWNED },
         { COUNTER, "Persist", ACTION_PERSIST | OWNED },

@@ -98,7 +98,7 @@ static void process_check_answered(void *userdata, int r, const PolkitAnswer *an
                 process_check_end(p, r, NULL);
         else if (!answer->authorized)
                 process_check_refuse(
-                        p, answer->challenge ? "authentication is needed, and nobody can be asked"
+                        p, answer->challenge ? "authentication is required, but not possible here"
                                              : "polkit denies it");
         else {
                 r = reader_inspect(p->context->reader, p->pidfd, -1, process_check_verified, p,

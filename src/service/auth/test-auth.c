@@ -12,6 +12,8 @@
 #include "service/auth/test-polkitd.h"
 #include "service/bus/test-clock.h"
 
+#include "machine.h"
+
 #include <libglib-testing/dbus-queue.h>
 
 static const char polkit_xml[] =
@@ -350,7 +352,7 @@ static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
         g_assert_true(g_dbus_connection_send_message(
                 g_dbus_method_invocation_get_connection(a.invocation), reply,
                 G_DBUS_SEND_MESSAGE_FLAGS_NONE, NULL, NULL));
-        expect(f, &call, DENIED, "makes no sense");
+        expect(f, &call, DENIED, "reply is invalid");
         g_object_unref(a.invocation); /* the mock was bypassed */
         question_clear(&a);
 }
@@ -687,6 +689,8 @@ int main(int argc, char *argv[]) {
         if (geteuid() == 0)
                 g_assert_true(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
                               setresuid(NOBODY, NOBODY, NOBODY) == 0);
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
         g_test_init(&argc, &argv, NULL);
 
         TEST("yes-runs-the-method-once", test_yes_runs_the_method_once);

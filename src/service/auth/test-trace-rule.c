@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/trace-rule/void-where-nobody-knows", test_void_where_nobody_knows);
         g_test_add_func("/trace-rule/root-may-count-everybody", test_root_may_count_everybody);
         g_test_add_func("/trace-rule/others-their-own", test_others_their_own);
-        g_test_add_func("/trace-rule/others-with-a-proof", test_others_with_a_proof);
+        g_test_add_func("/machine/trace-rule/others-with-a-proof", test_others_with_a_proof);
         g_test_add_func("/trace-rule/the-caller-itself", test_the_caller_itself);
         g_test_add_func("/trace-rule/the-caller-that-has-ended", test_the_caller_that_has_ended);
         g_test_add_func("/trace-rule/numbers-of-another-namespace",

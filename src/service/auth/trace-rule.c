@@ -31,7 +31,7 @@ static const char *claim_lacks(TraceClaim claim, bool neighbour) {
                 return "option 'procfd' is not its maps, auxv or environ, opened in the host's "
                        "/proc";
         if (claim == TRACE_PROVEN && !neighbour)
-                return "the caller lives in another PID or user namespace";
+                return "the caller is in another PID or user namespace";
         return NULL;
 }
 
@@ -56,7 +56,7 @@ int trace_rule_check_number(const Peer *peer, pid_t pid, Refusal *why) {
                 return 0;
         return refuse(why, REFUSAL_INVALID_ARGS,
                       "pid: %d may mean another process to the caller than to the service (the "
-                      "caller has ended, or lives in another PID namespace); name the process by "
+                      "caller has ended, or is in another PID namespace); name the process by "
                       "option 'pidfd'",
                       (int) pid);
 }

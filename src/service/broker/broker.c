@@ -201,8 +201,8 @@ static int broker_set_gids(Broker *b, const void *gids, size_t n_gids) {
 int brokers_check(Brokers *brokers, uid_t uid, Refusal *why) {
         if (brokers->n >= BROKERS_MAX)
                 return refuse(why, REFUSAL_LIMITS_EXCEEDED,
-                              "there are %zu brokers already, as many as this service can have: "
-                              "one lasts as long as a program that was started under it",
+                              "the service has the maximum of %zu brokers; a broker ends with the "
+                              "last program that was started under it",
                               brokers->n);
         return quota_check(&brokers->context->quota, uid, QUOTA_BROKERS, 1, why);
 }

@@ -15,12 +15,12 @@ static void disconnect_reason(sd_bus *bus, char *buffer, size_t size) {
 
         if (n == 0)
                 (void) snprintf(buffer, size,
-                                "the bus has hung up: it has ended, or it has had enough");
+                                "the bus has closed it: it was stopped, or a limit was exceeded");
         else if (n < 0 && errno != EAGAIN)
                 (void) snprintf(buffer, size, "%s (errno %d)", strerror(errno), errno);
         else
                 (void) snprintf(buffer, size,
-                                "the service hung up, for a message could not be read or sent");
+                                "the service has closed it: a message could not be read or sent");
 }
 
 static int disconnect_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -37,7 +37,7 @@ static int disconnect_filter(sd_bus_message *m, void *userdata, sd_bus_error *er
         (void) snprintf(text, sizeof(text),
                         "The connection to the bus is lost: %s; %" PRIu64
                         " messages were not sent, %" PRIu64
-                        " not handled. The service ends, and is to be started anew.",
+                        " were not handled. The service exits and is restarted.",
                         reason, n_write, n_read);
         log_event(LOG_ERR, LOG_ID_DEGRADED, text, NULL);
         return 0;

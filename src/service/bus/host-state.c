@@ -55,8 +55,9 @@ static void host_state_log_unkept(const StoreRecord *record) {
 
         if (n > 0)
                 log_plain(LOG_WARNING,
-                          "Counters that were more than is kept over a restart (KeptDescriptors= "
-                          "in perfallocd.conf) have ended: %" PRIu64 ".",
+                          "Counters beyond KeptDescriptors= of perfallocd.conf have ended: %" PRIu64
+                          ".",
+
                           n);
 }
 

@@ -29,7 +29,7 @@ void unsent_watch(Unsent *u) {
                 return;
         }
         if (u->logged)
-                log_plain(LOG_NOTICE, "The bus takes what the service sends again.");
+                log_plain(LOG_NOTICE, "The bus accepts messages of the service again.");
         u->since_usec = 0;
         u->logged = false;
 }
@@ -42,8 +42,8 @@ bool unsent_is_stuck(Unsent *u) {
         if (lasts && !u->logged) {
                 u->logged = true;
                 log_event(LOG_WARNING, LOG_ID_DEGRADED,
-                          "The bus does not take what the service sends: some client does not read "
-                          "its answers (see perfallocd(8)). Calls wait until it does.",
+                          "The bus does not accept messages of the service: a client does not read "
+                          "its replies (see perfallocd(8)). Calls wait until it does.",
                           NULL);
         }
         return lasts || unsent_n(u) >= UNSENT_MAX;

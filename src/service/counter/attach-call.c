@@ -81,11 +81,11 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
                         "option 'descendants': %s is pinned, and pinned events are not inherited",
                         c->object.path);
         if (set->yielder && group_closes_to_yield(set->group))
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'descendants': %s is a monitor that gives way by closing its "
-                              "event, "
-                              "and descendants cannot be found again afterwards",
-                              c->object.path);
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "option 'descendants': %s is a monitor that yields by closing its event; "
+                        "descendants cannot be found again afterwards",
+                        c->object.path);
         return 0;
 }
 

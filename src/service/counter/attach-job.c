@@ -146,16 +146,20 @@ static void attach_job_accept(AttachJob *a) {
 
 static int attach_job_open_tree(AttachJob *a, const ReaderTree *tree, Refusal *why) {
         _cleanup_free_ pid_t *tids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
+        _cleanup_free_ pid_t *pids = calloc(MAX(tree->n_threads, 1u), sizeof(pid_t));
         size_t n = 0;
         int r;
 
-        if (!tids)
+        if (!tids || !pids)
                 return -ENOMEM;
-        for (size_t i = 0; i < tree->n_threads; i++)
-                if (a->descendants || tree->threads[i].pid == a->pid)
-                        tids[n++] = tree->threads[i].tid;
+        for (size_t i = 0; i < tree->n_threads; i++) {
+                if (!a->descendants && tree->threads[i].pid != a->pid)
+                        continue;
+                tids[n] = tree->threads[i].tid;
+                pids[n++] = tree->threads[i].pid;
+        }
         r = attach_job_check(a, a->descendants ? tree : NULL, why);
-        return r == 0 ? a->kind->open(a, tids, n, why) : r;
+        return r == 0 ? a->kind->open(a, tids, pids, n, why) : r;
 }
 
 /* Opens the stopped tree. Undoes that if the tree has not stood still until all was open. */
@@ -240,7 +244,7 @@ static int attach_job_try(AttachJob *a, bool *ret_current, Refusal *why) {
         if (a->descendants &&
             (last == 0 || threads.n_tids > TREE_THREADS || tree_has_children(a->pid, &threads)))
                 return 0;
-        r = a->kind->open(a, threads.tids, threads.n_tids, why);
+        r = a->kind->open(a, threads.tids, NULL, threads.n_tids, why);
         if (r != 0)
                 return r;
         r = threads_are_all(&threads, a->pid, ret_current);

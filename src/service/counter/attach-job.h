@@ -31,9 +31,10 @@ struct AttachKind {
          * to check. */
         int (*check)(AttachJob *a, const ReaderTree *tree, Refusal *why);
 
-        /* Opens these threads, disabled; those that have ended are left out. On failure all is as
-         * before. */
-        int (*open)(AttachJob *a, const pid_t *tids, size_t n_tids, Refusal *why);
+        /* Opens these threads, of these processes (NULL: all of the target), disabled; those that
+         * have ended are left out. On failure all is as before. */
+        int (*open)(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n_tids,
+                    Refusal *why);
 
         void (*undo)(AttachJob *a);   /* closes what open() has opened, if anything */
         void (*accept)(AttachJob *a); /* it stays; may be NULL */

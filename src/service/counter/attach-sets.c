@@ -35,8 +35,8 @@ static void attach_sets_accept(AttachJob *a) {
                 counter_set_accept(all->sets[i], attach_sets_place(a, all->sets[i]));
 }
 
-static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, size_t n_tids,
-                   Refusal *why) {
+static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const pid_t *pids,
+                   size_t n_tids, Refusal *why) {
         const GroupTarget target = {
                 .pid = a->pid,
                 .pidfd = a->pidfd,
@@ -51,15 +51,16 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, size_
 
         /* an exclusive hold may have been granted since the call was */
         r = holds_admit_opening(set->counters->holds, set->uid, g->events, g->n_events, NULL, why);
-        return r == 0 ? counter_set_attach(set, &target, tids, n_tids, why) : r;
+        return r == 0 ? counter_set_attach(set, &target, tids, pids, n_tids, why) : r;
 }
 
-static int attach_sets_open(AttachJob *a, const pid_t *tids, size_t n_tids, Refusal *why) {
+static int attach_sets_open(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n_tids,
+                            Refusal *why) {
         const AttachSets *all = a->what;
         int r = 0;
 
         for (size_t i = 0; i < all->n_sets && r == 0; i++)
-                r = set_add(a, all->sets[i], tids, n_tids, why);
+                r = set_add(a, all->sets[i], tids, pids, n_tids, why);
         if (r == 0)
                 r = counter_sets_open(all->sets, all->n_sets, why);
         for (size_t i = 0; i < all->n_sets && r == 0; i++)

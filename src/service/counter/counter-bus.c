@@ -8,6 +8,7 @@
 #include "service/auth/redaction.h"
 #include "service/bus/delivery.h"
 #include "service/counter/attach-call.h"
+#include "service/counter/counter-rows.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-user.h"
@@ -185,38 +186,9 @@ static int method_read(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                                           quality_name(reading.quality));
 }
 
-/* The counts of detached processes, so that the rows add up. */
-static int append_past(sd_bus_message *reply, const Counter *c) {
-        const Reading *past = &c->set->group->past[c->event];
-
-        if (past->enabled == 0)
-                return 0;
-        return sd_bus_message_append(reply, "(iuttts)", -1, 0, past->value, past->enabled,
-                                     past->running, quality_name(past->quality));
-}
-
-static int append_rows(sd_bus_message *reply, const Counter *c) {
-        const Group *g = c->set->group;
-        int r = sd_bus_message_open_container(reply, 'a', "(iuttts)");
-
-        for (size_t part = 0; part < g->n_parts && r >= 0; part++) {
-                const GroupPart *p = &g->parts[part];
-                Reading reading;
-
-                group_sum_part(g, c->event, part, &reading);
-                r = sd_bus_message_append(reply, "(iuttts)", p->cpu,
-                                          (uint32_t) (p->tid > 0 ? p->tid : 0), reading.value,
-                                          reading.enabled, reading.running,
-                                          quality_name(reading.quality));
-        }
-        if (r >= 0)
-                r = append_past(reply, c);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+static int reply_each(sd_bus_message *m, Counter *c, sd_bus_error *error,
+                      int (*append)(sd_bus_message *reply, const Counter *c)) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Counter *c = userdata;
         int r = counter_enter_reading(c, m, error);
 
         if (r != 0)
@@ -224,8 +196,16 @@ static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *err
         r = sd_bus_message_new_method_return(m, &reply);
         counter_set_refresh(c->set, counters_now(c->set->counters));
         if (r >= 0)
-                r = append_rows(reply, c);
+                r = append(reply, c);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_read_parts(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return reply_each(m, userdata, error, counter_append_parts);
+}
+
+static int method_read_each(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return reply_each(m, userdata, error, counter_append_rows);
 }
 
 static int append_descriptors(sd_bus_message *reply, const int *fds, size_t n) {
@@ -243,7 +223,7 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
 
         if (set->yielder)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
-                              "%s is a monitor: it gives way, and so its descriptors stay here",
+                              "%s is a monitor: monitors do not return their descriptors",
                               c->object.path);
         n = group_descriptors(set->group, c->event, fds, FDS_MAX);
         if (n > FDS_MAX)
@@ -373,6 +353,8 @@ static const sd_bus_vtable counter_vtable[] = {
                                 method_read, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadEach", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuttts)", rows),
                                 method_read_each, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadParts", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(iuustttts)", parts),
+                                method_read_parts, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),
                                 SD_BUS_NO_RESULT, attach_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("DetachProcess", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT,

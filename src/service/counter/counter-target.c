@@ -12,12 +12,12 @@ static int counter_set_recharge(CounterSet *set, Refusal *why) {
         return quota_resize(&set->descriptor_charge, group_n_descriptors(set->group), why);
 }
 
-int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
-                       Refusal *why) {
+int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids,
+                       const pid_t *pids, size_t n_tids, Refusal *why) {
         Group *g = set->group;
         int r;
 
-        r = group_attach(g, target, tids, n_tids);
+        r = group_attach(g, target, tids, pids, n_tids);
         if (r < 0)
                 return r;
         r = counter_set_recharge(set, why);

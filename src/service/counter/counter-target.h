@@ -7,10 +7,11 @@
 
 #include "service/counter/counter-object.h"
 
-/* Adds tids, of the target and its descendants. The caller opens them (counter_sets_open()). They
- * count from counter_set_accept() on. Refusals are those of quota_resize(), and change nothing. */
-int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids, size_t n_tids,
-                       Refusal *why);
+/* Adds tids, of the target and its descendants (pids, see group_attach()). The caller opens them
+ * (counter_sets_open()). They count from counter_set_accept() on. Refusals are those of
+ * quota_resize(), and change nothing. */
+int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *tids,
+                       const pid_t *pids, size_t n_tids, Refusal *why);
 void counter_set_accept(CounterSet *set, size_t target);
 void counter_set_detach(CounterSet *set, size_t target);
 

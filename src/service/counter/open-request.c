@@ -244,10 +244,11 @@ static int cpus_fit(const Context *context, const Event *event, OpenRequest *q, 
 
 static int event_check(const Context *context, const Event *event, OpenRequest *q, Refusal *why) {
         if (q->monitor && q->descendants && event->pmu->closes_to_yield)
-                return refuse(why, REFUSAL_INVALID_ARGS,
-                              "option 'descendants': a monitor on PMU %s gives way by closing its "
-                              "event, and descendants cannot be found again afterwards",
-                              event->pmu->name);
+                return refuse(
+                        why, REFUSAL_INVALID_ARGS,
+                        "option 'descendants': a monitor on PMU %s yields by closing its event; "
+                        "descendants cannot be found again afterwards",
+                        event->pmu->name);
         return cpus_fit(context, event, q, why);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "machine.h"
 #include "perf/event/test-fake-sysfs.h"
 #include "service/auth/action.h"
 #include "service/bus/test-message.h"
@@ -144,7 +145,6 @@ static void test_what_is_wrong_is_named(Stage *s, gconstpointer unused) {
                 { "scope s cpu|descendants b no", REFUSAL_INVALID_ARGS, "'descendants'" },
                 { "scope s cpu|attach b no", REFUSAL_INVALID_ARGS, "'attach'" },
                 { "scope s cgroup", REFUSAL_INVALID_ARGS, "needs option 'cgroup'" },
-                { "scope s cgroup|cgroup h", REFUSAL_BAD_DESCRIPTOR, "'cgroup'" },
                 { "pid u 1|pidfd h", REFUSAL_INVALID_ARGS, "'pidfd' exclude each other" },
                 { "pid u 0", REFUSAL_INVALID_PROCESS, "0 is not a process" },
                 { "pid u 2147483648", REFUSAL_INVALID_PROCESS, "2147483648 is not a process" },
@@ -161,6 +161,13 @@ static void test_what_is_wrong_is_named(Stage *s, gconstpointer unused) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
                 assert_call_refused(s, CORE, cases[i].options, cases[i].code, cases[i].words);
+}
+
+/* The kernel tells what is a cgroup, and an ordinary user not even that. */
+static void test_what_is_no_cgroup_is_named(Stage *s, gconstpointer unused) {
+        if (!machine_lacks(MACHINE_ROOT | MACHINE_EVENTS))
+                assert_call_refused(s, CORE, "scope s cgroup|cgroup h", REFUSAL_BAD_DESCRIPTOR,
+                                    "'cgroup'");
 }
 
 static void test_root_may_have_monitors_that_do_not_yield(Stage *s, gconstpointer unused) {
@@ -315,10 +322,12 @@ int main(int argc, char **argv) {
 
         g_test_init(&argc, &argv, NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
-                g_autofree char *path = g_strconcat("/opening-request/", tests[i].name, NULL);
+                g_autofree char *path = g_strconcat("/open-request/", tests[i].name, NULL);
 
                 g_test_add(path, Stage, tests[i].machine ? tests[i].machine : "intel-hybrid",
                            stage_up, tests[i].test, stage_down);
         }
+        g_test_add("/machine/open-request/what-is-no-cgroup-is-named", Stage, "intel-hybrid",
+                   stage_up, test_what_is_no_cgroup_is_named, stage_down);
         return g_test_run();
 }

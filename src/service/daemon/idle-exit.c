@@ -67,7 +67,7 @@ static int idle_exit_begin(IdleExit *x) {
         sd_event *event = x->context->event;
         int r;
 
-        log_plain(LOG_DEBUG, "Nothing to do; leaving.");
+        log_plain(LOG_DEBUG, "Idle; exiting.");
         (void) sd_notify(false, "STOPPING=1");
         x->leaving = true;
         r = sd_event_add_time_relative(event, &x->deadline, CLOCK_MONOTONIC, LEAVE_USEC, 0,
@@ -126,8 +126,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return 0;
         return sd_bus_reply_method_errorf(
                 m, SD_BUS_ERROR_SERVICE_UNKNOWN,
-                "the service is just leaving, because it had nothing to do; call "
-                "again, and it is started anew");
+                "the service is exiting because it is idle; call again, which "
+                "starts it");
 }
 
 int idle_exit_new(Context *context, bool (*is_idle)(const void *userdata), const void *userdata,

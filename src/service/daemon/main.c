@@ -11,13 +11,13 @@
 #define CONFIG_PATH PERFALLOC_SYSCONFDIR "/perfalloc/perfallocd.conf"
 
 static int usage(FILE *f) {
-        (void) fprintf(
-                f, "perfallocd [--config=FILE] [--debug]\n\n"
-                   "Lends out the host's performance counters over D-Bus; systemd starts it.\n\n"
-                   "  -c, --config=FILE  read FILE instead of " CONFIG_PATH "\n"
-                   "  -D, --debug        say more\n"
-                   "  -h, --help         this text\n"
-                   "  -V, --version      the version\n");
+        (void) fprintf(f, "Usage: perfallocd [OPTION]...\n"
+                          "Allocates the performance counters of this machine, over D-Bus. systemd "
+                          "starts it.\n\n"
+                          "  -c, --config=FILE  read FILE instead of " CONFIG_PATH "\n"
+                          "  -D, --debug        log debug messages\n"
+                          "  -h, --help         display this help and exit\n"
+                          "  -V, --version      display the version and exit\n");
         return f == stderr ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -43,7 +43,7 @@ static void reader_died(void *userdata) {
         Manager *m = userdata;
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
-                  "The reader process has died; the service starts anew to get another one.", NULL);
+                  "The reader process has died; the service exits and is restarted.", NULL);
         (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 
@@ -51,7 +51,7 @@ static void opener_died(void *userdata) {
         Manager *m = userdata;
 
         log_event(LOG_ERR, LOG_ID_DEGRADED,
-                  "The opener process has died; the service starts anew to get another one.", NULL);
+                  "The opener process has died; the service exits and is restarted.", NULL);
         (void) sd_event_exit(m->context.event, EXIT_FAILURE);
 }
 
@@ -175,11 +175,11 @@ static int reload(sd_event_source *source, const struct signalfd_siginfo *si, vo
         service_load_config(s);
         r = configured_load(&m->configured, s->monitors_directory);
         if (r < 0)
-                log_plain(LOG_ERR, "Configured monitors could not all be read again: %s",
+                log_plain(LOG_ERR, "Some configured monitors could not be read again: %s",
                           strerror(-r));
         r = bridges_load(m->bridges);
         if (r < 0)
-                log_plain(LOG_ERR, "Bridges could not all be made anew: %s", strerror(-r));
+                log_plain(LOG_ERR, "Some bridges could not be restarted: %s", strerror(-r));
         log_plain(LOG_INFO, "Configuration read again.");
         (void) sd_notify(false, "READY=1");
         context_touch(&m->context);
@@ -279,7 +279,7 @@ int service_run(Service *s) {
 
         r = manager_restore(m);
         if (r < 0) {
-                log_plain(LOG_ERR, "Cannot go on where the service was: %s", strerror(-r));
+                log_plain(LOG_ERR, "Cannot restore the state: %s", strerror(-r));
                 if (r != -ENOMEM)
                         restore_watch_failed();
                 return r;

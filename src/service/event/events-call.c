@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include "perf/event/explain.h"
+#include "perf/group/gate.h"
 #include "perf/process/procfs.h"
 #include "service/bus/delivery.h"
 #include "service/counter/attach-job.h"
@@ -90,7 +91,8 @@ static int events_call_open_threads(EventsCall *c, const pid_t *tids, size_t n, 
         return c->stream->n_items > 0 ? 0 : attach_job_refuse_ended(&c->attach, why);
 }
 
-static int events_call_open(AttachJob *a, const pid_t *tids, size_t n, Refusal *why) {
+static int events_call_open(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n,
+                            Refusal *why) {
         EventsCall *c = a->what;
         int r = event_stream_new(c->events, c->call->peer, &c->request, n, &c->stream, why);
 
@@ -120,11 +122,11 @@ static int events_call_issue(const EventsCall *c) {
         return issued_events_add_all(&c->events->issued, c->call->peer->uid, ids, s->n_items);
 }
 
-static int events_call_enable(const EventsCall *c) {
-        for (size_t i = 0; i < c->stream->n_items && c->request.start; i++)
-                if (ioctl(c->stream->items[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-                        return -errno;
-        return 0;
+static void events_enable(void *userdata) {
+        const EventStream *s = userdata;
+
+        for (size_t i = 0; i < s->n_items; i++)
+                (void) ioctl(s->items[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 static int events_call_reply(EventsCall *c) {
@@ -151,8 +153,9 @@ static int events_call_finish(EventsCall *c, Refusal *why) {
         r = event_admit(&o, why);
         if (r == 0)
                 r = events_call_issue(c);
-        if (r == 0)
-                r = events_call_enable(c);
+        if (r == 0 && c->request.start)
+                gate_all(attr_number(&c->request.attr, ATTR_FLAGS) & attr_flag(1), events_enable,
+                         c->stream);
         if (r == 0)
                 r = events_call_reply(c);
         if (r == 0)

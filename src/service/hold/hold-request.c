@@ -90,7 +90,8 @@ static int behalf_read(const HoldOptions *o, uint64_t seen, HoldRequest *q, Refu
         q->on_behalf = seen >> OPTION_UID;
         q->uid = seen & 1u << OPTION_UID ? o->uid : HOLD_UID_CALLER;
         if (seen & 1u << OPTION_UID && q->uid == HOLD_UID_CALLER)
-                return refuse(why, REFUSAL_INVALID_ARGS, "option 'uid': %u is no user's", q->uid);
+                return refuse(why, REFUSAL_INVALID_ARGS, "option 'uid': %u is not a valid uid",
+                              q->uid);
         if (seen & 1u << OPTION_TAG && !*o->tag)
                 return refuse(why, REFUSAL_INVALID_ARGS, "option 'tag' is empty");
         r = words_check("option 'tag'", o->tag, HOLD_TAG_MAX, why);

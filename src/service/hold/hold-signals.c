@@ -212,8 +212,8 @@ int hold_refuse_number(const Hold *h, Refusal *why) {
                       "PMU %s%s",
                       h->request.counters, (unsigned) n, pmu->name,
                       n < pmu->counters ? " that the kernel's NMI watchdog (kernel.nmi_watchdog) "
-                                          "leaves; NmiWatchdog=yes in perfallocd.conf(5) lends its "
-                                          "counter to holds"
+                                          "leaves; NmiWatchdog=yes in perfallocd.conf(5) makes its "
+                                          "counter available"
                                         : "");
 }
 

@@ -204,7 +204,7 @@ static int is_monitor(const struct dirent *e) {
         if (utf8_is_text(e->d_name))
                 return 1;
         log_plain(LOG_WARNING,
-                  "monitors.d: a file is not used, for its name is not UTF-8, or has control "
+                  "monitors.d: a file is not used, because its name is not UTF-8 or has control "
                   "characters.");
         return 0;
 }

@@ -92,7 +92,7 @@ static void perfalloc_begin(PcpPerfalloc *p, const ProcessFacts *owner) {
         if (r != 0) {
                 p->hold = 0;
                 p->changed(p->userdata);
-                log_plain(LOG_WARNING, "Nobody gives way to pid %d, which has PCP's lock: %s",
+                log_plain(LOG_WARNING, "No monitor yields to pid %d, which has PCP's lock: %s",
                           (int) p->pid, r < 0 ? strerror(-r) : why.text);
                 return;
         }
@@ -130,7 +130,7 @@ static void perfalloc_checked(void *userdata, int r, const ProcessFacts *owner,
         if (r == 0)
                 perfalloc_begin(p, owner);
         else
-                log_plain(LOG_NOTICE, "Only PCP gives way to pid %d, which has PCP's lock: %s",
+                log_plain(LOG_NOTICE, "Only PCP yields to pid %d, which has PCP's lock: %s",
                           (int) p->pid, r < 0 ? strerror(-r) : why->text);
 }
 
@@ -146,7 +146,7 @@ static void perfalloc_check(PcpPerfalloc *p, pid_t pid) {
                                       perfalloc_checked, p, &p->check);
         p->checked = pid;
         if (r < 0)
-                log_plain(LOG_WARNING, "Only PCP gives way to pid %d, which has PCP's lock: %s",
+                log_plain(LOG_WARNING, "Only PCP yields to pid %d, which has PCP's lock: %s",
                           (int) pid, strerror(-r));
 }
 
@@ -166,8 +166,9 @@ static void perfalloc_look(PcpPerfalloc *p) {
         if (pid == 0)
                 perfalloc_end(p);
         else if (pid < 0)
-                log_plain(LOG_NOTICE, "Only PCP gives way to whoever has PCP's lock: their pid is "
-                                      "unknown");
+                log_plain(LOG_NOTICE,
+                          "Only PCP yields to the process that has PCP's lock: its pid is "
+                          "unknown");
 }
 
 static void perfalloc_look_later(PcpPerfalloc *p) {

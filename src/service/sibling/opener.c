@@ -20,8 +20,7 @@ struct Opener {
 };
 
 _Noreturn static void opener_lost(const char *what) {
-        log_plain(LOG_ERR, "The opener process %s; the service starts anew to get another one.",
-                  what);
+        log_plain(LOG_ERR, "The opener process %s; the service exits and is restarted.", what);
         _exit(EXIT_FAILURE);
 }
 

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "machine.h"
+
 #define BIT(cap) (UINT64_C(1) << (cap))
 #define UNIT_CAPS                                                                                  \
         (BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_SYS_ADMIN))
@@ -209,6 +211,8 @@ static void test_bounding_set_is_left_alone(void) {
 }
 
 int main(int argc, char **argv) {
+        if (machine_skips_all(MACHINE_PROC | MACHINE_ROOT | MACHINE_EVENTS))
+                return 0;
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/privilege/service-keeps-what-it-and-its-reader-need",
                         test_service_keeps_what_it_and_its_reader_need);

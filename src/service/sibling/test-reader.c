@@ -9,10 +9,12 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/capability.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "machine.h"
 #include "perf/process/procfs.h"
 #include "perf/process/proof.h"
 #include "perf/process/test-child.h"
@@ -268,9 +270,13 @@ static void test_a_cancelled_job_says_nothing(Fixture *f, const void *userdata) 
 }
 
 static void test_scans_who_has_events(Fixture *f, const void *userdata) {
-        pid_t with = child_start(open_event, NULL), without = child_start(NULL, NULL);
+        pid_t with, without;
         Answer a = {};
 
+        if (machine_lacks(MACHINE_EVENTS))
+                return;
+        with = child_start(open_event, NULL);
+        without = child_start(NULL, NULL);
         open_event(NULL); /* the service's own do not count */
         g_assert_cmpint(reader_scan(f->reader, on_scanned, &a, NULL), ==, 0);
         run_until(f, &a.n_calls, 1);
@@ -641,7 +647,37 @@ static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
         child_end(pid);
 }
 
+static int wait_for(pid_t pid) {
+        int status;
+
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* Process 1 may have a capability that root lacks here, which hides its root. Then one of our own
+ * takes its place, in namespaces that the tests go on in. */
+static void reach_process_1(void) {
+        pid_t pid;
+
+        if (geteuid() != 0 || access(PROOF_HOST "/self", X_OK) == 0 ||
+            unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
+                return;
+        pid = fork();
+        g_assert_cmpint(pid, >=, 0);
+        if (pid > 0)
+                exit(wait_for(pid));
+        g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
+        g_assert_cmpint(mount("proc", "/proc", "proc", 0, NULL), ==, 0);
+        pid = fork();
+        g_assert_cmpint(pid, >=, 0);
+        if (pid > 0)
+                exit(wait_for(pid));
+}
+
 int main(int argc, char *argv[]) {
+        if (machine_skips_all(MACHINE_PROC))
+                return 0;
+        reach_process_1();
         g_test_init(&argc, &argv, NULL);
 #define TEST(name)                                                                                 \
         g_test_add("/reader/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)

@@ -71,7 +71,7 @@ int config_file_read(const char *path, ConfigFile *ret) {
         if (r < 0) {
                 if (r != -ENOENT)
                         log_plain(LOG_WARNING, "%s: not used: %s", path,
-                                  r == -EINVAL   ? "it is no regular text file"
+                                  r == -EINVAL   ? "it is not a regular text file"
                                   : r == -EAGAIN ? "it changes while it is being read"
                                                  : strerror(-r));
                 return r;

@@ -305,7 +305,7 @@ static void test_file_with_zeros_is_not_used(Place *p, gconstpointer unused) {
         static const char text[] = "[Limits]\nHoldsPerUser=5\n\0HoldsPerUser=6\n";
 
         g_assert_true(g_file_set_contents(p->file, text, sizeof(text) - 1, NULL));
-        assert_unusable(p, "no regular text file");
+        assert_unusable(p, "not a regular text file");
 }
 
 static void test_directory_is_not_used(Place *p, gconstpointer unused) {
@@ -316,7 +316,7 @@ static void test_directory_is_not_used(Place *p, gconstpointer unused) {
 /* A FIFO is not waited for: it has no writer. */
 static void test_fifo_is_not_used(Place *p, gconstpointer unused) {
         g_assert_cmpint(mkfifo(p->file, 0600), ==, 0);
-        assert_unusable(p, "no regular text file");
+        assert_unusable(p, "not a regular text file");
 }
 
 static void test_file_that_may_not_be_read_is_not_used(Place *p, gconstpointer unused) {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "gate.h"
+
+#include "perf/process/tree.h"
+
+#define GATE_ROUNDS 4 /* at least two: what is born in the first is not reached by it */
+
+void gate_all(bool inherited, void (*f)(void *userdata), void *userdata) {
+        for (int round = 0; round < GATE_ROUNDS; round++) {
+                pid_t last = inherited ? tree_last_born() : 0;
+
+                f(userdata);
+                if (!inherited || (round > 0 && tree_last_born() == last))
+                        break;
+        }
+}
