@@ -22,8 +22,8 @@ int launch_mode_parse(const char *text, LaunchMode *ret, Refusal *why) {
                         *ret = (LaunchMode) i;
                         return 0;
                 }
-        return refuse(why, REFUSAL_INVALID_ARGS, "--broker: '%.64s' is none of auto, yes, no",
-                      text);
+        return refuse(why, REFUSAL_INVALID_ARGS,
+                      "--broker: invalid value '%.64s' (one of auto, yes, no)", text);
 }
 
 void launch_done(Launch *l) {
@@ -194,7 +194,7 @@ static int prepare_without(Launch *l, Command *ret) {
 /* Says why, if COMMAND will be able to open nothing, or was to have the broker. */
 static void say_without(const Launch *l, const char *why) {
         if (!native_allows_own())
-                say_note("%s will be able to open no perf events: %s", l->command[0], why);
+                say_note("%s will not be able to open perf events: %s", l->command[0], why);
         else if (l->mode != LAUNCH_NO)
                 say_note("%s runs without the broker: %s", l->command[0], why);
 }
@@ -205,8 +205,8 @@ static void say_no_listener(const Launch *l, int error) {
                 say_without(l, "it is under a broker already, or in a container whose manager "
                                "answers system calls");
         else
-                say_without(l, "this kernel, or what this process runs in, allows no seccomp "
-                               "listener");
+                say_without(l, "the kernel, or the container of this process, permits no "
+                               "seccomp listener");
 }
 
 static int prepare_with(Launch *l, const Filter *filter, Command *ret, Refusal *why) {

@@ -27,8 +27,7 @@ void lifetime_say_cut(const Object *hold, uint64_t since_usec, uint64_t asked_us
         lasts = timespan_format(expires - since_usec);
         wanted = timespan_format(asked);
         if (lasts && wanted)
-                say_note("the hold ends after %s%s%s, the limit without permission to manage "
-                         "(HoldMaxSec= in perfallocd.conf)",
+                say_note("the hold ends after %s%s%s, the limit of HoldMaxSec= in perfallocd.conf",
                          lasts, unlimited ? "" : ", not ", unlimited ? "" : wanted);
 }
 

@@ -57,10 +57,9 @@ static void loan_save(const LikwidLock *l) {
         if (fresh)
                 fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 || write(fd, text, (size_t) n) != n || rename(fresh, l->saved) < 0)
-                bridge_say(
-                        (Bridge *) &l->bridge, LOG_WARNING,
-                        "Bridge likwid-lock: cannot write down whose the file is; it is not given "
-                        "back after a crash.");
+                bridge_say((Bridge *) &l->bridge, LOG_WARNING,
+                           "Bridge likwid-lock: cannot record the owner of the file; it is not "
+                           "restored after a crash.");
 }
 
 static bool loan_load(const LikwidLock *l, Loan *ret) {

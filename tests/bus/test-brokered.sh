@@ -27,7 +27,7 @@ yes_and_no() {
 }
 
 wrong_word_is_named() {
-        run 1 as alice perfalloc --broker=maybe true && said "'maybe' is none of auto, yes, no"
+        run 1 as alice perfalloc --broker=maybe true && said "invalid value 'maybe' (one of auto, yes, no)"
 }
 
 nested_runs_without() {

@@ -188,7 +188,7 @@ static void test_thread(void) {
                       pidfd);
         first = raw_open(dave, (Raw){ .attr = &attr, .cpu = -1 }, "a{sv}", 2, "pidfd", "h", pidfd,
                          "procfd", "h", client_proof(dave, target->pid));
-        raw_refused(dave, SD_BUS_ERROR_INVALID_ARGS, "no thread of process",
+        raw_refused(dave, SD_BUS_ERROR_INVALID_ARGS, "not a thread of process",
                     (Raw){ .attr = &attr, .pid = tid, .cpu = -1 }, "a{sv}", 1, "pidfd", "h", wrong);
         target_do(target, 'w');
         g_assert_cmpuint(raw_value(fd), ==, WRITES);

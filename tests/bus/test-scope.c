@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 /* ---- cgroups ---- */
 
@@ -99,6 +100,62 @@ static void test_cgroup_counts_who_is_in_it(void) {
         cgroup_remove(&g);
 }
 
+static int play_spinner(int fd, const void *data) {
+        for (;;)
+                ;
+        return 0;
+}
+
+static uint64_t run_nsec(pid_t pid) {
+        struct timespec t;
+        clockid_t clock;
+
+        g_assert_cmpint(clock_getcpuclockid(pid, &clock), ==, 0);
+        g_assert_cmpint(clock_gettime(clock, &t), ==, 0);
+        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
+}
+
+/* When the first event of a cgroup is enabled while a task of it is running, the kernel goes on
+ * with the cgroup's time from when an event was last enabled there. Beside an event that is enabled
+ * all the time, as the manual says, no stop is counted as enabled time. */
+static void test_cgroup_times_beside_a_dummy(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *dummy = NULL, *counter = NULL;
+        gint64 counted_usec = 0;
+        g_auto(Measured) m = {};
+        Actor *spinner;
+        Cgroup g;
+
+        if (!cgroup_make(&g))
+                return;
+        dummy = counter_open(alice, "dummy", "a{sv}", 2, "scope", "s", "cgroup", "cgroup", "h",
+                             g.fd);
+        counter = counter_open(alice, "cpu-clock", "a{sv}", 3, "scope", "s", "cgroup", "cgroup",
+                               "h", g.fd, "start", "b", false);
+        spinner = actor_new("bob", play_spinner, NULL);
+        cgroup_enter(&g, spinner->pid);
+        for (int round = 0; round < 20; round++) {
+                uint64_t before = counter_value(alice, counter), ran;
+                gint64 start = g_get_monotonic_time();
+
+                counter_do(alice, counter, "Start");
+                await(counter_value(alice, counter) > before);
+                counter_do(alice, counter, "Stop");
+                counted_usec += g_get_monotonic_time() - start;
+                ran = run_nsec(spinner->pid);
+                await(run_nsec(spinner->pid) > ran + 20 * USEC_PER_MSEC * NSEC_PER_USEC);
+        }
+        m = counter_read(alice, counter);
+        g_test_message("%" G_GUINT64_FORMAT " ns enabled in %" G_GINT64_FORMAT " us", m.enabled,
+                       counted_usec);
+        g_assert_cmpuint(m.enabled, <=, (guint64) counted_usec * 1000);
+        g_assert_cmpuint(m.enabled, ==, m.running);
+        counter_do(alice, counter, "Close");
+        counter_do(alice, dummy, "Close");
+        actor_free(spinner);
+        cgroup_remove(&g);
+}
+
 static void test_cgroup_needs_count_system(void) {
         g_autoptr(Client) bob = client_new("bob");
         Cgroup g;
@@ -159,6 +216,7 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 
         g_test_add_func("/scope/cgroup/counts-who-is-in-it", test_cgroup_counts_who_is_in_it);
+        g_test_add_func("/scope/cgroup/times-beside-a-dummy", test_cgroup_times_beside_a_dummy);
         g_test_add_func("/scope/cgroup/needs-count-system", test_cgroup_needs_count_system);
         g_test_add_func("/scope/cgroup/is-a-cgroup", test_cgroup_is_a_cgroup);
         g_test_add_func("/scope/pinned-counts", test_pinned_counts);

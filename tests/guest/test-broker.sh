@@ -16,7 +16,7 @@ event=instructions:u second=cycles:u sampled=cycles:u
 says_what_cannot_be() {
         as alice perfalloc --broker=no echo run >"$work/said" 2>&1
         cat "$work/said"
-        grep -q 'echo will be able to open no perf events' "$work/said" && grep -qx run "$work/said"
+        grep -q 'echo will not be able to open perf events' "$work/said" && grep -qx run "$work/said"
 }
 
 # Eight of an event that six counters can count: pinned, some of them count all the time and the others never;

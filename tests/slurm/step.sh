@@ -55,12 +55,16 @@ slurmstepd_kill() {
         done
 }
 
-# cluster_start_or_skip [cgroup]: with the plugin that was built.
-cluster_start_or_skip() {
+slurm_or_skip() {
         if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null || [[ ! -e $PERFALLOC_BUILD/src/slurm/perfalloc.so ]]; then
                 echo '1..0 # SKIP Slurm is not installed, or its plugin is not built'
                 exit 0
         fi
+}
+
+# cluster_start_or_skip [cgroup]: with the plugin that was built.
+cluster_start_or_skip() {
+        slurm_or_skip
         chmod 711 /run/cluster 2>/dev/null
         if ! cluster_start "$PERFALLOC_BUILD/src/slurm/perfalloc.so" "$@"; then
                 cluster_logs

@@ -206,7 +206,7 @@ int verb_metrics(Ctl *c, Refusal *why) {
 
         if (c->options->format && !metrics_format_find(c->options->format, &format))
                 return refuse(why, CTL_E_USAGE,
-                              "--format: '%.64s' is neither prometheus nor openmetrics",
+                              "--format: invalid value '%.64s' (one of prometheus, openmetrics)",
                               c->options->format);
         r = ctl_fetch_all(c, &all, why);
         for (size_t i = 0; i < all.n && r == 0; i++)

@@ -50,18 +50,17 @@ static int attr_read_size(const unsigned char *bytes, size_t n, uint32_t kernel_
         uint32_t size = 0;
 
         if (n < ATTR_SIZE_MIN)
-                return refuse_size(kernel_size, "length of", n,
-                                   "is less than a perf_event_attr ever had", why);
+                return refuse_size(kernel_size, "length of", n, "is below the minimum of 64", why);
         if (n > ATTR_SIZE_MAX)
-                return refuse_size(kernel_size, "length of", n, "is more than the kernel looks at",
-                                   why);
+                return refuse_size(kernel_size, "length of", n,
+                                   "is above the maximum of the kernel", why);
         memcpy(&size, bytes + offsetof(struct perf_event_attr, size), sizeof(size));
         if (size == 0)
                 size = ATTR_SIZE_MIN;
         if (size < ATTR_SIZE_MIN)
-                wrong = "is less than a perf_event_attr ever had (0 stands for the least, 64)";
+                wrong = "is below the minimum of 64 (0 means 64)";
         else if (size > ATTR_SIZE_MAX)
-                wrong = "is more than the kernel looks at";
+                wrong = "is above the maximum of the kernel";
         else if (size > n)
                 wrong = "is more than was sent";
         *ret = size;

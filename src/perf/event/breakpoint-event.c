@@ -58,7 +58,7 @@ static int parse_place(const char *event, char *place, struct perf_event_attr *a
                               event, length);
         if (address + n - 1 < address)
                 return refuse(why, REFUSAL_BAD_ADDRESS,
-                              "event '%s': %u bytes from there are past the end of memory", event,
+                              "event '%s': its %u bytes exceed the address space", event,
                               (unsigned) n);
         attr->bp_addr = address;
         attr->bp_len = n;
@@ -96,7 +96,7 @@ int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Ref
         if (!parse_rest(rest, attr))
                 return refuse(
                         why, REFUSAL_INVALID_EVENT,
-                        "event '%s': behind the address belong an access (r, w, x or several) "
+                        "event '%s': the address is followed by an access (r, w, x or several) "
                         "and modifiers (u, k, h, G, H, I), as in mem:0x1000/4:rw:u",
                         string);
         r = parse_place(string, place, attr, why);

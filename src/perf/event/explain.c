@@ -63,8 +63,7 @@ static int explain_privilege(const Asked *a, Refusal *why) {
 }
 
 #define INVALID_GROUP                                                                              \
-        "a group must fit the PMU as a whole and be of one target, and what joins it joins its "   \
-        "leader"
+        "a group must fit on the PMU and have one target, and events join it at its leader"
 
 /* What is found wrong in the attr, else what may be wrong. */
 static const char *find_invalid(const Asked *a) {
@@ -172,14 +171,14 @@ static const struct {
         { E2BIG, .explain = explain_attr_size },
         { EACCES, .explain = explain_privilege },
         { EBADF, REFUSAL_BAD_DESCRIPTOR,
-          "the kernel does not take the descriptor that was given as group leader or cgroup: the "
-          "one must be an open perf event, the other a directory of the cgroup hierarchy that has "
-          "perf_event" },
+          "the kernel does not accept the descriptor of the group leader or cgroup: a leader must "
+          "be "
+          "an open perf event, a cgroup a directory of the cgroup hierarchy that has perf_event" },
         { EBUSY, REFUSAL_BUSY, "another event has PMU ",
           " for itself; see who with 'perfallocctl users'" },
         { EFAULT, REFUSAL_BAD_ADDRESS,
-          "an address in it cannot be used; give one that is mapped and of the right half: user "
-          "space below the middle, the kernel's above" },
+          "an address in it is not valid; use a mapped one: user space has the lower half of the "
+          "address space, and the kernel the upper half" },
         { EINTR, REFUSAL_MIXED_TRACING,
           "this uprobe is being traced through tracefs, and the kernel lets it be traced in one "
           "way at a time; switch it off in tracefs (events/uprobes/*/enable), or make another "

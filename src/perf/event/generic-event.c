@@ -25,12 +25,10 @@ static const struct {
         HW("branch-instructions", BRANCH_INSTRUCTIONS, "branches retired"),
         HW("branch-misses", BRANCH_MISSES, "branches that were mispredicted"),
         HW("bus-cycles", BUS_CYCLES, "bus cycles"),
-        HW("stalled-cycles-frontend", STALLED_CYCLES_FRONTEND,
-           "cycles without work for the back end"),
-        HW("idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles without work for the back end"),
-        HW("stalled-cycles-backend", STALLED_CYCLES_BACKEND,
-           "cycles in which the back end is stuck"),
-        HW("idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles in which the back end is stuck"),
+        HW("stalled-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles stalled in the front end"),
+        HW("idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles stalled in the front end"),
+        HW("stalled-cycles-backend", STALLED_CYCLES_BACKEND, "cycles stalled in the back end"),
+        HW("idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles stalled in the back end"),
         HW("ref-cycles", REF_CPU_CYCLES, "cycles at a constant reference frequency"),
 #undef HW
 #define SW(name, config, description)                                                              \

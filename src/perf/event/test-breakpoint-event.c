@@ -65,7 +65,7 @@ static void test_wrong_breakpoints_are_refused(void) {
                 { "mem:0x1000:rw:", REFUSAL_INVALID_EVENT, "modifiers" },
                 { "mem:0x1000:rw:q", REFUSAL_INVALID_EVENT, "modifiers" },
                 { "mem:0x1000:rw:u/", REFUSAL_INVALID_EVENT, "modifiers" },
-                { "mem:0xffffffffffffffff/2", REFUSAL_BAD_ADDRESS, "past the end" },
+                { "mem:0xffffffffffffffff/2", REFUSAL_BAD_ADDRESS, "exceed the address space" },
                 { "mem:0xffffffff81000000:u", REFUSAL_BAD_ADDRESS, "kernel's half" },
                 { "mem:0x7ffffffffffffffc/8:rw:u", REFUSAL_BAD_ADDRESS, "kernel's half" },
                 { "breakpoint/config1=0x1000/", REFUSAL_INVALID_EVENT, "mem:ADDRESS" },

@@ -18,8 +18,8 @@ int cgroup_check(int fd, Refusal *why) {
 
         if (event != -EBADF && event != -ENOENT)
                 return 0;
-        return refuse(
-                why, REFUSAL_BAD_DESCRIPTOR,
-                "option 'cgroup': the descriptor is no directory of a cgroup, opened with O_RDONLY "
-                "(/sys/fs/cgroup/...; where version 1 is mounted, below perf_event)");
+        return refuse(why, REFUSAL_BAD_DESCRIPTOR,
+                      "option 'cgroup': the descriptor is not a directory of a cgroup, opened with "
+                      "O_RDONLY "
+                      "(/sys/fs/cgroup/...; where version 1 is mounted, below perf_event)");
 }

@@ -326,7 +326,7 @@ const char *process_untraceable(const ProcessFacts *f, uid_t uid, const gid_t *g
                 bool bad;
                 const char *words;
         } rules[] = {
-                { f->kernel_thread, "it is a thread of the kernel" },
+                { f->kernel_thread, "it is a kernel thread" },
                 { f->zombie, "it has ended" },
                 { !f->same_pid_ns, "it is in another PID namespace" },
                 { !f->same_user_ns, "it is in another user namespace" },

@@ -75,7 +75,7 @@ static int procfd_check(int procfd, const char *host, uint64_t *ret_inode, Refus
         /* AT_STATX_DONT_SYNC: no question to a FUSE server or over a network */
         if (statx(procfd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file) < 0 ||
             makedev(file.stx_dev_major, file.stx_dev_minor) != st.st_dev)
-                return refuse_proof(why, "is no file of the host's /proc");
+                return refuse_proof(why, "is not a file of the host's /proc");
         *ret_inode = file.stx_ino;
         return 0;
 }

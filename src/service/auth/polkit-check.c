@@ -235,7 +235,7 @@ static void check_read_answer(Check *check, sd_bus_message *m) {
         else
                 check_finish(check, 0, NULL,
                              &SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_INCONSISTENT_MESSAGE,
-                                                      "its answer makes no sense"));
+                                                      "its reply is invalid"));
 }
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -352,7 +352,7 @@ static void test_nonsense_is_a_no(Fixture *f, gconstpointer userdata) {
         g_assert_true(g_dbus_connection_send_message(
                 g_dbus_method_invocation_get_connection(a.invocation), reply,
                 G_DBUS_SEND_MESSAGE_FLAGS_NONE, NULL, NULL));
-        expect(f, &call, DENIED, "makes no sense");
+        expect(f, &call, DENIED, "reply is invalid");
         g_object_unref(a.invocation); /* the mock was bypassed */
         question_clear(&a);
 }

@@ -37,8 +37,8 @@ static int actions_read(char **allow, unsigned *ret, Refusal *why) {
 
                 if (action == 0)
                         return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "option 'allow': '%.64s' is none of sample-own, "
-                                      "count-kernel, count-other, count-system, count-raw",
+                                      "option 'allow': invalid value '%.64s' (one of sample-own, "
+                                      "count-kernel, count-other, count-system, count-raw)",
                                       *name);
                 *ret |= action;
         }
@@ -47,15 +47,16 @@ static int actions_read(char **allow, unsigned *ret, Refusal *why) {
 
 static int check_descriptors(int listener, int prover, Refusal *why) {
         if (!listener_is(listener))
-                return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "the descriptor is no seccomp listener: get one by seccomp(2) with "
-                              "SECCOMP_FILTER_FLAG_NEW_LISTENER");
+                return refuse(
+                        why, REFUSAL_BAD_DESCRIPTOR,
+                        "the descriptor is not a seccomp listener: get one from seccomp(2) with "
+                        "SECCOMP_FILTER_FLAG_NEW_LISTENER");
         if (listener_has_ended(listener))
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "no process has the filter of this seccomp listener any more");
         if (prover >= 0 && !prover_is(prover))
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'prover': the descriptor is no socket of type "
+                              "option 'prover': the descriptor is not a socket of type "
                               "SOCK_SEQPACKET");
         return 0;
 }

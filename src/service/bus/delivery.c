@@ -89,7 +89,7 @@ static void delivery_serve(Delivery *d);
 static void delivery_give_up(Delivery *d, const sd_bus_error *error) {
         if (!d->blind)
                 log_plain(LOG_INFO,
-                          "The bus does not tell which clients read (%s); descriptors are sent "
+                          "The bus does not report which clients read (%s); descriptors are sent "
                           "without counting them.",
                           error->message ?: error->name);
         d->blind = true;

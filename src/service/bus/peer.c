@@ -289,9 +289,10 @@ int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
 
 int peer_process(const Peer *peer, pid_t *ret_pid, int *ret_pidfd, Refusal *why) {
         if (peer->pidfd < 0 || !process_exists(peer->pidfd))
-                return refuse(why, REFUSAL_NO_SUCH_PROCESS,
-                              "the bus does not tell the caller's process, or it has ended; name a "
-                              "process by option 'procfd' or 'pidfd'");
+                return refuse(
+                        why, REFUSAL_NO_SUCH_PROCESS,
+                        "the bus does not report the caller's process, or it has ended; name a "
+                        "process by option 'procfd' or 'pidfd'");
         *ret_pidfd = fcntl(peer->pidfd, F_DUPFD_CLOEXEC, 3);
         if (*ret_pidfd < 0)
                 return -errno;

@@ -197,7 +197,7 @@ static void peer_known(void *userdata, Peer *peer, int error) {
                         error == -ENOMEM ? SD_BUS_ERROR_NO_MEMORY : SD_BUS_ERROR_ACCESS_DENIED,
                         "%s",
                         error == -ENOMEM ? "the service is out of memory"
-                                         : "the bus does not tell who is calling");
+                                         : "the bus does not report the caller");
                 request_free(r);
         }
 }

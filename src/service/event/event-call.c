@@ -56,7 +56,7 @@ static int group_check(const EventCall *c, Refusal *why) {
                               (unsigned) c->call->peer->uid);
         default:
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'group': the descriptor is no perf event");
+                              "option 'group': the descriptor is not a perf event");
         }
 }
 
@@ -107,7 +107,7 @@ static int event_call_hold_process(EventCall *c, int pidfd, const char *option, 
                               option);
         if (c->target.pid != process)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "pid: %d is no thread of process %d, which option '%s' names; "
+                              "pid: %d is not a thread of process %d, which option '%s' names; "
                               "give 0 for "
                               "its first one",
                               (int) q->pid, (int) process, option);

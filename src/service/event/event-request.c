@@ -54,12 +54,12 @@ static int flags_take(uint64_t flags, EventRequest *q, Refusal *why) {
         if (q->cgroup < 0 && flags & PERF_FLAG_PID_CGROUP)
                 return refuse(
                         why, REFUSAL_INVALID_ARGS,
-                        "flags: with PERF_FLAG_PID_CGROUP goes the cgroup's directory, as option "
-                        "'cgroup'");
+                        "flags: PERF_FLAG_PID_CGROUP needs option 'cgroup', a descriptor of its "
+                        "directory");
         if (flags & ~(known | PERF_FLAG_PID_CGROUP))
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "flags: 0x%" PRIx64 " is none of PERF_FLAG_FD_CLOEXEC, "
-                              "PERF_FLAG_FD_NO_GROUP, PERF_FLAG_FD_OUTPUT, PERF_FLAG_PID_CGROUP",
+                              "flags: invalid value 0x%" PRIx64 " (PERF_FLAG_FD_CLOEXEC, "
+                              "PERF_FLAG_FD_NO_GROUP, PERF_FLAG_FD_OUTPUT, PERF_FLAG_PID_CGROUP)",
                               flags & ~(known | PERF_FLAG_PID_CGROUP));
         q->flags = (unsigned long) (flags & known);
         if (q->cgroup >= 0)

@@ -43,7 +43,7 @@ int hold_tie_to_cgroup(HoldTie *ret, int directory, Refusal *why) {
 
         if (fstatfs(directory, &fs) < 0 || (unsigned long) fs.f_type != CGROUP2_SUPER_MAGIC)
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
-                              "option 'cgroup': the descriptor is no directory of cgroup2 "
+                              "option 'cgroup': the descriptor is not a directory of cgroup2 "
                               "(/sys/fs/cgroup/...)");
         events = openat(directory, "cgroup.events", O_RDONLY | O_CLOEXEC | O_NOCTTY);
         if (events < 0)

@@ -221,7 +221,7 @@ void hold_end(Hold *h, HoldResult result) {
         holds_advance(holds);
 }
 
-/* ---- one step further ---- */
+/* ---- what was measured ---- */
 
 static void hold_settle(Hold *h, bool confirmed) {
         if (confirmed || h->request.best_effort)

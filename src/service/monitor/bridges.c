@@ -229,10 +229,10 @@ static int bridge_load(Bridges *all, BridgeKind kind) {
                 r = bridge_make(all, kind, TAKE_PTR(path), grace_usec);
         b = place->bridge;
         if (r < 0)
-                log_plain(LOG_ERR, "Bridge %s: not made: %s", kinds[kind].name, strerror(-r));
+                log_plain(LOG_ERR, "Bridge %s: not started: %s", kinds[kind].name, strerror(-r));
         else
                 log_plain(LOG_DEBUG, "Bridge %s: %s", kinds[kind].name,
-                          !b                    ? "switched off, or nothing to bridge to"
+                          !b                    ? "disabled, or the other software is not present"
                           : bridge_is_active(b) ? "active"
                                                 : "inactive, the other side is not there");
         return r;

@@ -121,7 +121,7 @@ static int restore_add_record(Restore *p, const StateEntry *e, uint64_t place) {
         if (e->n_fds > FDS_MAX || !unpack_is_valid(&r.state)) {
                 log_plain(LOG_ERR,
                           "A record of the service's state (kind %" PRIu32 ", %" PRIu64
-                          ") makes no sense, and is left out.",
+                          ") is invalid, and is dropped.",
                           e->kind, e->id);
                 return 0;
         }

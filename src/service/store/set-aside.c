@@ -74,7 +74,7 @@ void set_aside(const StateLog *log, const char *directory, bool describe) {
                 "The service has crashed %u times while it restored its state. The state is "
                 "set aside, and what was held and counted has ended: %s. %s%s",
                 RESTORE_CRASHES_MAX, *lost ? lost : "how much is not known",
-                r == 0 ? "For a report of the fault it is in " : "It could not be copied: ",
+                r == 0 ? "For a bug report it is in " : "It could not be copied: ",
                 r == 0 ? path : strerror(-r));
         log_event(LOG_ERR, LOG_ID_DEGRADED, text, NULL);
 }

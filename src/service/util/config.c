@@ -58,7 +58,7 @@ static int limit_set(void *field, const char *name, const char *value, Refusal *
 
 static int bool_set(void *field, const char *name, const char *value, Refusal *why) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s is none of yes, no", name, value);
+                return refuse(why, REFUSAL_INVALID_ARGS, "%s=%s: neither yes nor no", name, value);
         *(bool *) field = *value == 'y';
         return 0;
 }
@@ -73,7 +73,7 @@ static int path_set(void *field, const char *name, const char *value, Refusal *w
                 memcpy(path.path, value, strlen(value));
         } else if (strcmp(value, "auto") != 0)
                 return refuse(why, REFUSAL_INVALID_ARGS,
-                              "%s=%.256s is none of auto, no, nor a path from / on of fewer than "
+                              "%s=%.256s: neither auto, no, nor an absolute path of fewer than "
                               "%u bytes",
                               name, value, BRIDGE_PATH_MAX);
         *(BridgePath *) field = path;
