@@ -88,14 +88,14 @@ release_all() {
 
 release_all
 examples_place
-for name in hold open persistent; do
+for name in status hold job open run persistent; do
         check "perfallocctl(1), example $name, runs as it stands" runs_in_place perfallocctl.1 $name
 done
 check 'perfallocctl(1), example plot, draws' draws
 for name in stat breakpoints steps; do
         check "perfalloc(1), example $name, runs as it stands" runs_in_place perfalloc.1 $name
 done
-check 'what they should run has run' ran '3 ./benchmark,2 ./prepare,1 ./program,6 make'
+check 'what they should run has run' ran '3 ./benchmark,2 ./prepare,2 ./program,6 make'
 check 'the examples of perfallocd.conf(5) are read' configuration_is_read
 rm -r "$place"
 monitor=$(mktemp -d)/monitor
