@@ -86,8 +86,8 @@ static void test_yes(void) {
 
         rule_set("bob", "hold", "return polkit.Result.YES;");
         hold_try(bob);
-        client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "too much", 1, "mode", "s",
-                       "exclusive");
+        client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "too much", 2, "mode", "s",
+                       "exclusive", BREAKPOINTS);
         rule_clear();
         hold_refused(bob, INTERACTION);
 }
@@ -119,11 +119,11 @@ static void test_actions(void) {
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(holds); i++) {
-                client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "in vain", 1,
-                               holds[i].option, "s", holds[i].value);
+                client_refused(bob, INTERACTION, MANAGER, "Hold", "sa{sv}", "in vain", 2,
+                               holds[i].option, "s", holds[i].value, BREAKPOINTS);
                 g_assert_nonnull(strstr(bob->refusal, holds[i].action));
                 client_refused(bob, INTERACTION, MANAGER, "HoldUnattended", "sta{sv}", "in vain",
-                               UINT64_C(0), 1, holds[i].option, "s", holds[i].value);
+                               UINT64_C(0), 2, holds[i].option, "s", holds[i].value, BREAKPOINTS);
                 g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.hold-unattended)"));
         }
         rule_set("bob", "count-system", "return polkit.Result.YES;");
