@@ -120,9 +120,14 @@ job_is() {
         [[ $(squeue -h -j "$1" -o %T) == "$2" ]]
 }
 
-# A job that is requeued is put off by Slurm, which says until when once its nodes are free.
+no_slurmstepd_runs() {
+        ! pgrep -x slurmstepd
+}
+
+# Slurm puts a job that is requeued off, for two minutes, and takes what the slurmstepd of its script reports late
+# for the end of the new one.
 start_again() {
-        wait_until job_is "$1" PENDING && scontrol update "jobid=$1" StartTime=now && wait_until running && return
+        wait_until job_is "$1" PENDING && wait_until no_slurmstepd_runs && scontrol update "jobid=$1" StartTime=now && wait_until running && return
         scontrol show job "$1"
         return 1
 }
