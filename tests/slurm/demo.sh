@@ -13,6 +13,7 @@ cd /run/rig/home/alice
 show() {
         local status=0
 
+        wait_until cluster_is_up >/dev/null
         printf '\n$ %s\n' "$*"
         as alice "$@" 2>&1 </dev/null || status=$?
         [[ $status -eq 0 ]] || printf '(exit status %d)\n' "$status"

@@ -115,10 +115,21 @@ arrays_hold_each_for_itself() {
         nothing_is_left
 }
 
-# A job that is requeued is put off by Slurm, and cannot be changed before it is pending.
-starts_again() {
-        scontrol update "jobid=$1" StartTime=now
-        running
+# job_is JOB STATE
+job_is() {
+        [[ $(squeue -h -j "$1" -o %T) == "$2" ]]
+}
+
+no_slurmstepd_runs() {
+        ! pgrep -x slurmstepd
+}
+
+# Slurm puts a job that is requeued off, for two minutes, and takes what the slurmstepd of its script reports late
+# for the end of the new one.
+start_again() {
+        wait_until job_is "$1" PENDING && wait_until no_slurmstepd_runs && scontrol update "jobid=$1" StartTime=now && wait_until running && return
+        scontrol show job "$1"
+        return 1
 }
 
 requeued_job_holds_again() {
@@ -131,7 +142,7 @@ requeued_job_holds_again() {
         job=$(as alice sbatch --parsable --requeue -N3 -o /dev/null "$hold" $dir/script) && wait_until running && hold_count 1 &&
                 as alice scontrol requeue "$job" || return
         rm -f $dir/run/node*
-        wait_until starts_again "$job" && hold_count 1 && grep -q granted $dir/run/held.1.node2
+        start_again "$job" && hold_count 1 && grep -q granted $dir/run/held.1.node2
         set -- $?
         as alice scancel "$job"
         [[ $1 -eq 0 ]] && nothing_is_left
