@@ -28,7 +28,7 @@ static const struct {
         { "held_usec", "perfalloc_held_seconds", "", USEC_PER_SEC,
           "How long holds have been granted, summed over them." },
         { "yielded_usec", "perfalloc_yielded_seconds", "", USEC_PER_SEC,
-          "How long monitors have given way, summed over them." },
+          "Time that monitors have yielded, summed over them." },
         { "counters_opened", "perfalloc_counters_opened", "", 0,
           "Counters that the service has opened for itself and others." },
         { "events_opened", "perfalloc_events_opened", "", 0,

@@ -163,7 +163,7 @@ static int print_service(Ctl *c, MetricsFormat format, Refusal *why) {
         metrics_head(format, "perfalloc", METRIC_INFO, "The service.");
         printf("perfalloc_info{version=\"%s\"} 1\n", version);
         metrics_head(format, "perfalloc_yielding", METRIC_GAUGE,
-                     "Whether monitors have given way to a hold.");
+                     "Whether monitors have yielded to a hold.");
         printf("perfalloc_yielding %" PRIu64 "\n", object_number(&manager, "Yielding"));
         return metrics_print_totals(c, format, why);
 }
