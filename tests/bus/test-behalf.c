@@ -391,9 +391,9 @@ static void test_expiring(void) {
         client_watch(alice);
         client_watch(other);
         path = hold_take_unattended(alice, 300 * USEC_PER_SEC, "a{sv}", 0);
-        service_clock_forward(239 * USEC_PER_SEC);
+        service_clock_forward(230 * USEC_PER_SEC);
         g_assert_false(heard(alice, path, HOLD, "Expiring"));
-        service_clock_forward(1 * USEC_PER_SEC);
+        service_clock_forward(10 * USEC_PER_SEC);
         await((m = hear(alice, path, HOLD, "Expiring")));
         g_assert_cmpint(sd_bus_message_read(m, "t", &timestamp), >, 0);
         g_assert_cmpuint(timestamp, ==, expires(alice, path));
