@@ -362,7 +362,8 @@ static void refusal_judge(const Held *held) {
         Demand d = demand_of(held, until, claims);
         Verdict v = log_judge_refusal(takes, &host->machine, &d, held->asked, until);
 
-        if (held->exclusive && log_has_foreign(takes, user_id(client_users[held->client]), d.cpus))
+        if (held->exclusive &&
+            log_has_foreign(takes, user_id(client_users[held->client]), held->cpus))
                 v = VERDICT_TRUE;
         if (held->best_effort)
                 figures.best_effort++;
