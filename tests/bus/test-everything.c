@@ -210,7 +210,7 @@ static void assert_hold_is_granted(void) {
 
 static void test_at_once(void) {
         const char *sec = g_getenv("PERFALLOC_TEST_SEC");
-        gint64 end = g_get_monotonic_time() + (sec ? atoi(sec) : SEC) * G_USEC_PER_SEC;
+        gint64 end = g_get_monotonic_time() + (gint64) (sec ? atoi(sec) : SEC) * G_USEC_PER_SEC;
         World w = world_new();
         Rest before;
 
