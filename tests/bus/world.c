@@ -58,8 +58,8 @@ void world_end(World *w) {
         for (guint i = w->holds->len; i-- > 0;) {
                 const Held *h = w->holds->pdata[i];
 
-                if (h->lease < 0)
-                        sd_bus_message_unref(client_call(w->root, h->path, HOLD, "Release", NULL));
+                if (h->lease < 0) /* unless it has just ended by itself */
+                        (void) world_call(w, w->root, h->path, HOLD, "Release", NULL, NULL);
         }
         for (guint i = w->counters->len; i-- > 0;) {
                 const Counted *c = w->counters->pdata[i];
