@@ -6,6 +6,8 @@
 
 #include "test-group.h"
 
+#include <sys/inotify.h>
+
 /* ---- counting ---- */
 
 static void test_counts_between_start_and_stop(void) {
@@ -43,6 +45,33 @@ static void test_siblings_are_gated_by_their_leader(void) {
                 target_write(&s, 0, 7, word);
         for (unsigned word = 0; word < 3; word++)
                 assert_reads(g, word, 10 + word, QUALITY_EXACT);
+}
+
+/* Siblings without their leader would count on their own. inotify(7) tells the order in which files
+ * are closed, in the place of events here. */
+static void test_siblings_are_closed_before_their_leader(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
+        _cleanup_close_ int watch = inotify_init1(IN_CLOEXEC);
+        g_autofree char *dir = g_dir_make_tmp("perfalloc-XXXXXX", NULL);
+        _Alignas(struct inotify_event) char events[3 * (sizeof(struct inotify_event) + 16)],
+                order[4] = "";
+
+        add_target(g, &s);
+        g_assert_cmpint(inotify_add_watch(watch, dir, IN_CLOSE), >=, 0);
+        for (size_t event = 0; event < 3; event++) {
+                g_autofree char *file = g_strdup_printf("%s/%zu", dir, event);
+
+                group_slot(g, 0, event)->fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+                g_assert_cmpint(group_slot(g, 0, event)->fd, >=, 0);
+                g_assert_no_errno(unlink(file));
+        }
+        group_close_part(g, 0);
+        g_assert_cmpint(read(watch, events, sizeof(events)), ==, sizeof(events));
+        for (size_t i = 0; i < 3; i++)
+                order[i] = *((struct inotify_event *) (events + i * sizeof(events) / 3))->name;
+        g_assert_cmpstr(order, ==, "210");
+        g_assert_no_errno(rmdir(dir));
 }
 
 /* The target writes to both words in turns, so at no instant their counts differ by more than 1. */
@@ -318,6 +347,8 @@ int main(int argc, char **argv) {
                 { "counts-between-start-and-stop", test_counts_between_start_and_stop },
                 { "many-start-at-once", test_many_start_at_once },
                 { "siblings-are-gated-by-their-leader", test_siblings_are_gated_by_their_leader },
+                { "siblings-are-closed-before-their-leader",
+                  test_siblings_are_closed_before_their_leader },
                 { "a-group-is-read-at-one-instant", test_a_group_is_read_at_one_instant },
                 { "ways-of-yielding-are-not-mixed", test_ways_of_yielding_are_not_mixed },
                 { "threads-born-later-are-counted-and-children-are-not",
