@@ -134,7 +134,8 @@ int slurm_spank_init_post_opt(spank_t sp, int ac, char **av) {
 /* For messages: by its place among the step's nodes. */
 static void node_name(spank_t sp, char name[static NODE_NAME_MAX]) {
         char list[NODE_LIST_MAX], *host = NULL;
-        hostlist_t nodes = NULL;
+        struct hostlist *nodes =
+                NULL; /* hostlist_t: this pointer, from Slurm 23.11 on the struct */
         uint32_t id = 0;
 
         (void) gethostname(name, NODE_NAME_MAX);

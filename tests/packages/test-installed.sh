@@ -1,24 +1,61 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Debian's package, in a machine of its own: what it installs works, an upgrade and a downgrade lose nothing, and a purge
-# leaves nothing. Run by tests/rig/nspawn, without the project, for tests/packages/deb.
+# usage: tests/packages/test-installed.sh deb|rpm
+#
+# A package, in a machine of its own: what it installs works, an upgrade and a downgrade lose nothing, and a purge
+# leaves nothing. Run by tests/rig/nspawn, without the project, for tests/packages/deb and tests/packages/rpm.
 set -u
 
 # shellcheck source=tests/tap.sh
 . "$PERFALLOC_SOURCE/tests/tap.sh"
 
-debs=$PERFALLOC_BUILD/debs
+format=$1
+first=$PERFALLOC_BUILD/packages/first.$format
+next=$PERFALLOC_BUILD/packages/next.$format
 export DEBIAN_FRONTEND=noninteractive
+
+# On Debian rpm knows nothing of what is installed, and wants to be asked twice.
+rpm_here() {
+        rpm --force-debian --nodeps "$@"
+}
+
+# Also what upgrades and downgrades.
+deb_install() {
+        dpkg -i "$1"
+}
+
+rpm_install() {
+        rpm_here -U --oldpackage "$1" && rpm --nodeps -V perfalloc
+}
+
+deb_remove() {
+        dpkg -r perfalloc
+}
+
+rpm_remove() {
+        rpm_here -e perfalloc
+}
+
+# What a distribution that installs RPMs has elsewhere: which units are enabled is in its presets.
+prepare_rpm() {
+        mkdir -p /etc/systemd/system-preset
+        printf '%s\n' 'enable perfallocd.service' 'disable *' >/etc/systemd/system-preset/00-all.preset
+}
 
 # Everything that a package could leave, with the names of the user and the group taken out, which stay.
 files_list() {
         find /etc /usr /var /run/perfalloc* -xdev \( -path /var/lib/dpkg -o -path /var/cache -o -path /var/log -o -path /var/tmp -o \
-                -path /var/lib/systemd/catalog -o -path /etc/.pwd.lock \) -prune -o -type f -print 2>/dev/null |
+                -path /var/lib/systemd/catalog -o -path /etc/.pwd.lock \) -prune -o -print 2>/dev/null |
                 grep -v -e '^/etc/\(passwd\|group\|shadow\|gshadow\)-\?$' | sort
 }
 
 main_pid() {
         systemctl show -P MainPID perfallocd.service
+}
+
+users_are_made() {
+        [[ $(id -nG perfalloc) == perfalloc ]] && getent group perfalloc-users &&
+                [[ $(systemctl show -P FragmentPath perfallocd.service) =~ ^(/usr)?/lib/systemd/system/ ]]
 }
 
 # An ordinary user, who starts the service by asking.
@@ -38,7 +75,9 @@ units_are_as_they_should_be() {
 }
 
 catalog_is_known() {
-        journalctl --list-catalog | grep -q perfalloc || journalctl --list-catalog | grep -qi 'counters'
+        local id
+
+        id=$(sed -n 's/^-- //p' "$PERFALLOC_SOURCE/data/perfalloc.catalog" | head -n 1) && journalctl --list-catalog "$id"
 }
 
 hold_state() {
@@ -66,13 +105,13 @@ two_holds() {
         [[ $(perfallocctl holds --no-legend | grep -c granted) -eq 2 ]]
 }
 
-# goes_on DEB: installs it while all that goes on.
+# goes_on PACKAGE: installs it while all that goes on.
 goes_on() {
         local before value
 
         before=$(main_pid)
         value=$(counter_value) || return
-        dpkg -i "$1" || return
+        "${format}_install" "$1" || return
         wait_until another_main "$before" || return
         [[ $(hold_state "$unattended") == 's "granted"' ]] && two_holds && kill -0 $perfalloc &&
                 [[ $(counter_value) -ge $value ]] && wait_until counter_above "$value"
@@ -90,8 +129,12 @@ counter_above() {
 }
 
 is_gone() {
-        ! systemctl cat perfallocd.service && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]] &&
-                [[ -f /etc/perfalloc/perfallocd.conf ]]
+        ! systemctl cat perfallocd.service && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]]
+}
+
+purge_deb() {
+        check 'but its configuration is left' test -f /etc/perfalloc/perfallocd.conf
+        check 'until it is purged' dpkg -P perfalloc
 }
 
 # What stays running has its files from before.
@@ -110,22 +153,24 @@ leaves_nothing() {
 
 # An image of a container may forbid packages to start services.
 rm -f /usr/sbin/policy-rc.d
+[[ $format != rpm ]] || prepare_rpm
 before_all=$(files_list)
-check 'the package is installed' dpkg -i "$debs/first.deb"
-check 'an ordinary user asks, and the service is there' service_answers_a_user
+check 'the package is installed' "${format}_install" "$first"
+check 'its users and units are where they belong' users_are_made
+check 'an ordinary user asks, and the service is there' wait_until service_answers_a_user
 check 'and may count their own processes' user_may_count
 check 'the service is enabled, the timer is not' units_are_as_they_should_be
 check 'the journal knows the catalog' catalog_is_known
 check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/smoke"
 things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
-check 'an upgrade loses none of them' goes_on "$debs/next.deb"
-check 'nor does a downgrade' goes_on "$debs/first.deb"
-check 'it is removed' dpkg -r perfalloc
-check 'and gone, but for its configuration' is_gone
+check 'an upgrade loses none of them' goes_on "$next"
+check 'nor does a downgrade' goes_on "$first"
+check 'it is removed' "${format}_remove"
+check 'and gone' is_gone
 check 'no process of it is left' no_process_is_left
-check 'it is purged' dpkg -P perfalloc
-check 'and has left nothing but its user and group' leaves_nothing
-check 'it can be installed once more' dpkg -i "$debs/first.deb"
-check 'and works' service_answers_a_user
+[[ $format != deb ]] || purge_deb
+check 'nothing is left but its user and group' leaves_nothing
+check 'it can be installed once more' "${format}_install" "$first"
+check 'and works' wait_until service_answers_a_user
 tap_end
