@@ -12,6 +12,9 @@ set -u
 format=$1
 first=$PERFALLOC_BUILD/packages/first.$format
 next=$PERFALLOC_BUILD/packages/next.$format
+devel=$PERFALLOC_BUILD/packages/devel.$format
+devel_name='perfalloc-dev'
+[[ $format != rpm ]] || devel_name='perfalloc-devel'
 export DEBIAN_FRONTEND=noninteractive
 
 # On Debian rpm knows nothing of what is installed, and wants to be asked twice.
@@ -25,20 +28,20 @@ deb_install() {
 }
 
 rpm_install() {
-        rpm_here -U --oldpackage "$1" && rpm --nodeps -V perfalloc
+        rpm_here -U --oldpackage "$1" && rpm --nodeps -Vp "$1"
 }
 
 deb_remove() {
-        dpkg -r perfalloc
+        dpkg -r "$1"
 }
 
 rpm_remove() {
-        rpm_here -e perfalloc
+        rpm_here -e "$1"
 }
 
-# What a distribution that installs RPMs has elsewhere: which units are enabled is in its presets.
+# What distributions that install RPMs have: presets tell which units are enabled, and licences have a directory.
 prepare_rpm() {
-        mkdir -p /etc/systemd/system-preset
+        mkdir -p /etc/systemd/system-preset /usr/share/licenses
         printf '%s\n' 'enable perfallocd.service' 'disable *' >/etc/systemd/system-preset/00-all.preset
 }
 
@@ -60,12 +63,34 @@ users_are_made() {
 
 # An ordinary user, who starts the service by asking.
 service_answers_a_user() {
-        setpriv --reuid=65534 --regid=65534 --clear-groups busctl get-property org.perfalloc1 /org/perfalloc1 \
+        as_nobody busctl get-property org.perfalloc1 /org/perfalloc1 \
                 org.perfalloc1.Manager Version
 }
 
+# as_nobody COMMAND...: an ordinary user outside of any session.
+as_nobody() {
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
 user_may_count() {
-        setpriv --reuid=65534 --regid=65534 --clear-groups perfallocctl open -q -o /dev/null task-clock:u -- true
+        as_nobody perfallocctl open -q -o /dev/null task-clock:u -- true
+}
+
+# What README.Debian and the README say.
+user_may_no_more() {
+        ! as_nobody perfallocctl open -q -o /dev/null task-clock -- true && ! as_nobody perfalloc --pmu=software true &&
+                ! as_nobody perfallocctl open -q -o /dev/null --all-cpus task-clock:u -- true
+}
+
+# With what a program needs beside the libraries of its own: headers, and where they are.
+examples_compile() {
+        local example flags
+
+        flags=$(pkg-config --cflags --libs perfalloc libsystemd gio-unix-2.0) || return
+        for example in /usr/share/doc/perfalloc/examples/*.c; do
+                # shellcheck disable=SC2086
+                cc -Wall -Wextra -Werror "$example" $flags -o /dev/null || return
+        done
 }
 
 units_are_as_they_should_be() {
@@ -159,14 +184,18 @@ check 'the package is installed' "${format}_install" "$first"
 check 'its users and units are where they belong' users_are_made
 check 'an ordinary user asks, and the service is there' wait_until service_answers_a_user
 check 'and may count their own processes' user_may_count
+check 'and nothing else' user_may_no_more
 check 'the service is enabled, the timer is not' units_are_as_they_should_be
 check 'the journal knows the catalog' catalog_is_known
 check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/smoke"
+check 'the files for programs are installed' "${format}_install" "$devel"
+check 'the examples compile with them' examples_compile
+check 'and they are removed' "${format}_remove" "$devel_name"
 things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$next"
 check 'nor does a downgrade' goes_on "$first"
-check 'it is removed' "${format}_remove"
+check 'it is removed' "${format}_remove" perfalloc
 check 'and gone' is_gone
 check 'no process of it is left' no_process_is_left
 [[ $format != deb ]] || purge_deb
