@@ -8,6 +8,8 @@
 
 #include <sys/inotify.h>
 
+#include "perf/pmu/perf-open.h"
+
 /* ---- counting ---- */
 
 static void test_counts_between_start_and_stop(void) {
@@ -290,6 +292,61 @@ static void test_cpu_that_is_offline_is_not_opened(void) {
         assert_exact(g, 9);
 }
 
+/* Opens as the kernel does while CPU 0 is offline, or while the PMU does not count there. */
+static void open_without_cpu(void *userdata, PerfOpen *opens, size_t n) {
+        const bool *offline = userdata;
+
+        perf_open_here(opens, n);
+        for (size_t i = 0; i < n; i++) {
+                if (opens[i].cpu != 0 ||
+                    (!*offline && opens[i].attr.known.type != PERF_TYPE_BREAKPOINT))
+                        continue;
+                close_fd(opens[i].fd);
+                opens[i].fd = -ENODEV;
+                for (size_t later = i + 1; later < n; later++) {
+                        close_fd(opens[later].fd);
+                        opens[later].fd = -ECANCELED;
+                }
+                return;
+        }
+}
+
+/* It was online when the list was made. */
+static void test_cpu_that_has_just_left_is_not_opened(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        bool offline = true;
+        int r;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        perf_open_set(open_without_cpu, &offline);
+        r = group_open(g, NULL);
+        perf_open_set(NULL, NULL);
+        g_assert_cmpint(r, ==, 0);
+        group_start(g);
+        write_on_cpu(0, 9);
+        write_on_cpu(1, 20);
+        assert_exact(g, 20);
+        g_assert_cmpint(group_cpu_join(g, 0, NULL), ==, 0);
+        write_on_cpu(0, 300);
+        assert_exact(g, 320);
+}
+
+static void test_cpu_where_a_pmu_does_not_count_is_refused(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        Refusal why = REFUSAL_NULL;
+        bool offline = false;
+        int r;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        perf_open_set(open_without_cpu, &offline);
+        r = group_open(g, &why);
+        perf_open_set(NULL, NULL);
+        g_assert_cmpint(r, ==, REFUSAL_NOT_ON_THIS_CPU);
+        g_assert_cmpuint(slots_free(1), ==, SLOTS);
+}
+
 static void test_no_cpus_are_no_parts(void) {
         _cleanup_(cpuset_done) CpuSet none = CPUSET_NULL;
         _cleanup_(group_freep) Group *g = group_of(GROUP_CPU, 1, NULL);
@@ -368,6 +425,10 @@ int main(int argc, char **argv) {
                 { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },
                 { "freed-group-has-left-nothing-open", test_freed_group_has_left_nothing_open },
                 { "cpu-that-is-offline-is-not-opened", test_cpu_that_is_offline_is_not_opened },
+                { "cpu-that-has-just-left-is-not-opened",
+                  test_cpu_that_has_just_left_is_not_opened },
+                { "cpu-where-a-pmu-does-not-count-is-refused",
+                  test_cpu_where_a_pmu_does_not_count_is_refused },
                 { "no-cpus-are-no-parts", test_no_cpus_are_no_parts },
                 { "cpu-that-leaves-keeps-its-value", test_cpu_that_leaves_keeps_its_value },
         };
