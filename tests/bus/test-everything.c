@@ -215,7 +215,7 @@ static void test_at_once(void) {
         World w = world_new();
         Rest before;
 
-        w.soft = true;
+        w.soft = w.crowded = true;
         for (unsigned i = 0; i < WARM_UP; i++)
                 world_act(&w);
         world_end(&w);

@@ -123,7 +123,8 @@ Outcome world_send(World *w, Client *c, sd_bus_message *m, sd_bus_message **ret)
         }
         if (!error.name)
                 g_error("%s: %s", sd_bus_message_get_member(m), g_strerror(-r));
-        if (is_one_of(error.name, lost)) {
+        if (is_one_of(error.name, lost) ||
+            (w->crowded && strcmp(error.name, SD_BUS_ERROR_LIMITS_EXCEEDED) == 0)) {
                 w->lost = true;
                 w->n_lost++;
                 return LOST;
