@@ -187,8 +187,8 @@ void world_answer_yields(World *w) {
 
                         if (sd_bus_message_is_signal(m, MONITOR, "Yield") > 0 &&
                             sd_bus_message_read(m, "ot", &hold, NULL) > 0)
-                                (void) client_send(c, sd_bus_message_get_path(m), MONITOR,
-                                                   "Yielded", "o", hold);
+                                (void) world_call(w, c, sd_bus_message_get_path(m), MONITOR,
+                                                  "Yielded", NULL, "o", hold);
                         sd_bus_message_unref(m);
                 }
         }
