@@ -34,11 +34,18 @@ static char *perf_says(const char *tree, const char *event) {
         return g_steal_pointer(&begin);
 }
 
-static uint64_t number_of(const char *block, const char *field) {
-        g_autofree char *line = g_strdup_printf("\n  %s ", field);
-        const char *found = strstr(block, line);
+/* 0 if the line is about another field. */
+static uint64_t number_of(const char *line, const char *field) {
+        g_autofree char *start = g_strdup_printf("  %s ", field);
 
-        return found ? g_ascii_strtoull(found + strlen(line), NULL, 0) : 0;
+        return g_str_has_prefix(line, start) ? g_ascii_strtoull(line + strlen(start), NULL, 0) : 0;
+}
+
+static void numbers_read(Numbers *n, const char *line) {
+        n->type |= number_of(line, "type");
+        n->config |= number_of(line, "config");
+        n->config1 |= number_of(line, "{ bp_addr, config1 }");
+        n->config2 |= number_of(line, "{ bp_len, config2 }");
 }
 
 static bool numbers_are(const Numbers *n, const struct perf_event_attr *attr) {
@@ -46,24 +53,36 @@ static bool numbers_are(const Numbers *n, const struct perf_event_attr *attr) {
                n->config2 == attr->config2;
 }
 
-/* The attrs that perf opens. */
-static GArray *perf_encodes(const char *tree, const char *event) {
+/*
+ * Between two lines of dashes each. perf 7 tries others in the middle of one, to find the name of
+ * its event.
+ */
+static GArray *attrs_of(char *const *lines) {
         GArray *all = g_array_new(FALSE, FALSE, sizeof(Numbers));
-        g_autofree char *text = perf_says(tree, event);
+        Numbers open[8] = {};
+        size_t depth = 0;
 
-        for (char *block = text, *end; (block = strstr(block, "perf_event_attr:")); block = end) {
-                Numbers n;
+        for (; *lines; lines++) {
+                bool dashes = g_str_has_prefix(*lines, "---");
 
-                end = strstr(block, "\n---");
-                g_assert_nonnull(end);
-                *end++ = '\0';
-                n = (Numbers){ .type = number_of(block, "type"),
-                               .config = number_of(block, "config"),
-                               .config1 = number_of(block, "{ bp_addr, config1 }"),
-                               .config2 = number_of(block, "{ bp_len, config2 }") };
-                g_array_append_val(all, n);
+                if (dashes && lines[1] && strcmp(lines[1], "perf_event_attr:") == 0) {
+                        g_assert_cmpuint(depth, <, G_N_ELEMENTS(open));
+                        open[depth++] = (Numbers){};
+                } else if (dashes && depth > 0 && --depth == 0) {
+                        g_array_append_val(all, open[0]);
+                } else if (depth > 0) {
+                        numbers_read(&open[depth - 1], *lines);
+                }
         }
         return all;
+}
+
+/* The attrs that perf opens. */
+static GArray *perf_encodes(const char *tree, const char *event) {
+        g_autofree char *text = perf_says(tree, event);
+        g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+        return attrs_of(lines);
 }
 
 /* perf opens on the same PMUs, in an order of its own. */
