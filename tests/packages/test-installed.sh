@@ -78,18 +78,26 @@ user_may_count() {
 
 # What README.Debian and the README say.
 user_may_no_more() {
-        ! as_nobody perfallocctl open -q -o /dev/null task-clock -- true && ! as_nobody perfalloc --pmu=software true &&
-                ! as_nobody perfallocctl open -q -o /dev/null --all-cpus task-clock:u -- true
+        needs count-kernel perfallocctl open -q --no-fallback task-clock -- true &&
+                needs count-system perfallocctl open -q --all-cpus task-clock:u && needs hold perfalloc --pmu=software true
 }
 
-# With what a program needs beside the libraries of its own: headers, and where they are.
+# needs ACTION COMMAND...: fails, and names the action.
+needs() {
+        local action=$1 said
+        shift
+
+        ! said=$(as_nobody timeout 60 "$@" 2>&1) && echo "$said" && grep -qF "org.perfalloc1.$action" <<<"$said"
+}
+
+# With what a program needs beside the libraries of its own: headers, and where they are. The rig has another "as".
 examples_compile() {
         local example flags
 
         flags=$(pkg-config --cflags --libs perfalloc libsystemd gio-unix-2.0) || return
         for example in /usr/share/doc/perfalloc/examples/*.c; do
                 # shellcheck disable=SC2086
-                cc -Wall -Wextra -Werror "$example" $flags -o /dev/null || return
+                PATH=/usr/bin:/bin cc -Wall -Wextra -Werror "$example" $flags -o /dev/null || return
         done
 }
 
@@ -172,6 +180,10 @@ perfalloc_ended() {
         ! kill -0 $perfalloc 2>/dev/null
 }
 
+never_failed() {
+        ! journalctl -u perfallocd.service -g 'Failed with result|Cannot own'
+}
+
 leaves_nothing() {
         diff <(echo "$before_all") <(files_list)
 }
@@ -195,6 +207,7 @@ things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$next"
 check 'nor does a downgrade' goes_on "$first"
+check 'the service has started whenever it was to' never_failed
 check 'it is removed' "${format}_remove" perfalloc
 check 'and gone' is_gone
 check 'no process of it is left' no_process_is_left

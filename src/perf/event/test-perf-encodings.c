@@ -20,6 +20,12 @@ typedef struct Numbers {
         uint64_t type, config, config1, config2;
 } Numbers;
 
+/*
+ * Whether perf takes generic names on a hybrid CPU without a look at this machine. perf 7 asks its
+ * kernel, and prefers events of sysfs that have the name.
+ */
+static bool perf_names_pmus;
+
 static char *perf_says(const char *tree, const char *event) {
         const char *argv[] = { "perf", "stat", "-vv", "-e", event, "--", "true", NULL };
         g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "SYSFS_PATH", tree, TRUE);
@@ -85,6 +91,25 @@ static GArray *perf_encodes(const char *tree, const char *event) {
         return attrs_of(lines);
 }
 
+static void perf_try(void) {
+        FakeSysfs m = fake_sysfs_of(fixture_tree("intel-hybrid"));
+        g_autoptr(GArray) all = perf_encodes(m.tree, "cycles");
+
+        for (guint i = 0; i < all->len; i++)
+                perf_names_pmus |= g_array_index(all, Numbers, i).config >> 32 != 0;
+        fake_sysfs_done(&m);
+}
+
+/* perf 7 opens slots beside topdown events, which count only in a group that it leads. */
+static bool is_slots_of(const FakeSysfs *m, const char *event, const Numbers *n) {
+        _cleanup_(event_done) Event slots = EVENT_NULL;
+
+        if (!g_str_has_prefix(event, "cpu/topdown-"))
+                return false;
+        slots = parse(m, "cpu/slots/");
+        return numbers_are(n, &slots.attr);
+}
+
 /* perf opens on the same PMUs, in an order of its own. */
 static void compare(const FakeSysfs *m, const char *event) {
         _cleanup_(event_done) Event e = parse(m, event);
@@ -103,7 +128,7 @@ static void compare(const FakeSysfs *m, const char *event) {
         }
         /* what is left is another CPU's, or another try, of the same */
         for (guint i = 0; i < their->len; i++) {
-                bool known = false;
+                bool known = is_slots_of(m, event, &g_array_index(their, Numbers, i));
 
                 for (size_t unit = 0; unit < event_units(&e); unit++)
                         known |= numbers_are(&g_array_index(their, Numbers, i),
@@ -133,8 +158,12 @@ static void test_names_of_sysfs(gconstpointer tree) {
 
 static int compare_generic(void *userdata, const char *name, const char *pmu,
                            const char *description) {
-        if (!strpbrk(name, "/:"))
-                compare(userdata, name);
+        const FakeSysfs *m = userdata;
+        g_autofree char *file =
+                g_build_filename(m->tree, "bus/event_source/devices/cpu/events", name, NULL);
+
+        if (!strpbrk(name, "/:") && (perf_names_pmus || !g_file_test(file, G_FILE_TEST_EXISTS)))
+                compare(m, name);
         return 0;
 }
 
@@ -169,6 +198,10 @@ static void test_terms(void) {
         FakeSysfs m = {};
 
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                bool hybrid = strcmp(events[i].tree, "intel-hybrid") == 0;
+
+                if (hybrid && !strchr(events[i].event, '/') && !perf_names_pmus)
+                        continue;
                 fake_sysfs_change(&m, events[i].tree);
                 compare(&m, events[i].event);
         }
@@ -188,6 +221,7 @@ int main(int argc, char **argv) {
                 printf("1..0 # SKIP perf is not installed\n");
                 return 0;
         }
+        perf_try();
         g_test_add_func("/perf-encodings/terms", test_terms);
         g_test_add_data_func("/perf-encodings/generic-names", "amd-uncore", test_generic_names);
         for (size_t i = 0; i < G_N_ELEMENTS(trees); i++) {
