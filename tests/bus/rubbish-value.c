@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
-#define DESCRIPTORS_MAX 8u         /* per message: beyond 16 the bus disconnects the sender */
+#define DESCRIPTORS_MAX 8u /* per message: beyond 16 the bus disconnects the sender */
 
 /* The options of the contract, and the methods that have them. */
 static const struct {
@@ -190,7 +189,7 @@ static char *hinted(const Rubbish *r) {
 static char *long_word(Rubbish *r) {
         size_t n = rubbish_chance(20) ? 1u << 20 : rubbish_below(2000);
 
-        if (r->n_bytes + n > BYTES_MAX)
+        if (r->n_bytes + n > r->bytes_max)
                 n = 0;
         r->n_bytes += n;
         return g_strnfill(n, (char) (1 + rubbish_below(127)));
