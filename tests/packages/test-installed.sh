@@ -162,7 +162,7 @@ counter_above() {
 }
 
 is_gone() {
-        ! systemctl cat perfallocd.service && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]]
+        ! systemctl cat perfallocd.service && ! systemctl is-active perfalloc-metrics.timer && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]]
 }
 
 purge_deb() {
@@ -191,6 +191,7 @@ leaves_nothing() {
 # An image of a container may forbid packages to start services.
 rm -f /usr/sbin/policy-rc.d
 [[ $format != rpm ]] || prepare_rpm
+mkdir -p /var/lib/prometheus
 before_all=$(files_list)
 check 'the package is installed' "${format}_install" "$first"
 check 'its users and units are where they belong' users_are_made
@@ -203,15 +204,21 @@ check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/sm
 check 'the files for programs are installed' "${format}_install" "$devel"
 check 'the examples compile with them' examples_compile
 check 'and they are removed' "${format}_remove" "$devel_name"
+textfiles=$(systemctl show -P ReadWritePaths perfalloc-metrics.service)
+mkdir -p "$textfiles"
+check 'the timer is enabled by an administrator' systemctl enable --now perfalloc-metrics.timer
+check 'and writes the metrics' wait_until test -s "$textfiles/perfalloc.prom"
 things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$next"
 check 'nor does a downgrade' goes_on "$first"
+check 'and the timer goes on' systemctl is-active perfalloc-metrics.timer
 check 'the service has started whenever it was to' never_failed
 check 'it is removed' "${format}_remove" perfalloc
 check 'and gone' is_gone
 check 'no process of it is left' no_process_is_left
 [[ $format != deb ]] || purge_deb
+check 'no metrics are left' rmdir "$textfiles"
 check 'nothing is left but its user and group' leaves_nothing
 check 'it can be installed once more' "${format}_install" "$first"
 check 'and works' wait_until service_answers_a_user
