@@ -148,8 +148,14 @@ static int counter_set_restore(void *userdata, StoreRecord *record) {
 }
 
 int counters_restore(Counters *counters) {
-        return store_restore_each(counters->context->store, STORE_COUNTERS, "Counter",
-                                  counter_set_restore, counters);
+        Yielders *yielders = &counters->context->yielders;
+        int r, k;
+
+        yielders_gather(yielders);
+        r = store_restore_each(counters->context->store, STORE_COUNTERS, "Counter",
+                               counter_set_restore, counters);
+        k = yielders_settle(yielders);
+        return r < 0 ? r : k;
 }
 
 /* ---- going on ---- */

@@ -210,9 +210,11 @@ void manager_forget_peer(void *userdata, Peer *peer) {
         Manager *m = userdata;
 
         auth_forget_peer(m->context.auth, peer);
+        yielders_gather(&m->context.yielders);
         samplers_forget_peer(&m->samplers, peer);
         counters_forget_peer(&m->counters, peer);
         monitors_forget_peer(&m->monitors, peer);
+        (void) yielders_settle(&m->context.yielders);
 }
 
 bool manager_is_idle(const void *userdata) {
