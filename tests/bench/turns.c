@@ -274,26 +274,41 @@ static void restarts(const char *row, sd_bus *bus) {
         }
 }
 
-static void load_restart(void) {
-        static const struct {
-                const char *row;
-                unsigned n;
-        } rows[] = { { "restart-0", 0 }, { "restart-4096", 1 }, { "restart-8192", 2 } };
-        sd_bus *bus = bus_open(NULL);
+/* ROLE "process": of this process. */
+static void restart_with(const char *row, const char *role, unsigned n_clients, bool held) {
+        sd_bus *bus = bus_open(NULL), *clients[2];
+        char *path = NULL;
+        int lease = -1;
 
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                sd_bus *clients[2];
-
-                for (unsigned j = 0; j < rows[i].n; j++) {
-                        clients[j] = bus_open(NULL);
-                        cpu_counters_open(clients[j], "foreground");
-                }
-                restarts(rows[i].row, bus);
-                for (unsigned j = 0; j < rows[i].n; j++)
-                        sd_bus_flush_close_unref(clients[j]);
-                await_no_counters(bus);
+        for (unsigned i = 0; i < n_clients; i++) {
+                clients[i] = bus_open(NULL);
+                if (strcmp(role, "process") == 0)
+                        for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE)
+                                sd_bus_message_unref(counters_open(clients[i], "context-switches",
+                                                                   N_AT_ONCE, 0));
+                else
+                        cpu_counters_open(clients[i], role);
         }
+        if (held)
+                path = hold_take(bus, "software", &lease, &(uint64_t){ 0 });
+        restarts(row, bus);
+        if (held)
+                hold_release(bus, path);
+        free(path);
+        close_fd(lease);
+        for (unsigned i = 0; i < n_clients; i++)
+                sd_bus_flush_close_unref(clients[i]);
+        await_no_counters(bus);
         sd_bus_flush_close_unref(bus);
+}
+
+static void load_restart(void) {
+        restart_with("restart-0", "foreground", 0, false);
+        restart_with("restart-4096", "foreground", 1, false);
+        restart_with("restart-8192", "foreground", 2, false);
+        restart_with("restart-processes", "process", 1, false);
+        restart_with("restart-monitors", "monitor", 1, false);
+        restart_with("restart-held", "monitor", 1, true);
 }
 
 static const struct {
