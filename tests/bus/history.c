@@ -26,9 +26,12 @@ typedef struct Held {
         unsigned cpus; /* a bit for each */
         unsigned counters;
         bool exclusive, best_effort;
-        bool waits;     /* its Wait is not answered */
-        uint64_t asked; /* when it was, or may have begun to be measured */
-        Claim claim;    /* granted 0: not confirmed */
+        bool waits;        /* its Wait is not answered */
+        uint64_t asked;    /* when it was, or may have begun to be measured */
+        uint64_t answered; /* 0: not, or it is judged */
+        int confirmed;
+        bool ended;
+        Claim claim; /* granted 0: not confirmed */
 } Held;
 
 typedef struct Opened {
@@ -357,7 +360,7 @@ static void refusal_count_names(const Held *held, const Demand *d, uint64_t unti
 }
 
 static void refusal_judge(const Held *held) {
-        uint64_t until = log_now();
+        uint64_t until = held->answered;
         Claim claims[HOLDS];
         Demand d = demand_of(held, until, claims);
         Verdict v = log_judge_refusal(takes, &host->machine, &d, held->asked, until);
@@ -397,49 +400,58 @@ static void service_is_killed(void) {
                                 opened[i].takes[cpu]->when = TAKE_NOW_AND_THEN;
 }
 
-/* Its Wait is answered: granted, or ended. */
-static void hold_settled(Held *held) {
+/* Waits for its answer: granted, or ended. */
+static void hold_hear(Held *held) {
         Client *c = clients[held->client];
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         g_autoptr(sd_bus_message) reply = NULL;
-        int confirmed = false;
 
-        held->waits = false;
         if (sd_bus_call_method(c->bus, PERFALLOC_BUS_NAME, held->path, HOLD, "Wait", &error, &reply,
                                NULL) < 0)
                 g_assert_cmpstr(error.name, ==, PERFALLOC_ERROR_OBSTRUCTED);
         else
-                g_assert_cmpint(sd_bus_message_read(reply, "bt", &confirmed, NULL), >, 0);
-        if (confirmed) {
+                g_assert_cmpint(sd_bus_message_read(reply, "bt", &held->confirmed, NULL), >, 0);
+        held->answered = log_now();
+        held->waits = false;
+        held->ended = !reply;
+        if (held->confirmed)
                 held->claim = (Claim){
                         .uid = user_id(client_users[held->client]),
                         .cpus = held->cpus,
                         .counters = held->exclusive ? 0 : held->counters,
                         .granted = client_get_number(c, held->path, HOLD, "GrantTimestamp", 't'),
                 };
+}
+
+static void hold_judge(Held *held) {
+        if (held->confirmed)
                 grant_judge(held);
-        } else
+        else
                 refusal_judge(held);
-        if (!reply)
+        held->answered = 0;
+        if (held->ended)
                 hold_forget(held);
 }
 
-/* Those that waited may go on: since then they may have been measured. */
+static bool hold_is_queued(const Held *held) {
+        return client_get_number(clients[held->client], held->path, HOLD, "QueuePosition", 'u') > 0;
+}
+
+/* Those that waited may go on: since then they may have been measured. They are judged when all of
+ * them are heard, because what one was promised the next one may lack. */
 static void holds_settle(uint64_t since) {
         for (bool again = true; again;) {
                 again = false;
-                for (unsigned i = 0; i < HOLDS; i++) {
-                        Held *held = &holds[i];
-
-                        if (!held->path || !held->waits ||
-                            client_get_number(clients[held->client], held->path, HOLD,
-                                              "QueuePosition", 'u') > 0)
-                                continue;
-                        held->asked = since;
-                        hold_settled(held);
-                        again = true;
-                }
+                for (unsigned i = 0; i < HOLDS; i++)
+                        if (holds[i].path && holds[i].waits && !hold_is_queued(&holds[i])) {
+                                holds[i].asked = since;
+                                hold_hear(&holds[i]);
+                                again = true;
+                        }
         }
+        for (unsigned i = 0; i < HOLDS; i++)
+                if (holds[i].path && holds[i].answered > 0)
+                        hold_judge(&holds[i]);
 }
 
 static void hold_over(Held *held) {
@@ -505,10 +517,8 @@ static void hold_step(void) {
         figures.exclusive += held->exclusive;
         if (any(150) == 0)
                 service_is_killed();
-        if (client_get_number(clients[held->client], held->path, HOLD, "QueuePosition", 'u') > 0)
-                figures.queued++;
-        else
-                hold_settled(held);
+        figures.queued += hold_is_queued(held);
+        holds_settle(held->asked);
 }
 
 /* ---- what else happens ---- */

@@ -5,17 +5,18 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "core/fd-message.h"
+#include "program-trick.h"
 
 #define WAIT_KILLABLE (1u << 5)
 
@@ -23,6 +24,7 @@ typedef struct ProgramShared {
         char user[32];
         ProgramKind kind;
         ProgramCall call;
+        const char *path;
         int fd, n;
         long result;
 } ProgramShared;
@@ -37,7 +39,8 @@ static int filter_install(ProgramKind kind) {
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xc000003e, 1, 0), /* AUDIT_ARCH_X86_64 */
                 BPF_STMT(BPF_RET | BPF_K, foreign),
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 1, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 2, 0),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_restrict_self, 1, 0),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -71,83 +74,18 @@ static void user_become(const char *user) {
         (void) prctl(PR_SET_DUMPABLE, 1);
 }
 
-static long call_now(const ProgramCall *c) {
-        long r = syscall(SYS_perf_event_open, c->where ?: &c->attr, c->pid, c->cpu, c->group,
-                         c->flags);
-
-        return r < 0 ? -errno : r;
-}
-
-static void *call_in_thread(void *arg) {
-        ProgramShared *s = arg;
-
-        s->result = call_now(&s->call);
-        return NULL;
-}
-
-static long call_in_child(const ProgramShared *s) {
-        int status;
-        pid_t pid = fork();
-
-        if (pid == 0) {
-                long r = call_now(&s->call);
-
-                _exit(r < 0 ? (int) -r : 0);
-        }
-        (void) waitpid(pid, &status, 0);
-        return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
-}
-
-static volatile bool changing;
-
-static void *attr_change(void *arg) {
-        ProgramShared *s = arg;
-
-        while (changing)
-                s->call.attr.exclude_kernel = !s->call.attr.exclude_kernel;
-        return NULL;
-}
-
-/* With exclude_kernel a context switch does not count. */
-static long call_while_changing(ProgramShared *s) {
-        const struct timespec moment = { .tv_nsec = 1000 };
-        long n_counted = 0;
-        pthread_t thread;
-
-        changing = true;
-        if (pthread_create(&thread, NULL, attr_change, s) != 0)
-                return -1;
-        for (int i = 0; i < s->n; i++) {
-                uint64_t value = 0;
-                long fd = call_now(&s->call);
-
-                if (fd < 0)
-                        continue;
-                (void) nanosleep(&moment, NULL);
-                n_counted += read((int) fd, &value, sizeof(value)) != sizeof(value) || value > 0;
-                close((int) fd);
-        }
-        changing = false;
-        (void) pthread_join(thread, NULL);
-        return n_counted;
-}
-
 static long program_do(ProgramShared *s, char what) {
-        pthread_t thread;
         uint64_t value;
 
         switch (what) {
         case 'o':
-                return call_now(&s->call);
+                return trick_open(&s->call);
         case 't':
-                if (pthread_create(&thread, NULL, call_in_thread, s) != 0 ||
-                    pthread_join(thread, NULL) != 0)
-                        return -EIO;
-                return s->result;
+                return trick_open_in_thread(&s->call);
         case 'c':
-                return call_in_child(s);
+                return trick_open_in_child(&s->call);
         case 'w':
-                return call_while_changing(s);
+                return trick_open_while_changing(&s->call, s->n);
         case 'r':
                 return read(s->fd, &value, sizeof(value)) == sizeof(value) ? (long) value : -1;
         case 'f':
@@ -156,6 +94,16 @@ static long program_do(ProgramShared *s, char what) {
                 return syscall(SYS_getpgid, 0) == getpgrp();
         case 'd':
                 return cgroup_open();
+        case 'l':
+                return trick_landlock();
+        case 'n':
+                return trick_open_in_namespaces(&s->call);
+        case 'i':
+                return trick_call_i386(s->n, &s->call);
+        case 'x':
+                return trick_open_and_exec(&s->call, s->path);
+        case 'e':
+                return trick_exec(s->path);
         default:
                 return -EINVAL;
         }
@@ -169,6 +117,8 @@ static int play_program(int fd, const void *data) {
                 slow_memory_make();
         if (s->kind == PROGRAM_NAMESPACE && unshare(CLONE_NEWUSER) < 0)
                 return 119;
+        if (s->kind == PROGRAM_PID_NAMESPACE)
+                trick_enter_pid_namespace();
         if (s->kind != PROGRAM_NATIVE) {
                 int listener = filter_install(s->kind);
 
@@ -189,7 +139,8 @@ static int play_program(int fd, const void *data) {
 /* ---- the test ---- */
 
 Program *program_new(const char *user, ProgramKind kind) {
-        const bool root = kind == PROGRAM_PRIVILEGES || kind == PROGRAM_SLOW;
+        const bool root =
+                kind == PROGRAM_PRIVILEGES || kind == PROGRAM_SLOW || kind == PROGRAM_PID_NAMESPACE;
         Program *p = g_new0(Program, 1);
         size_t n_fds = 0;
         char byte;
@@ -221,20 +172,57 @@ void program_free(Program *p) {
         g_free(p);
 }
 
-void program_broker(Program *p, Client *c, const char *allow) {
+static void append_allow(sd_bus_message *m, const char *allow) {
         g_auto(GStrv) actions = g_strsplit(allow, " ", 0);
-        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "Broker"), reply = NULL;
 
-        g_assert_cmpint(sd_bus_message_append(m, "h", p->listener), >=, 0);
-        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "{sv}"), >=, 0);
         g_assert_cmpint(sd_bus_message_open_container(m, 'e', "sv"), >=, 0);
         g_assert_cmpint(sd_bus_message_append(m, "s", "allow"), >=, 0);
         g_assert_cmpint(sd_bus_message_open_container(m, 'v', "as"), >=, 0);
         g_assert_cmpint(sd_bus_message_append_strv(m, actions), >=, 0);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
                 g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+}
+
+static void broker_call(Program *p, Client *c, const char *allow, int prover) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "Broker"), reply = NULL;
+
+        g_assert_cmpint(sd_bus_message_append(m, "h", p->listener), >=, 0);
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "{sv}"), >=, 0);
+        append_allow(m, allow);
+        if (prover >= 0)
+                g_assert_cmpint(sd_bus_message_append(m, "{sv}", "prover", "h", prover), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
         reply = client_call_message(c, m);
         p->listener = close_fd(p->listener);
+}
+
+void program_broker(Program *p, Client *c, const char *allow) {
+        broker_call(p, c, allow, -1);
+}
+
+int program_broker_proving(Program *p, Client *c, const char *allow) {
+        int pair[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
+        broker_call(p, c, allow, pair[1]);
+        close(pair[1]);
+        return pair[0];
+}
+
+pid_t prover_hear(int prover) {
+        struct pollfd f = { .fd = prover, .events = POLLIN };
+        int32_t pid = 0;
+
+        g_assert_cmpint(poll(&f, 1, AWAIT_SEC * 1000), ==, 1);
+        g_assert_cmpint(recv(prover, &pid, sizeof(pid), 0), ==, sizeof(pid));
+        return pid;
+}
+
+void prover_say(int prover, pid_t pid, int proof) {
+        int32_t about = pid;
+
+        g_assert_cmpint(fd_message_send(prover, &about, sizeof(about), &proof, proof >= 0, 0), ==,
+                        0);
 }
 
 static long program_ask(Program *p, char what) {
@@ -301,6 +289,30 @@ bool program_getpgid(Program *p) {
 
 int program_open_cgroup(Program *p) {
         return (int) program_ask(p, 'd');
+}
+
+bool program_landlock(Program *p) {
+        return program_ask(p, 'l') == 0;
+}
+
+int program_open_in_namespaces(Program *p, ProgramCall call) {
+        return (int) program_call(p, call, 'n');
+}
+
+long program_call_i386(Program *p, int number, ProgramCall call) {
+        p->shared->n = number;
+        return program_call(p, call, 'i');
+}
+
+void program_open_and_exec(Program *p, ProgramCall call, const char *path) {
+        p->shared->call = call;
+        p->shared->path = path;
+        actor_tell(p->actor, 'x');
+}
+
+void program_exec(Program *p, const char *path) {
+        p->shared->path = path;
+        actor_tell(p->actor, 'e');
 }
 
 PerfAttr kernel_attr(uint64_t config) {

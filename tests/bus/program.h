@@ -36,7 +36,8 @@ typedef enum ProgramKind {
         PROGRAM_FORWARDS,   /* the filter forwards getpgid(2) too */
         PROGRAM_LOST,       /* every system call of another architecture too */
         PROGRAM_NAMESPACE,  /* in a user namespace of its own */
-        PROGRAM_SLOW,       /* where 0x10000 is, memory never answers (userfaultfd(2)) */
+        PROGRAM_PID_NAMESPACE,
+        PROGRAM_SLOW, /* where 0x10000 is, memory never answers (userfaultfd(2)) */
 } ProgramKind;
 
 #define PROGRAM_SLOW_ADDRESS ((const void *) 0x10000)
@@ -48,6 +49,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
 
 /* Calls Broker for it. allow is a list with spaces. */
 void program_broker(Program *p, Client *c, const char *allow);
+
+/* The same, with a prover (broker/prover.h), whose end it returns. */
+int program_broker_proving(Program *p, Client *c, const char *allow);
+pid_t prover_hear(int prover); /* the process that is asked about */
+void prover_say(int prover, pid_t pid, int proof);
 
 /* The program makes the call: a descriptor of its own, or -errno. */
 int program_open(Program *p, ProgramCall call);
@@ -67,6 +73,21 @@ int program_open_in_child(Program *p, ProgramCall call);
 /* Opens it n times, while another thread changes exclude_kernel all the time; how many of the
  * events that it got have counted something in the kernel. */
 int program_open_while_changing(Program *p, ProgramCall call, int n);
+
+/* By a child in a user and a PID namespace of its own: 0 or -errno. */
+int program_open_in_namespaces(Program *p, ProgramCall call);
+
+/* The program goes into a Landlock domain. False: the kernel has none. */
+bool program_landlock(Program *p);
+
+/* A system call of the i386 ABI with the arguments of perf_event_open(2); as the kernel returns it.
+ * -ENOSYS: not on this machine. */
+long program_call_i386(Program *p, int number, ProgramCall call);
+
+/* Does not wait: the program opens the event, and another thread of it executes the file at path
+ * while the first one waits for the answer. */
+void program_open_and_exec(Program *p, ProgramCall call, const char *path);
+void program_exec(Program *p, const char *path); /* at once */
 
 uint64_t program_read(Program *p, int fd);
 int program_flags(Program *p, int fd); /* fcntl(2), F_GETFD */
