@@ -154,7 +154,8 @@ holds() {
 # Others' waits while the service does much for one client; restarts.
 turns() {
         run turn-open,turn-objects,turn-close,turn-leave,turn-attach,turn-detach "$bench/bench-turns" client leave attach
-        run restart-0,restart-4096,restart-8192 "$bench/bench-turns" restart
+        run restart-0,restart-4096,restart-8192,restart-processes,restart-monitors,restart-held "$bench/bench-turns" \
+                restart restart-processes restart-monitors
 }
 
 # In turns, for the machine's speed changes.

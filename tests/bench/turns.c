@@ -14,7 +14,9 @@
  * - turn-attach: AttachProcess to 900 processes of counters of 17 events
  * - turn-leave: the client of 4,096 monitors leaves while a hold is granted
  *
- * And restart-N, ours: from SIGKILL to the first answer of a service with N counters.
+ * And restart-N, ours: from SIGKILL to the first answer of a service with N counters of a CPU;
+ * restart-processes, restart-monitors, restart-held: with 4,096 of a process, monitors, monitors
+ * that have yielded.
  */
 
 #include <signal.h>
@@ -306,7 +308,13 @@ static void load_restart(void) {
         restart_with("restart-0", "foreground", 0, false);
         restart_with("restart-4096", "foreground", 1, false);
         restart_with("restart-8192", "foreground", 2, false);
+}
+
+static void load_restart_processes(void) {
         restart_with("restart-processes", "process", 1, false);
+}
+
+static void load_restart_monitors(void) {
         restart_with("restart-monitors", "monitor", 1, false);
         restart_with("restart-held", "monitor", 1, true);
 }
@@ -319,6 +327,8 @@ static const struct {
         { "leave", load_leave },
         { "attach", load_attach },
         { "restart", load_restart },
+        { "restart-processes", load_restart_processes },
+        { "restart-monitors", load_restart_monitors },
 };
 
 static bool is_wanted(char *words[], const char *name) {

@@ -198,7 +198,9 @@ int manager_restore(Manager *m) {
         if (r < 0)
                 return r;
         totals_settle(&context->totals);
-        counters_go_on(&m->counters);
+        r = counters_go_on(&m->counters);
+        if (r < 0)
+                return r;
         store_commit(context->store);
         counters_reopen(&m->counters);
         return 0;
