@@ -196,7 +196,7 @@ static char *long_word(Rubbish *r) {
         return g_strnfill(n, (char) (1 + rubbish_below(127)));
 }
 
-static char *any_word(Rubbish *r) {
+static char *any_word_at_all(Rubbish *r) {
         g_autofree char *hint = r->careful && !rubbish_chance(30) ? hinted(r) : NULL;
 
         if (hint)
@@ -212,6 +212,12 @@ static char *any_word(Rubbish *r) {
         default:
                 return g_strdup(words[rubbish_below(G_N_ELEMENTS(words))]);
         }
+}
+
+static char *any_word(Rubbish *r) {
+        g_autofree char *word = any_word_at_all(r);
+
+        return r->soft && strstr(word, "mem:") ? g_strdup("page-faults") : g_steal_pointer(&word);
 }
 
 static bool path_is(const char *path, const char *kind) {
@@ -278,7 +284,7 @@ static int any_descriptor(const Rubbish *r) {
         case 6:
                 return memfd_create("rubbish", MFD_CLOEXEC);
         case 7:
-                return breakpoint_open(0, -1);
+                return r->soft ? -1 : breakpoint_open(0, -1);
         default:
                 return (int) syscall(SYS_pidfd_open, getpid(), 0);
         }
@@ -298,7 +304,7 @@ static void append_attr(const Rubbish *r, sd_bus_message *m) {
         union {
                 struct perf_event_attr attr;
                 unsigned char bytes[256];
-        } u = { .attr = { .type = rubbish_below(7),
+        } u = { .attr = { .type = rubbish_below(r->soft ? PERF_TYPE_BREAKPOINT : 7),
                           .size = sizeof(u.attr),
                           .config = rubbish_below(12) } };
         size_t n = rubbish_chance(4) ? rubbish_below(sizeof(u) + 1) : sizeof(u.attr);

@@ -16,6 +16,7 @@ struct Rubbish {
         GArray *descriptors;      /* int: leases, streams and events that were received */
         const char *member;       /* that the message under construction calls */
         const char *name;         /* of the argument or option under construction */
+        bool soft;                /* without breakpoints */
         bool careful;             /* the message shall be nearly right */
         unsigned n_descriptors;   /* that are in it */
         size_t n_bytes;           /* of long texts in it */

@@ -89,6 +89,10 @@ void rubbish_free(Rubbish *r) {
         g_free(r);
 }
 
+void rubbish_soften(Rubbish *r) {
+        r->soft = true;
+}
+
 void rubbish_learn_process(Rubbish *r, pid_t pid) {
         g_array_append_val(r->pids, pid);
 }

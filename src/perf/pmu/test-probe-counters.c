@@ -77,6 +77,7 @@ static uint64_t probe_run(Probe *p) {
 
         while ((r = probe_look(p, now)) == PROBE_AGAIN) {
                 g_assert_cmpuint(p->next_usec, >, now);
+                g_assert_cmpuint(p->next_usec, <, now + USEC_PER_SEC);
                 now = kernel_now_usec();
                 if (now < p->next_usec)
                         model_pass(p->next_usec - now);
