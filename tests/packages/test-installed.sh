@@ -15,6 +15,7 @@ next=$PERFALLOC_BUILD/packages/next.$format
 devel=$PERFALLOC_BUILD/packages/devel.$format
 devel_name='perfalloc-dev'
 [[ $format != rpm ]] || devel_name='perfalloc-devel'
+textfiles=/var/lib/prometheus/node-exporter
 export DEBIAN_FRONTEND=noninteractive
 
 # On Debian rpm knows nothing of what is installed, and wants to be asked twice.
@@ -162,7 +163,7 @@ counter_above() {
 }
 
 is_gone() {
-        ! systemctl cat perfallocd.service && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]]
+        ! systemctl cat perfallocd.service && ! systemctl is-active perfalloc-metrics.timer && ! busctl status org.perfalloc1 && [[ ! -e /run/perfalloc ]]
 }
 
 purge_deb() {
@@ -191,6 +192,7 @@ leaves_nothing() {
 # An image of a container may forbid packages to start services.
 rm -f /usr/sbin/policy-rc.d
 [[ $format != rpm ]] || prepare_rpm
+mkdir -p $textfiles
 before_all=$(files_list)
 check 'the package is installed' "${format}_install" "$first"
 check 'its users and units are where they belong' users_are_made
@@ -203,10 +205,13 @@ check 'the package passes its own smoke test' "$PERFALLOC_SOURCE/debian/tests/sm
 check 'the files for programs are installed' "${format}_install" "$devel"
 check 'the examples compile with them' examples_compile
 check 'and they are removed' "${format}_remove" "$devel_name"
+check 'the timer is enabled by an administrator' systemctl enable --now perfalloc-metrics.timer
+check 'and writes the metrics' wait_until test -s $textfiles/perfalloc.prom
 things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$next"
 check 'nor does a downgrade' goes_on "$first"
+check 'and the timer goes on' systemctl is-active perfalloc-metrics.timer
 check 'the service has started whenever it was to' never_failed
 check 'it is removed' "${format}_remove" perfalloc
 check 'and gone' is_gone
