@@ -12,6 +12,8 @@ set -u
 
 # shellcheck disable=SC2034
 event=task-clock second=page-faults sampled=cpu-clock
+# shellcheck disable=SC2034
+forking=("$PERFALLOC_BUILD/tests/bus/forking" 1 2) # page faults
 
 filtered='grep -q "^Seccomp:.*2" /proc/self/status'
 
@@ -102,6 +104,7 @@ check 'perf record -g' record_chains
 check 'perf record -a' record_everybody
 check 'perf record -p' record_process
 check 'perf top' top_everybody
+check 'threads that open events while they fork and are signalled' forking_program
 # Others of perf's own need hardware events.
 for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
         check "perf test '$name'" perf_tests "$name"
