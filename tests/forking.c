@@ -6,8 +6,8 @@
  *         forking TYPE CONFIG
  *
  * Threads open events of themselves, with groups and inheritance, while another thread forks
- * children that do the same, and all get a timer's signals, whose handler interrupts system calls.
- * Each event must be opened by the first attempt, and count.
+ * children that do the same, and all get a timer's signals, which interrupt system calls that wait.
+ * Each event must be opened by the first call, and count.
  */
 
 #include <errno.h>
@@ -113,7 +113,7 @@ static void *fork_many(void *arg) {
 }
 
 static void signals_begin(void) {
-        const struct sigaction action = { .sa_handler = on_signal }; /* not SA_RESTART */
+        const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         const struct itimerval tick = { .it_interval.tv_usec = TICK_USEC,
                                         .it_value.tv_usec = TICK_USEC };
 
