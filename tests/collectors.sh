@@ -2,6 +2,9 @@
 # shellcheck shell=bash
 # Prometheus, its node_exporter and PCP with pmdaopenmetrics, unmodified, below $collectors. To be sourced in the rig.
 
+# shellcheck source=tests/pcp.sh
+. "$PERFALLOC_SOURCE/tests/pcp.sh"
+
 collectors=/run/collectors
 
 # unpack NAME PACKAGE...: below $collectors/NAME. Debian's packages want a systemd to be installed, so they are
@@ -12,8 +15,8 @@ unpack() {
 
         if [[ ! -d $cache ]]; then
                 mkdir -p "$cache.new/debs" && (
-                        cd "$cache.new/debs" && apt-get download "$@" &&
-                                for deb in *.deb; do dpkg -x "$deb" .. || exit; done
+                        cd "$cache.new/debs" && apt-get download "$@" || exit
+                        for deb in *.deb; do dpkg -x "$deb" .. || exit; done
                         rm -rf "$cache.new/debs"
                 ) >/dev/null 2>&1 && mv "$cache.new" "$cache" || return
         fi
@@ -69,10 +72,11 @@ pcp_home=$collectors/pcp
 pcp_unpack_openmetrics() {
         local library
 
-        unpack pcp pcp pcp-conf libpcp3 libpcp-pmda3 libpcp-gui2 libpcp-import1 libpcp-mmv1 python3-pcp \
+        # shellcheck disable=SC2046
+        unpack pcp pcp pcp-conf $(pcp_needs pcp) python3-pcp \
                 python3-requests python3-urllib3 python3-chardet python3-charset-normalizer python3-idna \
                 python3-certifi || return
-        pcp_libraries=$(dirname "$(find $pcp_home/usr/lib -name libpcp.so.3)")
+        pcp_libraries=$(dirname "$(find $pcp_home/usr/lib -name 'libpcp.so.[0-9]' | head -n 1)")
         # Python finds libraries elsewhere by the names that a linker looks for.
         for library in "$pcp_libraries"/libpcp*.so.?; do
                 ln -sf "${library##*/}" "${library%.?}"

@@ -5,13 +5,19 @@
 pcp=/run/pcp
 perflock=$pcp/var/lib/pcp/pmdas/perfevent/perflock
 
+# pcp_needs PACKAGE: which packages of its libraries; their names have versions.
+pcp_needs() {
+        apt-cache depends --no-recommends --no-suggests "$1" | sed -n 's/^ *Depends: \(libpcp[^ ]*\)$/\1/p'
+}
+
 # Debian's package wants a systemd to be installed, so it is unpacked instead, once for a build directory.
 pcp_unpack() {
         local cache=$PERFALLOC_BUILD/tests/pcp
 
         if [[ ! -d $cache ]]; then
+                # shellcheck disable=SC2046
                 mkdir -p "$cache.new/debs" && (
-                        cd "$cache.new/debs" && apt-get download pcp pcp-conf libpcp3 libpcp-pmda3 &&
+                        cd "$cache.new/debs" && apt-get download pcp pcp-conf $(pcp_needs pcp) &&
                                 for deb in *.deb; do dpkg -x "$deb" .. || exit; done
                 ) >/dev/null 2>&1 && mv "$cache.new" "$cache" || return
         fi
@@ -33,7 +39,7 @@ pcp_configure() {
                 >$pcp/etc/pcp/perfevent/perfevent.conf
         printf 'root { perfevent }\nperfevent {\nversion 127:0:0\nactive 127:0:1\nhwcounters 127:*:*\nderived 127:*:*\n}\n' \
                 >$pcp/pmns
-        pcp_libraries=$(dirname "$(find $pcp/usr/lib -name libpcp.so.3)")
+        pcp_libraries=$(dirname "$(find $pcp/usr/lib -name 'libpcp.so.[0-9]' | head -n 1)")
 }
 
 # Commands for dbpmda go to $pcp/commands (descriptor 5), its answers to $pcp/said.

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Receives the next event; ret_tid (may be NULL) gets its thread. Returns the descriptor, which has
- * close-on-exec set, or a negative errno: -ENODATA: that was all; -EMFILE: this process has no room
- * for the descriptor, which is lost. */
+/* Receives the next event; ret_tid (may be NULL) gets its thread, 0 on failure. Returns the
+ * descriptor, which has close-on-exec set, or a negative errno: -ENODATA: that was all; -EMFILE:
+ * this process has no room for the descriptor, which is lost. */
 static inline int perfalloc_event_receive(int stream, uint64_t *ret_tid) {
         union {
                 struct cmsghdr header;
@@ -28,6 +28,8 @@ static inline int perfalloc_event_receive(int stream, uint64_t *ret_tid) {
         ssize_t n;
         int fd;
 
+        if (ret_tid)
+                *ret_tid = 0;
         memset(&m, 0, sizeof(m));
         m.msg_iov = &iov;
         m.msg_iovlen = 1;

@@ -24,3 +24,23 @@ static inline uint64_t now_usec(clockid_t clock) {
 static inline uint64_t usec_add(uint64_t a, uint64_t b) {
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
+
+#define CLOCK_TRIES      8u
+#define CLOCK_CLOSE_USEC 10u /* of two readings that nothing came between */
+
+/* The time of CLOCK_REALTIME at a time of CLOCK_MONOTONIC, as the two are to each other now. Of
+ * some readings the closest counts: this thread may be preempted between the two clocks. */
+static inline uint64_t usec_realtime_of(uint64_t monotonic_usec) {
+        uint64_t apart = 0, closest = UINT64_MAX;
+
+        for (unsigned i = 0; i < CLOCK_TRIES && closest > CLOCK_CLOSE_USEC; i++) {
+                uint64_t begun = now_usec(CLOCK_MONOTONIC), real = now_usec(CLOCK_REALTIME),
+                         took = now_usec(CLOCK_MONOTONIC) - begun;
+
+                if (took < closest) {
+                        closest = took;
+                        apart = real - begun;
+                }
+        }
+        return monotonic_usec + apart;
+}

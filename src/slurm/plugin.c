@@ -131,10 +131,13 @@ int slurm_spank_init_post_opt(spank_t sp, int ac, char **av) {
         return 0;
 }
 
-/* For messages: by its place among the step's nodes. */
+/*
+ * For messages: by its place among the step's nodes. A hostlist_t is a pointer in Slurm 22.05, and
+ * the struct itself in 24.11.
+ */
 static void node_name(spank_t sp, char name[static NODE_NAME_MAX]) {
         char list[NODE_LIST_MAX], *host = NULL;
-        hostlist_t nodes = NULL;
+        struct hostlist *nodes = NULL;
         uint32_t id = 0;
 
         (void) gethostname(name, NODE_NAME_MAX);

@@ -44,10 +44,18 @@ static void member_end(Member *m, int result, const char *words) {
         g_free(m);
 }
 
+/* A root of its own may not know the name of the machine. */
+static void address_by_number(Barrier *b) {
+        g_autofree char *address = g_strconcat("127.0.0.1", strchr(b->address, ' '), NULL);
+
+        g_assert_cmpuint(g_strlcpy(b->address, address, sizeof(b->address)), <, sizeof(b->address));
+}
+
 static Barrier barrier_of(uint32_t n, uint64_t timeout_usec) {
         Barrier b = BARRIER_NULL;
 
         g_assert_cmpint(barrier_start(&b, "node[1-3]", timeout_usec), ==, 0);
+        address_by_number(&b);
         g_assert_cmpint(barrier_expect(&b, n), ==, 0);
         return b;
 }

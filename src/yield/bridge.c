@@ -141,11 +141,12 @@ int bridge_init(Bridge *b, const BridgeOps *ops, const BridgeHost *host, uint64_
         if (r < 0)
                 return r;
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_OFF);
-        r = yielders_enroll(host->yielders, &b->yielder, &yielded);
+        r = yielders_enroll(host->yielders, &b->yielder);
         if (r < 0) {
                 b->timer = sd_event_source_disable_unref(b->timer);
                 return r;
         }
+        yielded = b->yielder.state == YIELDER_YIELDED;
         if (host->past && unpack_u64(&host->past->state, "taken", false))
                 bridge_restore(b, host->past, yielded);
         if (yielded && !b->taken)

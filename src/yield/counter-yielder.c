@@ -15,14 +15,18 @@ static void counter_yielder_changed(CounterYielder *m) {
                 m->changed(m->userdata);
 }
 
-static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
+static void counter_yielder_start(Yielder *y) {
         CounterYielder *m = counter_yielder_of(y);
 
         if (y->plan.by_cpu)
                 group_yield_cpus(m->group, &y->plan.where);
         else
                 group_yield(m->group);
-        counter_yielder_changed(m);
+}
+
+static int counter_yielder_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
+        counter_yielder_start(y);
+        counter_yielder_changed(counter_yielder_of(y));
         return 0;
 }
 
@@ -44,6 +48,7 @@ static void counter_yielder_describe(const Yielder *y, pid_t *ret_pid, char *buf
 }
 
 static const YielderOps counter_yielder_ops = {
+        .start = counter_yielder_start,
         .yield = counter_yielder_yield,
         .resume = counter_yielder_resume,
         .describe = counter_yielder_describe,
@@ -52,7 +57,6 @@ static const YielderOps counter_yielder_ops = {
 int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, uint32_t priority,
                         PlanClass yields_to, uint64_t seq, CounterYielder **ret) {
         CounterYielder *m = calloc(1, sizeof(CounterYielder));
-        bool yielded;
         int r;
 
         if (!m) {
@@ -69,13 +73,11 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
                                          .seq = seq,
                                          .uses = m->uses };
         if (r >= 0)
-                r = yielders_enroll(yielders, &m->yielder, &yielded);
+                r = yielders_enroll(yielders, &m->yielder);
         if (r < 0) {
                 counter_yielder_free(m);
                 return r;
         }
-        if (yielded)
-                (void) counter_yielder_yield(&m->yielder, 0, 0);
         *ret = m;
         return 0;
 }

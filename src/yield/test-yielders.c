@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
-#define N_FAKES  8u
+#define N_FAKES  64u
 #define N_HOLDS  4u
 #define CAPACITY 4u
 
@@ -17,7 +17,7 @@ struct Fake {
         Scope scope;
         Stage *stage;
         bool slow, answers_inside;
-        unsigned n_yields, n_resumes;
+        unsigned n_starts, n_yields, n_resumes;
         uint64_t hold, deadline;
 };
 
@@ -31,6 +31,17 @@ struct Stage {
         unsigned n_acknowledged;
         GString *log; /* "y" and "r" with the number of the fake */
 };
+
+/* Every plan is counted (-Wl,--wrap). */
+static unsigned n_plans;
+
+int __real_plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n);
+int __wrap_plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n);
+
+int __wrap_plan_compute(const Ledger *l, PlanMonitor *const *sorted, size_t n) {
+        n_plans++;
+        return __real_plan_compute(l, sorted, n);
+}
 
 static int fake_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
         Fake *f = container_of(y, Fake, yielder);
@@ -56,7 +67,15 @@ static void fake_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t
         (void) g_strlcpy(buffer, "fake", size);
 }
 
+static void fake_start(Yielder *y) {
+        Fake *f = container_of(y, Fake, yielder);
+
+        g_assert_false(y->fresh);
+        f->n_starts++;
+}
+
 static const YielderOps fake_ops = {
+        .start = fake_start,
         .yield = fake_yield,
         .resume = fake_resume,
         .describe = fake_describe,
@@ -103,11 +122,9 @@ static LedgerHold *stage_hold(Stage *s, const char *cpus, unsigned counters) {
 }
 
 static void stage_enroll(Stage *s, Fake *f, bool yielded) {
-        bool starts_yielded = !yielded;
-
-        g_assert_cmpint(yielders_enroll(&s->yielders, &f->yielder, &starts_yielded), ==, 0);
-        g_assert_cmpint(starts_yielded, ==, yielded);
+        g_assert_cmpint(yielders_enroll(&s->yielders, &f->yielder), ==, 0);
         g_assert_cmpint(f->yielder.state, ==, yielded ? YIELDER_YIELDED : YIELDER_COUNTING);
+        g_assert_cmpuint(f->n_starts, ==, yielded);
 }
 
 static Fake *stage_fake(Stage *s, const char *cpus, uint32_t priority, bool slow) {
@@ -407,6 +424,94 @@ static void test_newcomer_of_higher_priority_displaces_another(Stage *s, gconstp
         g_assert_cmpint(low->yielder.state, ==, YIELDER_COUNTING);
 }
 
+/* ---- many at once ---- */
+
+static void stage_gather_fakes(Stage *s, unsigned n) {
+        yielders_gather(&s->yielders);
+        for (unsigned i = 0; i < n; i++) {
+                Fake *f = stage_fake(s, "0", 0, false);
+
+                g_assert_cmpint(yielders_enroll(&s->yielders, &f->yielder), ==, 0);
+                g_assert_cmpuint(stage_apply(s), ==, 0);
+        }
+}
+
+static void test_yielders_enrolled_together_are_settled_once(Stage *s, gconstpointer unused) {
+        Fake *low = stage_monitor(s, "0", 0);
+
+        low->yielder.plan.seq = UINT64_MAX; /* the youngest */
+        (void) stage_hold(s, "0", 1);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        n_plans = 0;
+        stage_gather_fakes(s, 40);
+        g_assert_cmpuint(n_plans, ==, 0);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(n_plans, ==, 1);
+        g_assert_cmpint(low->yielder.state, ==, YIELDER_YIELDED);
+        g_assert_cmpuint(low->hold, ==, 7);
+        g_assert_cmpuint(low->deadline, ==, 1234);
+        for (unsigned i = 1; i <= 40; i++) {
+                bool yielded = i >= CAPACITY;
+
+                g_assert_cmpuint(s->fakes[i].n_starts, ==, yielded);
+                g_assert_cmpuint(s->fakes[i].n_yields, ==, 0);
+                g_assert_cmpint(s->fakes[i].yielder.state, ==,
+                                yielded ? YIELDER_YIELDED : YIELDER_COUNTING);
+        }
+}
+
+static void test_yielders_dismissed_together_are_settled_once(Stage *s, gconstpointer unused) {
+        Fake *last;
+
+        stage_gather_fakes(s, 40);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        last = stage_fake(s, "0", 0, false);
+        (void) stage_hold(s, "0", CAPACITY - 1);
+        stage_enroll(s, last, true);
+        (void) stage_apply(s);
+        n_plans = 0;
+        yielders_gather(&s->yielders);
+        for (unsigned i = 0; i < 40; i++) {
+                yielders_dismiss(&s->yielders, &s->fakes[i].yielder);
+                g_assert_cmpuint(stage_apply(s), ==, 0);
+        }
+        g_assert_cmpuint(last->n_resumes, ==, 0);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(n_plans, ==, 1);
+        g_assert_cmpuint(last->n_resumes, ==, 1);
+}
+
+static void test_acknowledgements_wait_for_the_outermost_settling(Stage *s, gconstpointer unused) {
+        Fake *leaves = stage_slow(s, "0"), *answers = stage_slow(s, "0");
+
+        (void) stage_hold(s, "0", 0);
+        (void) stage_apply(s);
+        yielders_gather(&s->yielders);
+        yielders_gather(&s->yielders);
+        yielders_dismiss(&s->yielders, &leaves->yielder);
+        yielder_acknowledge(&answers->yielder);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(s->n_acknowledged, ==, 0);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(s->n_acknowledged, ==, 1);
+}
+
+static void test_gathering_nothing_settles_nothing(Stage *s, gconstpointer unused) {
+        (void) stage_monitor(s, "0", 0);
+        n_plans = 0;
+        yielders_gather(&s->yielders);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(n_plans, ==, 0);
+}
+
+static void test_gathered_bridges_start_at_once(Stage *s, gconstpointer unused) {
+        (void) stage_hold(s, "0", 0);
+        yielders_gather(&s->yielders);
+        stage_enroll(s, stage_fake(s, NULL, 0, true), true);
+        g_assert_cmpint(yielders_settle(&s->yielders), ==, 0);
+        g_assert_cmpuint(s->fakes[0].n_starts, ==, 1);
+}
+
 /* ---- the list ---- */
 
 static void assert_sorted(const Yielders *r) {
@@ -476,6 +581,14 @@ int main(int argc, char **argv) {
                   test_lowest_priority_and_youngest_yield_first },
                 { "newcomer-of-higher-priority-displaces-another",
                   test_newcomer_of_higher_priority_displaces_another },
+                { "yielders-enrolled-together-are-settled-once",
+                  test_yielders_enrolled_together_are_settled_once },
+                { "yielders-dismissed-together-are-settled-once",
+                  test_yielders_dismissed_together_are_settled_once },
+                { "acknowledgements-wait-for-the-outermost-settling",
+                  test_acknowledgements_wait_for_the_outermost_settling },
+                { "gathering-nothing-settles-nothing", test_gathering_nothing_settles_nothing },
+                { "gathered-bridges-start-at-once", test_gathered_bridges_start_at_once },
                 { "order-lasts-however-many-come-and-go",
                   test_order_lasts_however_many_come_and_go },
         };

@@ -20,6 +20,10 @@ typedef enum YielderState {
 } YielderState;
 
 struct YielderOps {
+        /* It was enrolled while active holds demand that it yields: it starts out yielded, and no
+         * hold waits for it. May be NULL. */
+        void (*start)(Yielder *y);
+
         /* Yields to the hold of that number until deadline_usec (CLOCK_MONOTONIC). 0: the counters
          * are free. 1: asked, and yielder_acknowledge() follows. Never fails: a yielder that cannot
          * yield stays asked, and is an obstacle from the deadline on. */
@@ -40,6 +44,7 @@ struct Yielder {
         Yielders *yielders; /* NULL: not enrolled */
         PlanMonitor plan;   /* scope, priority, class, use */
         bool every_hold;    /* yields to every hold, whatever its scope */
+        bool fresh;         /* it has not started: yielders_settle() follows */
         YielderState state;
         bool absent;    /* a bridge with nobody on the other side */
         bool counted;   /* has yielded and is not absent, and Yielders.counted was told */

@@ -123,7 +123,18 @@ static void yielder_set_yielded(Yielder *y) {
                        y->plan.where.n_words * sizeof(uint64_t));
 }
 
-int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
+/* As the plan says. */
+static void yielder_start(Yielder *y) {
+        y->fresh = false;
+        yielder_set_yielded(y);
+        if (!yielders_demands(y->yielders, y))
+                return;
+        yielder_set_state(y, YIELDER_YIELDED);
+        if (y->ops->start)
+                y->ops->start(y);
+}
+
+int yielders_enroll(Yielders *r, Yielder *y) {
         int k = yielders_reserve(r);
 
         if (k == 0)
@@ -136,18 +147,26 @@ int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded) {
                 y->plan.seq = r->next_seq;
         r->next_seq = MAX(r->next_seq, y->plan.seq + 1);
         yielders_insert(r, y);
+        y->state = YIELDER_COUNTING;
+        y->fresh = r->n_gathers > 0 && !y->every_hold;
+        r->unsettled |= y->fresh;
+        if (y->fresh)
+                return 0;
         k = plan_compute(r->ledger, r->plans, r->n_yielders);
         if (k < 0) {
                 yielders_take_out(r, y);
                 yielder_done(y);
                 return k;
         }
-        *ret_yielded = yielders_demands(r, y);
-        yielder_set_yielded(y);
-        y->state = YIELDER_COUNTING;
-        if (*ret_yielded)
-                yielder_set_state(y, YIELDER_YIELDED);
+        yielder_start(y);
         return 0;
+}
+
+static void yielders_acknowledged(Yielders *r) {
+        if (r->n_gathers > 0)
+                r->to_acknowledge = true;
+        else
+                r->acknowledged(r->userdata);
 }
 
 void yielders_dismiss(Yielders *r, Yielder *y) {
@@ -157,7 +176,7 @@ void yielders_dismiss(Yielders *r, Yielder *y) {
         yielders_take_out(r, y);
         yielder_done(y);
         if (asked)
-                r->acknowledged(r->userdata);
+                yielders_acknowledged(r);
 }
 
 /* Whether it counts where it must not; or has yielded where it need not. */
@@ -173,12 +192,10 @@ static bool yielders_may_resume(const Yielders *r, const Yielder *y) {
                               : y->state != YIELDER_COUNTING && !yielders_demands(r, y);
 }
 
-int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told) {
+/* What the plan says that is not so yet; returns how many are told to yield. */
+static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         size_t n_told = 0;
-        int k = plan_compute(r->ledger, r->plans, r->n_yielders);
 
-        if (k < 0)
-                return k;
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
@@ -199,9 +216,60 @@ int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *r
                 }
                 yielder_set_yielded(y);
         }
+        return n_told;
+}
+
+int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told) {
+        size_t n_told = 0;
+
+        if (r->n_gathers > 0) {
+                r->unsettled = r->to_apply = true;
+                r->hold = hold;
+                r->deadline_usec = MAX(r->deadline_usec, deadline_usec);
+        } else {
+                int k = plan_compute(r->ledger, r->plans, r->n_yielders);
+
+                if (k < 0)
+                        return k;
+                n_told = yielders_tell(r, hold, deadline_usec);
+        }
         if (ret_n_told)
                 *ret_n_told = n_told;
         return 0;
+}
+
+void yielders_gather(Yielders *r) {
+        r->n_gathers++;
+}
+
+static int yielders_catch_up(Yielders *r) {
+        int k = plan_compute(r->ledger, r->plans, r->n_yielders);
+
+        if (k < 0)
+                return k;
+        r->unsettled = false;
+        for (size_t i = 0; i < r->n_yielders; i++)
+                if (r->yielders[i]->fresh)
+                        yielder_start(r->yielders[i]);
+        if (r->to_apply)
+                (void) yielders_tell(r, r->hold, r->deadline_usec);
+        r->to_apply = false;
+        r->deadline_usec = 0;
+        return 0;
+}
+
+int yielders_settle(Yielders *r) {
+        int k = 0;
+
+        if (--r->n_gathers > 0)
+                return 0;
+        if (r->unsettled)
+                k = yielders_catch_up(r);
+        if (r->to_acknowledge) {
+                r->to_acknowledge = false;
+                r->acknowledged(r->userdata);
+        }
+        return k;
 }
 
 void yielder_rank(Yielder *y, uint32_t priority, PlanClass klass) {
@@ -226,7 +294,7 @@ void yielder_acknowledge(Yielder *y) {
         if (y->state != YIELDER_ASKED || !y->yielders)
                 return;
         yielder_set_state(y, YIELDER_YIELDED);
-        y->yielders->acknowledged(y->yielders->userdata);
+        yielders_acknowledged(y->yielders);
 }
 
 int yielders_asked(const Yielders *r, const Scope *scope,

@@ -21,16 +21,20 @@ struct Yielders {
          */
         void (*counted)(void *userdata, int change);
         void *userdata;
+        unsigned n_gathers;  /* calls of yielders_gather() without yielders_settle() */
+        bool unsettled;      /* what yielders_settle() has to do: start fresh ones, */
+        bool to_apply;       /* yielders_apply(), for this hold and until then, */
+        bool to_acknowledge; /* and tell that one that was asked is gone */
+        uint64_t hold, deadline_usec;
 };
 
 void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
                    void *userdata);
 void yielders_done(Yielders *r);
 
-/* Adds y, as the youngest unless its plan has a seq from an earlier run. *ret_yielded: it starts
- * out yielded, because active holds demand it; its ops are not called, and the caller makes it
- * yield. -ENOMEM: nothing changed. */
-int yielders_enroll(Yielders *r, Yielder *y, bool *ret_yielded);
+/* Adds y, as the youngest unless its plan has a seq from an earlier run. Where active holds demand
+ * it, y starts out yielded (start()). -ENOMEM: nothing changed. */
+int yielders_enroll(Yielders *r, Yielder *y);
 
 /* Removes y; if it was asked, that counts as its acknowledgement. */
 void yielders_dismiss(Yielders *r, Yielder *y);
@@ -42,6 +46,13 @@ void yielder_rank(Yielder *y, uint32_t priority, PlanClass klass);
  * the number of the hold and deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many
  * they are. -ENOMEM: nothing changed. */
 int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told);
+
+/* Who has to yield is computed from all yielders. So when many come or go at once it is computed
+ * once: between these two calls, which may be nested, yielders that are enrolled do not start yet
+ * (those of every_hold do), yielders_apply() does nothing, and nobody hears of acknowledgements. In
+ * between no hold may go on. yielders_settle() makes up for it. -ENOMEM: nothing changed. */
+void yielders_gather(Yielders *r);
+int yielders_settle(Yielders *r);
 
 /* The longest grace of all: no deadline should be earlier. */
 uint64_t yielders_grace(const Yielders *r);

@@ -151,6 +151,13 @@ holds() {
         service-start
 }
 
+# Others' waits while the service does much for one client; restarts.
+turns() {
+        run turn-open,turn-objects,turn-close,turn-leave,turn-attach,turn-detach "$bench/bench-turns" client leave attach
+        run restart-0,restart-4096,restart-8192,restart-processes,restart-monitors,restart-held "$bench/bench-turns" \
+                restart restart-processes restart-monitors
+}
+
 # In turns, for the machine's speed changes.
 broker() {
         local i
@@ -168,7 +175,7 @@ broker() {
 }
 
 configure
-[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds broker
+[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds turns broker
 for benchmark; do
         "$benchmark"
 done

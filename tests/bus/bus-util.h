@@ -15,5 +15,10 @@
 void rig(const char *command, const char *input);
 void rig_configure(const char *text); /* perfallocd.conf; starts the service anew */
 
+/* Waits until nobody else uses the machine's breakpoints and CPUs; until the descriptor is closed
+ * nobody does. Only a shared rig (tests/rig/fast --shared) needs it: in another one it is -1. */
+bool rig_is_shared(void);
+int machine_lock(void);
+
 /* True so often in a hundred, by GLib's random numbers: a test's --seed repeats it. */
 bool chance(int percent);

@@ -5,9 +5,11 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
-#define BUS_NAME "org.freedesktop.DBus"
-#define BUS      BUS_NAME, "/org/freedesktop/DBus", BUS_NAME
+#define GROUPS_MAX 32
+#define BUS_NAME   "org.freedesktop.DBus"
+#define BUS        BUS_NAME, "/org/freedesktop/DBus", BUS_NAME
 
 void bus_check(int r, const char *what) {
         if (r < 0)
@@ -26,39 +28,59 @@ uid_t user_id(const char *user) {
         return user_find(user)->pw_uid;
 }
 
-/* The bus asks the kernel who we are once, when the connection is made. */
-static void become(const struct passwd *pw) {
-        if (initgroups(pw->pw_name, pw->pw_gid) < 0 || setegid(pw->pw_gid) < 0 ||
-            seteuid(pw->pw_uid) < 0)
+typedef struct AsUser {
+        const struct passwd *pw;
+        void (*f)(Client *c);
+        Client *client;
+} AsUser;
+
+static void *as_user_run(void *userdata) {
+        const AsUser *as = userdata;
+        const struct passwd *pw = as->pw;
+        gid_t groups[GROUPS_MAX];
+        int n = GROUPS_MAX;
+
+        if (getgrouplist(pw->pw_name, pw->pw_gid, groups, &n) < 0 ||
+            syscall(SYS_setgroups, n, groups) < 0 ||
+            syscall(SYS_setresgid, pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+            syscall(SYS_setresuid, pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0)
                 g_error("cannot be %s: %s", pw->pw_name, g_strerror(errno));
+        as->f(as->client);
+        return NULL;
 }
 
-static void become_root(void) {
-        if (seteuid(0) < 0 || setegid(0) < 0 || setgroups(0, NULL) < 0)
-                g_error("cannot be root again: %s", g_strerror(errno));
+/* In a thread, which the system calls concern alone: the service looks at the capabilities of the
+ * process, and a client of root's may be another one here. */
+static void as_user(const struct passwd *pw, void (*f)(Client *c), Client *c) {
+        AsUser as = { pw, f, c };
+
+        if (geteuid() != 0 || pw->pw_uid == 0) {
+                f(c);
+                return;
+        }
+        g_thread_join(g_thread_new("user", as_user_run, &as));
         /* otherwise our files in /proc would be root's, and no user could count us */
         (void) prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* The bus asks the kernel who we are once, when the connection is made. */
+static void client_connect(Client *c) {
+        const char *name = NULL;
+        int r = sd_bus_open_system(&c->bus);
+
+        if (r >= 0) /* the credentials are sent with the first messages */
+                r = sd_bus_get_unique_name(c->bus, &name);
+        bus_check(r, "no system bus");
+        c->name = g_strdup(name);
 }
 
 Client *client_new(const char *user) {
         Client *c = g_new0(Client, 1);
         const struct passwd *pw = user_find(user);
-        const uid_t uid = pw->pw_uid;
-        bool other = geteuid() == 0 && uid != 0;
-        const char *name = NULL;
-        int r;
 
-        if (other)
-                become(pw);
-        r = sd_bus_open_system(&c->bus);
-        if (r >= 0) /* the credentials are sent with the first messages */
-                r = sd_bus_get_unique_name(c->bus, &name);
-        if (other)
-                become_root();
-        bus_check(r, "no system bus");
-        c->name = g_strdup(name);
+        c->uid = pw->pw_uid;
+        as_user(pw, client_connect, c);
         c->inbox = g_queue_new();
-        c->uid = uid;
         c->proofs = g_array_new(FALSE, FALSE, sizeof(int));
         return c;
 }
@@ -76,20 +98,20 @@ static pid_t thread_process(pid_t tid) {
         return field ? atoi(field + strlen("\nTgid:")) : tid;
 }
 
-int client_proof(Client *c, pid_t pid) {
-        const struct passwd *pw = getpwuid(c->uid);
-        g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int) thread_process(pid));
-        bool other = geteuid() == 0 && c->uid != 0;
-        int fd;
+static void proof_open(Client *c) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int) c->proven);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-        if (other)
-                become(pw);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (other)
-                become_root();
         if (fd >= 0)
                 g_array_append_val(c->proofs, fd);
-        return fd;
+}
+
+int client_proof(Client *c, pid_t pid) {
+        const guint before = c->proofs->len;
+
+        c->proven = thread_process(pid);
+        as_user(getpwuid(c->uid), proof_open, c);
+        return c->proofs->len > before ? g_array_index(c->proofs, int, before) : -1;
 }
 
 static void message_free(void *m) {

@@ -34,6 +34,7 @@ struct Client {
         char *refusal; /* words of the last client_refused() */
         uid_t uid;
         GArray *proofs; /* descriptors */
+        pid_t proven;   /* of the last one */
 };
 
 Client *client_new(const char *user);

@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
-#define DESCRIPTORS_MAX 8u         /* per message: beyond 16 the bus disconnects the sender */
+#define DESCRIPTORS_MAX 8u /* per message: beyond 16 the bus disconnects the sender */
 
 /* The options of the contract, and the methods that have them. */
 static const struct {
@@ -190,13 +189,13 @@ static char *hinted(const Rubbish *r) {
 static char *long_word(Rubbish *r) {
         size_t n = rubbish_chance(20) ? 1u << 20 : rubbish_below(2000);
 
-        if (r->n_bytes + n > BYTES_MAX)
+        if (r->n_bytes + n > r->bytes_max)
                 n = 0;
         r->n_bytes += n;
         return g_strnfill(n, (char) (1 + rubbish_below(127)));
 }
 
-static char *any_word(Rubbish *r) {
+static char *any_word_at_all(Rubbish *r) {
         g_autofree char *hint = r->careful && !rubbish_chance(30) ? hinted(r) : NULL;
 
         if (hint)
@@ -214,13 +213,23 @@ static char *any_word(Rubbish *r) {
         }
 }
 
+static char *any_word(Rubbish *r) {
+        g_autofree char *word = any_word_at_all(r);
+
+        if (r->soft && strstr(word, "mem:"))
+                return g_strdup("page-faults");
+        if (r->soft && strstr(word, "breakpoint"))
+                return g_strdup("software");
+        return g_steal_pointer(&word);
+}
+
 static bool path_is(const char *path, const char *kind) {
         g_autofree char *prefix = g_strdup_printf(PERFALLOC_OBJECT_PATH "/%s/", kind);
 
         return g_str_has_prefix(path, prefix);
 }
 
-char *rubbish_path(const Rubbish *r, const char *kind) {
+static char *any_path(const Rubbish *r, const char *kind) {
         static const char *const odd[] = { "/",
                                            PERFALLOC_OBJECT_PATH,
                                            PERFALLOC_OBJECT_PATH "/hold",
@@ -246,6 +255,14 @@ char *rubbish_path(const Rubbish *r, const char *kind) {
         }
         return g_strdup_printf(PERFALLOC_OBJECT_PATH "/%s/%u", *kind ? kind : "hold",
                                rubbish_below(50));
+}
+
+char *rubbish_path(const Rubbish *r, const char *kind) {
+        g_autofree char *path = any_path(r, kind);
+
+        if (r->soft && strstr(path, "breakpoint"))
+                return g_strdup(PERFALLOC_OBJECT_PATH "/pmu/software");
+        return g_steal_pointer(&path);
 }
 
 /* Of a pair, the first; the other one is closed. */
@@ -278,7 +295,7 @@ static int any_descriptor(const Rubbish *r) {
         case 6:
                 return memfd_create("rubbish", MFD_CLOEXEC);
         case 7:
-                return breakpoint_open(0, -1);
+                return r->soft ? -1 : breakpoint_open(0, -1);
         default:
                 return (int) syscall(SYS_pidfd_open, getpid(), 0);
         }
@@ -298,7 +315,7 @@ static void append_attr(const Rubbish *r, sd_bus_message *m) {
         union {
                 struct perf_event_attr attr;
                 unsigned char bytes[256];
-        } u = { .attr = { .type = rubbish_below(7),
+        } u = { .attr = { .type = rubbish_below(r->soft ? PERF_TYPE_BREAKPOINT : 7),
                           .size = sizeof(u.attr),
                           .config = rubbish_below(12) } };
         size_t n = rubbish_chance(4) ? rubbish_below(sizeof(u) + 1) : sizeof(u.attr);

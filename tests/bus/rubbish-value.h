@@ -16,9 +16,11 @@ struct Rubbish {
         GArray *descriptors;      /* int: leases, streams and events that were received */
         const char *member;       /* that the message under construction calls */
         const char *name;         /* of the argument or option under construction */
+        bool soft;                /* without breakpoints */
         bool careful;             /* the message shall be nearly right */
         unsigned n_descriptors;   /* that are in it */
-        size_t n_bytes;           /* of long texts in it */
+        size_t n_bytes;           /* of long texts in it, */
+        size_t bytes_max;         /* of so many at most */
 };
 
 /* A number from 0 to n - 1. */

@@ -28,6 +28,12 @@ void rubbish_learn(Rubbish *r, sd_bus_message *reply, void (*found)(void *userda
 /* Closes received descriptors: until then they are sent to the service again. */
 void rubbish_forget_descriptors(Rubbish *r);
 
+/* From now on without breakpoints: others may use these. */
+void rubbish_soften(Rubbish *r);
+
+/* From now on with so many bytes of long words in a message at most. */
+void rubbish_shorten(Rubbish *r, size_t bytes_max);
+
 /* A process that calls may name. */
 void rubbish_learn_process(Rubbish *r, pid_t pid);
 

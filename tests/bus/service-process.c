@@ -90,6 +90,24 @@ unsigned service_events(void) {
         return descriptors_of("anon_inode:[perf_event]");
 }
 
+unsigned service_processes(void) {
+        const uid_t uid = user_id("perfalloc");
+        GDir *dir = g_dir_open("/proc", 0, NULL);
+        const char *name;
+        unsigned n = 0;
+
+        while ((name = g_dir_read_name(dir))) {
+                g_autofree char *path = g_strdup_printf("/proc/%s/status", name), *text = NULL;
+                const char *field = NULL;
+
+                if (g_ascii_isdigit(*name) && g_file_get_contents(path, &text, NULL, NULL))
+                        field = strstr(text, "\nUid:");
+                n += field && (uid_t) atoi(field + strlen("\nUid:")) == uid;
+        }
+        g_dir_close(dir);
+        return n;
+}
+
 /* Pidfds of this process: the service holds its callers' processes while they are on the bus. */
 static unsigned descriptors_of_us(void) {
         g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", (int) service_pid());

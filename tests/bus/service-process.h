@@ -14,6 +14,8 @@ pid_t service_opener(void);
 unsigned service_descriptors(void); /* that it has open */
 unsigned service_events(void);      /* those of them that are perf events */
 
+unsigned service_processes(void); /* all that have its user */
+
 /* Puts the monotonic clock of perfallocd-clock forward, before it reads the next message. */
 void service_clock_forward(uint64_t usec);
 void clock_forward_of(pid_t service, uint64_t usec);

@@ -231,6 +231,30 @@ static void test_client_that_left_meanwhile_is_noticed(const char *restart) {
         counter_do(root, persistent, "Close");
 }
 
+static int play_restarter(int fd, const void *restart) {
+        while (act_hear(fd)) {
+                rig(restart, NULL);
+                act_say(fd, 'r');
+        }
+        return 0;
+}
+
+/* A daemon of root's that acts for a user at that moment is root when it calls again. */
+static void test_root_stays_root(const char *restart) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        g_autoptr(Actor) restarter = actor_new("root", play_restarter, restart);
+        g_autofree char *counter = monitor_open(root, 0, 0), *other = NULL;
+
+        g_assert_no_errno(seteuid(user_id("alice")));
+        actor_tell(restarter, 'r');
+        g_assert_cmpint(actor_hear(restarter), ==, 'r');
+        client_greet(alice);
+        g_assert_no_errno(seteuid(0));
+        other = monitor_open(root, 1, 0);
+        counter_do(root, counter, "Close");
+        counter_do(root, other, "Close");
+}
+
 static void test_readers_stay_readers(const char *restart) {
         g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol"),
                           root = client_new("root");
@@ -725,6 +749,7 @@ int main(int argc, char *argv[]) {
                 { "processes-are-attached-and-detached", test_processes_are_attached_and_detached },
                 { "client-that-left-meanwhile-is-noticed",
                   test_client_that_left_meanwhile_is_noticed },
+                { "root-stays-root", test_root_stays_root },
                 { "readers-stay-readers", test_readers_stay_readers },
                 { "descriptors-of-clients-stay-good", test_descriptors_of_clients_stay_good },
                 { "raw-leaders-are-remembered", test_raw_leaders_are_remembered },

@@ -30,6 +30,10 @@ static int read_fd(sd_bus_message *m) {
         return own;
 }
 
+static const char *scarce_pmu(const World *w) {
+        return w->soft ? "software" : "breakpoint";
+}
+
 /* ---- what clients do ---- */
 
 static void do_hold(World *w, Client *c) {
@@ -45,7 +49,7 @@ static void do_hold(World *w, Client *c) {
         else
                 sd_bus_message_append(m, "s", "a test");
         sd_bus_message_open_container(m, 'a', "{sv}");
-        sd_bus_message_append(m, "{sv}", BREAKPOINTS);
+        sd_bus_message_append(m, "{sv}", "pmus", "as", 1, scarce_pmu(w));
         if (!all)
                 sd_bus_message_append(m, "{sv}", "cpus", "s", "0");
         if (exclusive)
@@ -91,16 +95,26 @@ static int n_watching(const World *w) {
         return n;
 }
 
+static Counted *counted_add(World *w, Client *c, sd_bus_message *opened) {
+        Counted *counted = g_new0(Counted, 1);
+
+        g_assert_cmpint(sd_bus_message_enter_container(opened, 'a', "o"), >, 0);
+        counted->path = g_strdup(read_path(opened));
+        counted->client = c;
+        g_ptr_array_add(w->counters, counted);
+        return counted;
+}
+
 static void do_open(World *w, Client *c) {
         static const char *const events[] = { "page-faults", "task-clock", "context-switches" };
         g_autoptr(sd_bus_message) m = NULL, reply = NULL;
         g_autofree char *event = NULL;
         bool monitor = chance(30) && n_watching(w) < N_WATCHING;
-        Counted *counted;
 
         if (w->counters->len >= N_COUNTED_MAX)
                 return;
-        event = monitor ? watched_event((size_t) g_test_rand_int_range(0, N_WATCHED))
+        event = monitor && !w->soft
+                        ? watched_event((size_t) g_test_rand_int_range(0, N_WATCHED))
                         : g_strdup(events[g_test_rand_int_range(0, G_N_ELEMENTS(events))]);
         m = client_message(c, MANAGER, "OpenCounters");
         sd_bus_message_append(m, "as", 1, event);
@@ -110,12 +124,25 @@ static void do_open(World *w, Client *c) {
         sd_bus_message_close_container(m);
         if (world_send(w, c, m, &reply) != DONE)
                 return;
-        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "o"), >, 0);
-        counted = g_new0(Counted, 1);
-        counted->path = g_strdup(read_path(reply));
-        counted->client = c;
-        counted->monitor = monitor;
-        g_ptr_array_add(w->counters, counted);
+        counted_add(w, c, reply)->monitor = monitor;
+}
+
+/* A kill may come between the calls. */
+static void do_attach(World *w, Client *c) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        const char *path;
+        int proof;
+
+        if (w->tree == 0 || w->counters->len >= N_COUNTED_MAX)
+                return;
+        if (world_call(w, c, MANAGER, "OpenCounters", &reply, "asa{sv}", 1, "page-faults", 2,
+                       "attach", "b", false, "start", "b", false) != DONE)
+                return;
+        proof = client_proof(c, w->tree);
+        path = counted_add(w, c, reply)->path;
+        (void) world_call(w, c, path, COUNTER, "AttachProcess", NULL, "ua{sv}", (uint32_t) w->tree,
+                          2, "descendants", "b", true, "procfd", "h", proof);
+        (void) world_call(w, c, path, COUNTER, "Start", NULL, NULL);
 }
 
 static void do_read(World *w, Client *c) {
@@ -193,8 +220,8 @@ static void do_register(World *w, Client *c) {
         Registered *m;
 
         if (w->monitors->len >= N_REGISTERED ||
-            world_call(w, c, MANAGER, "RegisterMonitor", &reply, "sa{sv}", "a test", 1,
-                       BREAKPOINTS) != DONE)
+            world_call(w, c, MANAGER, "RegisterMonitor", &reply, "sa{sv}", "a test", 1, "pmus",
+                       "as", 1, scarce_pmu(w)) != DONE)
                 return;
         m = g_new0(Registered, 1);
         m->path = g_strdup(read_path(reply));
@@ -259,7 +286,7 @@ void world_act(World *w) {
                 { do_hold, 12 },  { do_release, 5 },     { do_drop, 6 },    { do_open, 12 },
                 { do_read, 12 },  { do_switch, 8 },      { do_persist, 3 }, { do_close, 6 },
                 { do_sample, 6 }, { do_end_sampler, 3 }, { do_block, 4 },   { do_register, 3 },
-                { do_write, 10 }, { do_end_monitor, 2 }, { do_leave, 2 },
+                { do_write, 10 }, { do_end_monitor, 2 }, { do_leave, 2 },   { do_attach, 4 },
         };
         int sum = 0, at;
 

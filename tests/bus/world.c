@@ -58,8 +58,8 @@ void world_end(World *w) {
         for (guint i = w->holds->len; i-- > 0;) {
                 const Held *h = w->holds->pdata[i];
 
-                if (h->lease < 0)
-                        sd_bus_message_unref(client_call(w->root, h->path, HOLD, "Release", NULL));
+                if (h->lease < 0) /* unless it has just ended by itself */
+                        (void) world_call(w, w->root, h->path, HOLD, "Release", NULL, NULL);
         }
         for (guint i = w->counters->len; i-- > 0;) {
                 const Counted *c = w->counters->pdata[i];
@@ -123,7 +123,8 @@ Outcome world_send(World *w, Client *c, sd_bus_message *m, sd_bus_message **ret)
         }
         if (!error.name)
                 g_error("%s: %s", sd_bus_message_get_member(m), g_strerror(-r));
-        if (is_one_of(error.name, lost)) {
+        if (is_one_of(error.name, lost) ||
+            (w->crowded && strcmp(error.name, SD_BUS_ERROR_LIMITS_EXCEEDED) == 0)) {
                 w->lost = true;
                 w->n_lost++;
                 return LOST;
@@ -186,8 +187,8 @@ void world_answer_yields(World *w) {
 
                         if (sd_bus_message_is_signal(m, MONITOR, "Yield") > 0 &&
                             sd_bus_message_read(m, "ot", &hold, NULL) > 0)
-                                (void) client_send(c, sd_bus_message_get_path(m), MONITOR,
-                                                   "Yielded", "o", hold);
+                                (void) world_call(w, c, sd_bus_message_get_path(m), MONITOR,
+                                                  "Yielded", NULL, "o", hold);
                         sd_bus_message_unref(m);
                 }
         }

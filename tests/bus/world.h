@@ -47,7 +47,10 @@ typedef struct World {
         Client *root; /* looks at everything */
         Client *clients[N_CLIENTS];
         GPtrArray *holds, *counters, *streams, *monitors;
-        bool lost; /* a call was cut off: there may be unknown objects */
+        bool soft;    /* software events are held and monitored, and no breakpoints */
+        pid_t tree;   /* alice's, to be attached with its descendants; 0: none */
+        bool crowded; /* others fill the service's queue at the bus, which then takes no more */
+        bool lost;    /* a call was cut off: there may be unknown objects */
         guint n_lost, n_done, n_refused;
 } World;
 

@@ -12,8 +12,7 @@ void behalf_done(Behalf *b) {
         ctl_process_done(&b->process);
 }
 
-/* Users of another host have names of their own. */
-static int user_find(const Ctl *c, const char *name, uid_t *ret, Refusal *why) {
+static int user_find(const char *name, uid_t *ret, Refusal *why) {
         const struct passwd *user;
         uint64_t number;
 
@@ -21,23 +20,21 @@ static int user_find(const Ctl *c, const char *name, uid_t *ret, Refusal *why) {
                 *ret = (uid_t) number;
                 return 0;
         }
-        user = ctl_is_local(c) ? getpwnam(name) : NULL;
+        user = getpwnam(name);
         if (!user)
-                return refuse(why, CTL_E_USAGE, "--uid: there is no user '%.64s'%s", name,
-                              ctl_is_local(c) ? "" : " known here; give the number");
+                return refuse(why, CTL_E_USAGE, "--uid: there is no user '%.64s'", name);
         *ret = user->pw_uid;
         return 0;
 }
 
-int behalf_prepare(const Ctl *c, Behalf *ret, Refusal *why) {
+int behalf_prepare(const CtlOptions *o, Behalf *ret, Refusal *why) {
         _cleanup_(behalf_done) Behalf b = BEHALF_NULL;
-        const CtlOptions *o = c->options;
         int r = 0;
 
         if (o->cgroup && o->pidfd > 0)
                 return refuse(why, CTL_E_USAGE, "--cgroup and --pidfd exclude each other");
         if (o->uid)
-                r = user_find(c, o->uid, &b.uid, why);
+                r = user_find(o->uid, &b.uid, why);
         if (r == 0 && o->cgroup)
                 r = opening_cgroup(o->cgroup, &b.cgroup, why);
         if (r == 0 && o->pidfd > 0)

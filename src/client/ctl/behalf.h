@@ -18,7 +18,7 @@ struct Behalf {
 #define BEHALF_NULL ((Behalf){ .process = CTL_PROCESS_NULL, .cgroup = -1 })
 
 /* Looks up what the options name. CTL_E_USAGE, CTL_E_UNKNOWN. */
-int behalf_prepare(const Ctl *c, Behalf *ret, Refusal *why);
+int behalf_prepare(const CtlOptions *o, Behalf *ret, Refusal *why);
 void behalf_done(Behalf *b);
 
 /* Appends the entries of Hold's options; the array is the caller's. */

@@ -7,6 +7,7 @@
 #include "client/ctl/pager.h"
 #include "client/ctl/verbs.h"
 #include "client/say.h"
+#include "core/number.h"
 
 #define ANY SIZE_MAX
 
@@ -131,6 +132,8 @@ static int words_join(CtlOptions *o, Refusal *why) {
 
 /* Checked before connecting, which may ask for a password. */
 static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *why) {
+        uint64_t number;
+
         if ((o->host || o->machine) && o->command)
                 return refuse(
                         why, CTL_E_USAGE,
@@ -146,6 +149,11 @@ static int place_check(const CtlOptions *o, const struct Verb *verb, Refusal *wh
                         why, CTL_E_USAGE,
                         "--cgroup passes a descriptor of a directory of this host, which another "
                         "host's or container's service cannot use");
+        if ((o->host || o->machine) && o->uid && number_parse(o->uid, &number) != 0)
+                return refuse(why, CTL_E_USAGE,
+                              "--uid: '%.64s' is a user of this host; give the number that they "
+                              "have on the other one",
+                              o->uid);
         if ((o->host || o->machine) && verb->flags & VERB_ALONE)
                 return refuse(why, CTL_E_USAGE,
                               "%s reads the journal of this host; use: ssh HOST perfallocctl %s",

@@ -145,7 +145,7 @@ int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_free_ char *path = NULL;
         int r;
 
-        r = behalf_prepare(c, &behalf, why);
+        r = behalf_prepare(c->options, &behalf, why);
         if (r == 0)
                 r = ctl_watch_signals(c);
         if (r == 0)

@@ -145,12 +145,12 @@ static void test_later_words_of_the_attr_are_known(void) {
         fixture_write(m.tree, "cpu/format/fourth", "config4:0-63");
         e = parse(&m, "cpu/event=0x76,third=0x12/");
         g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG3), ==, 0x120);
-        g_assert_cmpuint(e.attr.size, ==, 136);
+        g_assert_cmpuint(e.attr.size, ==, MAX(136, sizeof(e.attr)));
         event_done(&e);
         e = parse(&m, "cpu/fourth=7,config3=0xffffffffffffffff/");
         g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG3), ==, UINT64_MAX);
         g_assert_cmphex(attr_number(&e.full, ATTR_CONFIG4), ==, 7);
-        g_assert_cmpuint(e.attr.size, ==, 144);
+        g_assert_cmpuint(e.attr.size, ==, MAX(144, sizeof(e.attr)));
         event_done(&e);
         e = parse(&m, "cpu/event=0x76/");
         g_assert_cmpuint(e.attr.size, ==, sizeof(e.attr));

@@ -6,6 +6,7 @@
 #include "perf/event/explain.h"
 #include "perf/group/group-read.h"
 #include "perf/pmu/fd-reserve.h"
+#include "perf/pmu/kernel.h"
 #include "perf/pmu/perf-open.h"
 #include "perf/process/threads.h"
 
@@ -19,6 +20,7 @@ typedef struct Opening {
                 size_t part, event;
         } * places; /* of the same number */
         size_t n;
+        bool cpu_left; /* a CPU was offline, whose parts have ended now */
 } Opening;
 
 static void opening_done(Opening *o) {
@@ -114,14 +116,19 @@ static void opening_run(Opening *o) {
 }
 
 /* Ends parts of threads that ended while the group had yielded, when what they counted stays, or
- * between their listing and their opening. */
-static int opening_check(const Opening *o, Refusal *why) {
+ * between their listing and their opening; and the part of a CPU that has just gone offline. */
+static int opening_check(Opening *o, Refusal *why) {
         for (size_t i = 0; i < o->n; i++) {
                 const struct Opened *at = &o->places[i];
                 GroupPart *p = &at->group->parts[at->part];
 
                 if (o->opens[i].fd >= 0 || p->ended)
                         continue;
+                if (o->opens[i].fd == -ENODEV && p->cpu >= 0 &&
+                    kernel_is_offline((unsigned) p->cpu)) {
+                        o->cpu_left = p->ended = true;
+                        return -ENODEV;
+                }
                 if (o->opens[i].fd != -ESRCH ||
                     !(at->group->yielded || group_part_is_pending(at->group, at->part)))
                         return explain_open(-o->opens[i].fd,
@@ -137,6 +144,7 @@ static int opening_check(const Opening *o, Refusal *why) {
 static int opening_open(Opening *o, Refusal *why) {
         int r;
 
+        o->cpu_left = false;
         opening_run(o);
         r = opening_check(o, why);
         for (size_t i = 0; i < o->n && r != 0; i++)
@@ -150,10 +158,14 @@ int groups_open(Group *const *groups, size_t n, Refusal *why) {
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < n; i++)
-                for (size_t part = 0; part < groups[i]->n_parts; part++)
-                        opening_add(&o, groups[i], part);
-        return opening_open(&o, why);
+        do {
+                o.n = 0;
+                for (size_t i = 0; i < n; i++)
+                        for (size_t part = 0; part < groups[i]->n_parts; part++)
+                                opening_add(&o, groups[i], part);
+                r = opening_open(&o, why);
+        } while (o.cpu_left);
+        return r;
 }
 
 int group_open(Group *g, Refusal *why) {
@@ -172,7 +184,7 @@ int group_open_each(Group *g, Refusal *why) {
                 o.n = 0; /* a message for each part: a failure ends what is in one message */
                 opening_add(&o, g, part);
                 r = opening_open(&o, first == 0 ? why : NULL);
-                first = first != 0 ? first : r;
+                first = first != 0 || o.cpu_left ? first : r;
         }
         return first;
 }

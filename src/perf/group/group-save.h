@@ -18,7 +18,7 @@ void group_save(const Group *g, Pack *p);
 int group_save_descriptors(const Group *g, int **ret, size_t *ret_n);
 
 /* Takes the descriptors over, leaving -1 in their place; on failure it closes those it took. It
- * does nothing else to them: see group_go_on(). A group that yields without closing comes back as
+ * does nothing else to them: see groups_go_on(). A group that yields without closing comes back as
  * not yielded; the caller calls group_yield() if it must. -EBADMSG: this is no group; -ENODEV: its
  * PMU is gone; -ENOMEM. */
 int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Group **ret);

@@ -56,13 +56,27 @@ void group_stop(Group *g) {
                 group_gate_all(g, PERF_EVENT_IOC_DISABLE);
 }
 
-void group_go_on(Group *g) {
-        bool counts = g->wanted && !g->yielded;
-
-        /* enables what was dropped, and accounts for the time */
-        (void) group_revive(g);
+static void group_stop_parts(const Group *g) {
         for (size_t part = 0; part < g->n_parts; part++)
                 if (group_part_is_pending(g, part) || g->parts[part].yielded)
                         group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
-        group_gate_all(g, counts ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);
+}
+
+void groups_go_on(Group **groups, size_t n) {
+        size_t n_counting = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                Group *g = groups[i];
+
+                /* enables what was dropped, and accounts for the time */
+                (void) group_revive(g);
+                group_stop_parts(g);
+                if (!g->wanted || g->yielded)
+                        continue;
+                groups[i] = groups[n_counting];
+                groups[n_counting++] = g;
+        }
+        groups_gate_all((const Group *const *) groups, n_counting, PERF_EVENT_IOC_ENABLE);
+        groups_gate_all((const Group *const *) groups + n_counting, n - n_counting,
+                        PERF_EVENT_IOC_DISABLE);
 }

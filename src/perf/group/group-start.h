@@ -18,6 +18,7 @@ void groups_start(Group *const *groups, size_t n);
  * them. */
 void group_gate_all(const Group *g, unsigned long request);
 
-/* After group_load(): brings the kernel's events into the state that the group is in. Not for a
- * group whose descriptors others have copies of, who decide about that. */
-void group_go_on(Group *g);
+/* After group_load(): brings the kernel's events into the state that the groups are in, which costs
+ * less than one after the other; the array is sorted anew. Not for a group whose descriptors others
+ * have copies of, who decide about that. */
+void groups_go_on(Group **groups, size_t n);

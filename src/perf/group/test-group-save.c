@@ -51,8 +51,19 @@ static Group *load(Kept *k) {
         return g;
 }
 
+/* The rounds of gate_all() are counted (-Wl,--wrap). */
+static unsigned n_looks_for_births;
+
+pid_t __real_tree_last_born(void);
+pid_t __wrap_tree_last_born(void);
+
+pid_t __wrap_tree_last_born(void) {
+        n_looks_for_births++;
+        return __real_tree_last_born();
+}
+
 static void go_on(Group *g) {
-        group_go_on(g);
+        groups_go_on(&g, 1);
         group_follow_cpus(g, &sysfs.pmus.online);
 }
 
@@ -290,7 +301,7 @@ static void test_cpus_that_changed_meanwhile_are_followed(void) {
         k = keep(g);
         group_free(g);
         g = load(&k);
-        group_go_on(g);
+        groups_go_on(&g, 1);
         group_follow_cpus(g, &one);
         g_assert_cmpuint(slots_free(1), ==, SLOTS);
         write_on_cpu(0, 5);
@@ -439,6 +450,35 @@ static void test_other_pmu_is_refused(void) {
         kept_done(&k);
 }
 
+/* The others are stopped. */
+static void test_many_go_on_together(void) {
+        _cleanup_(target_done) Target s = target_new();
+        Group *groups[32];
+
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                Kept k;
+
+                groups[i] = group_of(GROUP_PROCESS, 0, "page-faults:u");
+                add_target(groups[i], &s);
+                assert_opens(groups[i]);
+                groups[i]->wanted = i % 2;
+                k = keep(groups[i]);
+                group_free(groups[i]);
+                groups[i] = load(&k);
+        }
+        n_looks_for_births = 0;
+        groups_go_on(groups, G_N_ELEMENTS(groups));
+        g_assert_cmpuint(n_looks_for_births, <, G_N_ELEMENTS(groups));
+        target_write(&s, 0, 1, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+                Reading reading;
+
+                group_read(groups[i], 0, &reading);
+                g_assert_cmpint(reading.enabled > 0, ==, groups[i]->wanted);
+                group_free(groups[i]);
+        }
+}
+
 int main(int argc, char **argv) {
         static const GroupTest tests[] = {
                 { "values-go-on", test_values_go_on },
@@ -461,6 +501,7 @@ int main(int argc, char **argv) {
                   test_cpus_that_changed_meanwhile_are_followed },
                 { "dropped-event-keeps-what-it-said-last",
                   test_dropped_event_keeps_what_it_said_last },
+                { "many-go-on-together", test_many_go_on_together },
                 { "truncated-record-is-refused", test_truncated_record_is_refused },
                 { "changed-record-does-no-harm", test_changed_record_does_no_harm },
                 { "other-descriptors-are-refused", test_other_descriptors_are_refused },

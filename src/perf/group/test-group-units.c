@@ -44,7 +44,7 @@ static Group *restart(Group *g) {
         group_free(g);
         g_assert_cmpint(group_load(&(Unpack){ p.data, p.n }, &sysfs.pmus, fds, n, &loaded), ==, 0);
         free(fds);
-        group_go_on(loaded);
+        groups_go_on(&loaded, 1);
         return loaded;
 }
 

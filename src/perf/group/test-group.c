@@ -6,6 +6,10 @@
 
 #include "test-group.h"
 
+#include <sys/inotify.h>
+
+#include "perf/pmu/perf-open.h"
+
 /* ---- counting ---- */
 
 static void test_counts_between_start_and_stop(void) {
@@ -43,6 +47,33 @@ static void test_siblings_are_gated_by_their_leader(void) {
                 target_write(&s, 0, 7, word);
         for (unsigned word = 0; word < 3; word++)
                 assert_reads(g, word, 10 + word, QUALITY_EXACT);
+}
+
+/* Siblings without their leader would count on their own. inotify(7) tells the order in which files
+ * are closed, in the place of events here. */
+static void test_siblings_are_closed_before_their_leader(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 3, NULL);
+        _cleanup_close_ int watch = inotify_init1(IN_CLOEXEC);
+        g_autofree char *dir = g_dir_make_tmp("perfalloc-XXXXXX", NULL);
+        _Alignas(struct inotify_event) char events[3 * (sizeof(struct inotify_event) + 16)],
+                order[4] = "";
+
+        add_target(g, &s);
+        g_assert_cmpint(inotify_add_watch(watch, dir, IN_CLOSE), >=, 0);
+        for (size_t event = 0; event < 3; event++) {
+                g_autofree char *file = g_strdup_printf("%s/%zu", dir, event);
+
+                group_slot(g, 0, event)->fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+                g_assert_cmpint(group_slot(g, 0, event)->fd, >=, 0);
+                g_assert_no_errno(unlink(file));
+        }
+        group_close_part(g, 0);
+        g_assert_cmpint(read(watch, events, sizeof(events)), ==, sizeof(events));
+        for (size_t i = 0; i < 3; i++)
+                order[i] = *((struct inotify_event *) (events + i * sizeof(events) / 3))->name;
+        g_assert_cmpstr(order, ==, "210");
+        g_assert_no_errno(rmdir(dir));
 }
 
 /* The target writes to both words in turns, so at no instant their counts differ by more than 1. */
@@ -261,6 +292,61 @@ static void test_cpu_that_is_offline_is_not_opened(void) {
         assert_exact(g, 9);
 }
 
+/* Opens as the kernel does while CPU 0 is offline, or while the PMU does not count there. */
+static void open_without_cpu(void *userdata, PerfOpen *opens, size_t n) {
+        const bool *offline = userdata;
+
+        perf_open_here(opens, n);
+        for (size_t i = 0; i < n; i++) {
+                if (opens[i].cpu != 0 ||
+                    (!*offline && opens[i].attr.known.type != PERF_TYPE_BREAKPOINT))
+                        continue;
+                close_fd(opens[i].fd);
+                opens[i].fd = -ENODEV;
+                for (size_t later = i + 1; later < n; later++) {
+                        close_fd(opens[later].fd);
+                        opens[later].fd = -ECANCELED;
+                }
+                return;
+        }
+}
+
+/* It was online when the list was made. */
+static void test_cpu_that_has_just_left_is_not_opened(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        bool offline = true;
+        int r;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        perf_open_set(open_without_cpu, &offline);
+        r = group_open(g, NULL);
+        perf_open_set(NULL, NULL);
+        g_assert_cmpint(r, ==, 0);
+        group_start(g);
+        write_on_cpu(0, 9);
+        write_on_cpu(1, 20);
+        assert_exact(g, 20);
+        g_assert_cmpint(group_cpu_join(g, 0, NULL), ==, 0);
+        write_on_cpu(0, 300);
+        assert_exact(g, 320);
+}
+
+static void test_cpu_where_a_pmu_does_not_count_is_refused(void) {
+        _cleanup_(group_freep) Group *g = NULL;
+        Refusal why = REFUSAL_NULL;
+        bool offline = false;
+        int r;
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        perf_open_set(open_without_cpu, &offline);
+        r = group_open(g, &why);
+        perf_open_set(NULL, NULL);
+        g_assert_cmpint(r, ==, REFUSAL_NOT_ON_THIS_CPU);
+        g_assert_cmpuint(slots_free(1), ==, SLOTS);
+}
+
 static void test_no_cpus_are_no_parts(void) {
         _cleanup_(cpuset_done) CpuSet none = CPUSET_NULL;
         _cleanup_(group_freep) Group *g = group_of(GROUP_CPU, 1, NULL);
@@ -318,6 +404,8 @@ int main(int argc, char **argv) {
                 { "counts-between-start-and-stop", test_counts_between_start_and_stop },
                 { "many-start-at-once", test_many_start_at_once },
                 { "siblings-are-gated-by-their-leader", test_siblings_are_gated_by_their_leader },
+                { "siblings-are-closed-before-their-leader",
+                  test_siblings_are_closed_before_their_leader },
                 { "a-group-is-read-at-one-instant", test_a_group_is_read_at_one_instant },
                 { "ways-of-yielding-are-not-mixed", test_ways_of_yielding_are_not_mixed },
                 { "threads-born-later-are-counted-and-children-are-not",
@@ -337,6 +425,10 @@ int main(int argc, char **argv) {
                 { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },
                 { "freed-group-has-left-nothing-open", test_freed_group_has_left_nothing_open },
                 { "cpu-that-is-offline-is-not-opened", test_cpu_that_is_offline_is_not_opened },
+                { "cpu-that-has-just-left-is-not-opened",
+                  test_cpu_that_has_just_left_is_not_opened },
+                { "cpu-where-a-pmu-does-not-count-is-refused",
+                  test_cpu_where_a_pmu_does_not_count_is_refused },
                 { "no-cpus-are-no-parts", test_no_cpus_are_no_parts },
                 { "cpu-that-leaves-keeps-its-value", test_cpu_that_leaves_keeps_its_value },
         };

@@ -27,29 +27,29 @@ static int look_failed(int error, unsigned cpu) {
 
 /* ---- breakpoints ---- */
 
-static int breakpoints_count(unsigned cpu, unsigned max, unsigned *ret) {
+static int breakpoints_count(Look *l, unsigned *ret) {
         const struct perf_event_attr attr = capacity_breakpoint();
+        unsigned max = MIN(l->wanted.general, TRIAL_MAX), n = 0;
         int fds[TRIAL_MAX], r = 0;
-        unsigned n = 0;
 
-        max = MIN(max, TRIAL_MAX);
-        while (n < max && (r = kernel_open(&attr, NO_TASK, (int) cpu, -1)) >= 0)
+        while (n < max && (r = kernel_open(&attr, NO_TASK, (int) l->cpu, -1)) >= 0)
                 fds[n++] = r;
+        l->seen_usec = kernel_now_usec();
         for (unsigned i = 0; i < n; i++)
                 kernel_close(fds[i]);
         if (n == max)
                 r = 0;
         else if (r != -ENOSPC)
-                return look_failed(r, cpu);
+                return look_failed(r, l->cpu);
         *ret = n;
         return 0;
 }
 
-static int breakpoints_look(unsigned cpu, unsigned wanted) {
+static int breakpoints_look(Look *l) {
         unsigned n;
-        int r = breakpoints_count(cpu, wanted, &n);
+        int r = breakpoints_count(l, &n);
 
-        return r != 0 ? r : n >= wanted ? LOOK_FREE : LOOK_TAKEN;
+        return r != 0 ? r : n >= l->wanted.general ? LOOK_FREE : LOOK_TAKEN;
 }
 
 /* ---- counters ---- */
@@ -256,7 +256,7 @@ static int look_once(Look *l) {
         if (shape_is_empty(l->wanted))
                 return kernel_is_offline(l->cpu) ? LOOK_OFFLINE : LOOK_FREE;
         if (l->pmu->kind == PMU_BREAKPOINT)
-                return breakpoints_look(l->cpu, l->wanted.general);
+                return breakpoints_look(l);
         return look_from_elsewhere(l, counters_look);
 }
 
@@ -276,7 +276,7 @@ int look_count(Look *l) {
         l->alone = false;
         if (l->pmu->kind == PMU_CORE)
                 return look_conclude(l, look_from_elsewhere(l, counters_count));
-        r = breakpoints_count(l->cpu, l->wanted.general, &l->free.general);
+        r = breakpoints_count(l, &l->free.general);
         return look_conclude(l, r == 0 ? look_found(l) : r);
 }
 

@@ -30,7 +30,8 @@
 #include "perf/pmu/pmu.h"
 #include "perf/pmu/trial.h"
 
-#define LOOK_REST_USEC 50u /* what passes until another task runs on a CPU is some µs */
+#define LOOK_REST_USEC  50u  /* what passes until another task runs on a CPU is some µs */
+#define LOOK_TAKES_USEC 100u /* a look, where nothing else runs, is no longer */
 
 typedef struct Look Look;
 
@@ -46,7 +47,7 @@ struct Look {
         unsigned cpu;
         Shape wanted;
         LookResult result;  /* of the last look */
-        uint64_t seen_usec; /* when that was so (CLOCK_MONOTONIC) */
+        uint64_t seen_usec; /* when that was so (CLOCK_MONOTONIC): all that is free was open then */
         bool alone; /* it was from that CPU itself: what its tasks have pinned is not surely seen */
         Shape free; /* wanted where that is free, or what look_count() has found */
 

@@ -75,10 +75,41 @@ static int probe_round(Probe *p, bool all, int (*f)(Look *l)) {
         return r;
 }
 
-static int probe_round_all(Probe *p) {
-        int r = probe_round(p, true, look_at);
+typedef struct Seen {
+        size_t n;
+        uint64_t first, last;
+} Seen;
 
-        p->confirmed = r == 0 && probe_is_settled(p);
+/* What is free. */
+static Seen probe_seen(const Probe *p) {
+        Seen seen = { .first = UINT64_MAX };
+
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].result == LOOK_FREE) {
+                        seen.n++;
+                        seen.first = MIN(seen.first, p->looks[i].seen_usec);
+                        seen.last = MAX(seen.last, p->looks[i].seen_usec);
+                }
+        return seen;
+}
+
+/* Nothing else ran between the looks of a round. */
+static bool probe_is_together(const Probe *p) {
+        Seen seen = probe_seen(p);
+
+        return seen.n == 0 || seen.last - seen.first <= PROBE_APART_USEC + seen.n * LOOK_TAKES_USEC;
+}
+
+static int probe_round_all(Probe *p) {
+        bool settled = true, together = false;
+        int r = 0;
+
+        for (unsigned i = 0; r == 0 && settled && !together && i < PROBE_ROUNDS; i++) {
+                r = probe_round(p, true, look_at);
+                settled = probe_is_settled(p);
+                together = probe_is_together(p);
+        }
+        p->confirmed = r == 0 && settled;
         return r;
 }
 
@@ -152,12 +183,9 @@ bool probe_confirms(const Probe *p) {
 }
 
 uint64_t probe_seen_usec(const Probe *p) {
-        uint64_t oldest = UINT64_MAX;
+        Seen seen = probe_seen(p);
 
-        for (size_t i = 0; i < p->n_looks; i++)
-                if (p->looks[i].result == LOOK_FREE)
-                        oldest = MIN(oldest, p->looks[i].seen_usec);
-        return oldest == UINT64_MAX ? 0 : oldest;
+        return seen.n == 0 ? 0 : seen.first;
 }
 
 bool probe_is_alone(const Probe *p) {

@@ -8,8 +8,9 @@
  * rarely, for PROBE_WATCH_USEC: others may just be leaving (not on `breakpoint`). When none is left
  * to wait for, and some were looked at earlier than others, all are looked at once more, those that
  * have come online meanwhile included: so what a probe confirms was free on every CPU that was
- * online, at one moment as nearly as CPUs can be looked at one after the other. A CPU that is
- * offline has nothing to be measured, and is asked again at each last look.
+ * online, at one moment as nearly as CPUs can be looked at one after the other. Looks that were
+ * further apart, because something else ran meanwhile, are made again, PROBE_ROUNDS times at most.
+ * A CPU that is offline has nothing to be measured, and is asked again at each last look.
  *
  * A look that was slow takes some tens of milliseconds more (look.h): a busy machine is not called
  * taken.
@@ -24,6 +25,9 @@ typedef struct Probe Probe;
 
 #define PROBE_WATCH_USEC (50 * USEC_PER_MSEC)
 #define PROBE_STEP_USEC  (2 * USEC_PER_MSEC) /* to the second look; each later one twice as long */
+#define PROBE_ROUNDS     4u
+#define PROBE_APART_USEC                                                                           \
+        500u /* and as much more as the looks take themselves, LOOK_TAKES_USEC each */
 
 enum {
         PROBE_DONE,  /* see probe_confirms() */

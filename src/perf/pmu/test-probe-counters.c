@@ -77,6 +77,7 @@ static uint64_t probe_run(Probe *p) {
 
         while ((r = probe_look(p, now)) == PROBE_AGAIN) {
                 g_assert_cmpuint(p->next_usec, >, now);
+                g_assert_cmpuint(p->next_usec, <, now + USEC_PER_SEC);
                 now = kernel_now_usec();
                 if (now < p->next_usec)
                         model_pass(p->next_usec - now);
@@ -490,6 +491,43 @@ static void last_online(Change *c) {
         model_set_online(3, true);
 }
 
+typedef struct Move {
+        Probe *p;
+        Strangers s;
+        bool done;
+} Move;
+
+/* The thread under test is preempted after it has seen CPU 0, and there the stranger is next. */
+static void move_to_what_was_seen(void *userdata) {
+        Move *m = userdata;
+
+        if (m->done || m->p->looks[0].result != LOOK_FREE)
+                return;
+        m->done = true;
+        model_pass(3000);
+        strangers_leave(&m->s);
+        strangers_add(&m->s, &(ModelEvent){ "cycles", .cpu = 0, .pinned = true }, 6);
+}
+
+static void test_looks_apart(void) {
+        Want want = { .shape = { .general = 6 } };
+        Move m = {};
+        Host h = {};
+
+        host_boot(&h, "zen");
+        model_put(2, UINT32_MAX);
+        strangers_add(&m.s, &(ModelEvent){ "cycles", .cpu = 1, .pinned = true }, 6);
+        m.p = probe_of(&h, wants, &want);
+        model_each_call(move_to_what_was_seen, &m);
+        (void) probe_run(m.p);
+        model_each_call(NULL, NULL);
+        g_assert_true(m.done);
+        g_assert_false(probe_confirms(m.p));
+        m.p = probe_free(m.p);
+        strangers_leave(&m.s);
+        host_halt(&h);
+}
+
 /* A stranger is on CPU 1 for some milliseconds. */
 static bool confirmed_beside(Change *change, size_t n, bool three_cpus, uint64_t stays_usec,
                              uint64_t *ret_took) {
@@ -691,6 +729,8 @@ int main(int argc, char **argv) {
                              GUINT_TO_POINTER(1u << 1), test_busy);
         g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
         g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
+        g_test_add_func("/probe-counters/looks-that-were-far-apart-are-made-again",
+                        test_looks_apart);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
         g_test_add_func("/probe-counters/the-openers-cpu-is-seen-without-it", test_openers_cpu);
         g_test_add_func("/probe-counters/without-another-it-says-so", test_only_cpu);

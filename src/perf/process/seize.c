@@ -12,6 +12,7 @@
 #include "perf/process/label.h"
 #include "perf/process/procfs.h"
 #include "perf/process/seize-attach.h"
+#include "perf/process/seize-rounds.h"
 #include "perf/process/seize-tree.h"
 #include "perf/process/threads.h"
 #include "perf/process/tree.h"
@@ -28,6 +29,7 @@
 struct Seize {
         SeizeTree tree;
         SeizeRule rule;
+        uint64_t deadline_usec;
         char *label; /* the root's LSM label, once it has joined */
         Refusal *why;
         bool blocked; /* one of the family traced a thread in this round */
@@ -247,7 +249,7 @@ static Task *find_moving(Seize *s) {
         return NULL;
 }
 
-static int stops_wait(Seize *s, uint64_t deadline_usec) {
+static int stops_wait(Seize *s) {
         const struct timespec step = { .tv_nsec = WAIT_STEP_NSEC };
         sigset_t chld;
 
@@ -260,14 +262,14 @@ static int stops_wait(Seize *s, uint64_t deadline_usec) {
                 moving = find_moving(s);
                 if (!moving)
                         return 0;
-                if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
+                if (now_usec(CLOCK_MONOTONIC) >= s->deadline_usec)
                         return refuse_late(s, moving->group);
                 (void) sigtimedwait(&chld, NULL, &step);
         }
 }
 
 /* Looks once at each process; those that it finds are looked at in the same round. */
-static int round_look(Seize *s, uint64_t deadline_usec) {
+static int tree_look(Seize *s) {
         Tgroup *g, *next;
         Task *t;
 
@@ -280,7 +282,7 @@ static int round_look(Seize *s, uint64_t deadline_usec) {
                 }
                 if (r != 0 && r != REFUSAL_NO_SUCH_PROCESS)
                         return r;
-                if (now_usec(CLOCK_MONOTONIC) >= deadline_usec)
+                if (now_usec(CLOCK_MONOTONIC) >= s->deadline_usec)
                         return refuse_late(s, g);
                 next = TAILQ_NEXT(g, entry);
                 s->blocked |= TAILQ_EMPTY(&g->tasks) && process_is_between(g->pid);
@@ -308,24 +310,25 @@ static int tgroups_check(Seize *s, pid_t root) {
         return 0;
 }
 
-static int settle(Seize *s, pid_t root, uint64_t deadline_usec) {
-        /* Stopped threads have no new children, so one round that finds nothing new would be enough
-         * if /proc listed all children reliably while one of them is being killed. */
-        for (unsigned quiet = 0; quiet < 2;) {
-                int r;
+static int round_look(void *userdata, bool *ret_new) {
+        Seize *s = userdata;
+        int r;
 
-                s->tree.n_new = 0;
-                s->blocked = false;
-                r = round_look(s, deadline_usec);
-                if (r == 0)
-                        r = stops_wait(s, deadline_usec);
-                if (r != 0)
-                        return r;
-                if (s->blocked)
-                        (void) nanosleep(&(struct timespec){ .tv_nsec = WAIT_STEP_NSEC }, NULL);
-                quiet = s->tree.n_new == 0 && !s->blocked ? quiet + 1 : 0;
-        }
-        return tgroups_check(s, root);
+        s->tree.n_new = 0;
+        s->blocked = false;
+        r = tree_look(s);
+        if (r == 0)
+                r = stops_wait(s);
+        if (r == 0 && s->blocked)
+                (void) nanosleep(&(struct timespec){ .tv_nsec = WAIT_STEP_NSEC }, NULL);
+        *ret_new = s->tree.n_new > 0 || s->blocked;
+        return r;
+}
+
+static int settle(Seize *s, pid_t root) {
+        int r = seize_rounds(round_look, s);
+
+        return r == 0 ? tgroups_check(s, root) : r;
 }
 
 static bool is_pid(const void *userdata, pid_t pid) {
@@ -365,6 +368,7 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
                 return -ENOMEM;
         TAILQ_INIT(&s->tree.groups);
         s->rule = *rule;
+        s->deadline_usec = deadline_usec;
         s->why = why;
         if (access("/proc/thread-self/children", F_OK) < 0)
                 return refuse(why, REFUSAL_NOT_SUPPORTED,
@@ -373,7 +377,7 @@ int seize_begin(int pidfd, const SeizeRule *rule, uint64_t deadline_usec, Seize 
         if (r == 0)
                 r = root_join(s, pidfd, &root);
         if (r == 0)
-                r = settle(s, root, deadline_usec);
+                r = settle(s, root);
         if (r == 0)
                 *ret = TAKE_PTR(s);
         return r;

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <glib.h>
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -23,6 +26,9 @@
 #include "perf/process/threads.h"
 
 #define USER_ID 61001
+
+/* Of the first argument, in seccomp_data. */
+#define ARGUMENT_LOW (offsetof(struct seccomp_data, args) + (G_BYTE_ORDER == G_BIG_ENDIAN ? 4 : 0))
 
 /* Memory shared by target and test. */
 typedef struct Shared {
@@ -77,6 +83,7 @@ typedef struct Case {
         int expected;
         bool may_refuse;                            /* expected, or REFUSAL_NOT_PERMITTED */
         const char *words;                          /* in the refusal */
+        void (*prepare)(void);                      /* the process that stops it */
         void (*look)(const Tree *tree, pid_t root); /* while it stands */
 } Case;
 
@@ -92,6 +99,8 @@ static void seizer_run(const Case *c) {
         (void) sigaddset(&set, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) alarm(20);
+        if (c->prepare)
+                c->prepare();
         g_assert_cmpint(process_open(c->pid, &fd, NULL), ==, 0);
         r = seize_begin(fd, &c->rule, now_usec(CLOCK_MONOTONIC) + c->bound_usec, &s, &why);
         if (r != c->expected && !(c->may_refuse && r == REFUSAL_NOT_PERMITTED))
@@ -656,6 +665,38 @@ static void catch_signals(void *userdata) {
                 _exit(1);
 }
 
+static pid_t interrupted;
+
+/* It stops for the signal, before it is interrupted. */
+static void on_interrupt(int s) {
+        g_assert_no_errno(sigqueue(interrupted, SIGRTMIN, (union sigval){}));
+        WAIT_FOR(state_of(interrupted) == 't');
+}
+
+/* Calls on_interrupt() in the place of PTRACE_INTERRUPT. */
+static void interrupt_trap(void) {
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 3),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT_LOW),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PTRACE_INTERRUPT, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const struct sock_fprog filter = { G_N_ELEMENTS(code), code };
+
+        g_assert_true(signal(SIGSYS, on_interrupt) != SIG_ERR);
+        g_assert_no_errno(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+        g_assert_no_errno(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+}
+
+static void test_a_signal_on_its_way_is_not_lost(void) {
+        interrupted = child_start(catch_signals, NULL);
+        seize((Case){ .pid = interrupted, .prepare = interrupt_trap });
+        WAIT_FOR(shared->signals == 1);
+        child_end(interrupted);
+}
+
 static void test_no_signal_is_lost(void) {
         pid_t pid = child_start(catch_signals, NULL), sender;
         const uint64_t n = 20000;
@@ -753,6 +794,7 @@ int main(int argc, char *argv[]) {
         TEST(a_descendant_of_another_label_is_refused);
         TEST(a_target_sees_one_eintr_at_most);
         TEST(a_call_that_can_be_restarted_is);
+        TEST(a_signal_on_its_way_is_not_lost);
         TEST(no_signal_is_lost);
         TEST(who_was_stopped_stays_stopped);
         TEST(the_death_of_the_seizer_lets_go);

@@ -179,6 +179,8 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
         peer->gids = TAKE_PTR(credentials.gids);
         peer->n_gids = credentials.n_gids;
         r = peer_hold_process(peer, credentials.pid, TAKE_FD(credentials.pidfd));
+        if (peer->recalled && peer->uid == 0 && !peer->called)
+                return 1;          /* see peer_call() */
         if (r >= 0 || peer->known) /* a recalled peer stays for what it owns */
                 r = peer_look(peer);
         if (r < 0)
@@ -220,9 +222,24 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
         return 0;
 }
 
+/* A recalled peer of uid 0 is looked at when it calls, as any other one: at another moment a thread
+ * of its process may act for somebody else. */
+static int peer_call(Peer *peer) {
+        int r;
+
+        peer->called = true;
+        if (peer->known || peer->credentials_slot || peer->look)
+                return 0;
+        r = peer_look(peer);
+        peer->known = r == 0;
+        return MIN(r, 0);
+}
+
 int peers_get(Peers *p, const char *name, Peer **ret) {
         *ret = peers_find(p, name);
-        return *ret ? 0 : peer_new(p, name, ret);
+        if (*ret)
+                return peer_call(*ret);
+        return peer_new(p, name, ret);
 }
 
 void peers_set_current(Peers *p, Peer *peer) {
@@ -272,8 +289,8 @@ Peer *peers_sender(Peers *p, sd_bus_message *m) {
 }
 
 int peers_recall(Peers *p, const char *name, uid_t uid, pid_t pid, Peer **ret) {
-        Peer *peer;
-        int r = peers_get(p, name, &peer);
+        Peer *peer = peers_find(p, name);
+        int r = peer ? 0 : peer_new(p, name, &peer);
 
         if (r < 0)
                 return r;

@@ -65,6 +65,7 @@ struct Peer {
         /* private to peer.c */
         bool idle;
         bool recalled; /* uid and pid are from an earlier run */
+        bool called;   /* since then */
         NameWatch watch;
         sd_bus_slot *credentials_slot;
         ReaderJob *look; /* at a process of uid 0 */

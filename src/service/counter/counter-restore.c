@@ -148,27 +148,54 @@ static int counter_set_restore(void *userdata, StoreRecord *record) {
 }
 
 int counters_restore(Counters *counters) {
-        return store_restore_each(counters->context->store, STORE_COUNTERS, "Counter",
-                                  counter_set_restore, counters);
+        Yielders *yielders = &counters->context->yielders;
+        int r, k;
+
+        yielders_gather(yielders);
+        r = store_restore_each(counters->context->store, STORE_COUNTERS, "Counter",
+                               counter_set_restore, counters);
+        k = yielders_settle(yielders);
+        return r < 0 ? r : k;
 }
 
 /* ---- going on ---- */
 
-void counters_go_on(Counters *counters) {
+static int counters_gate(Counters *counters) {
+        _cleanup_free_ Group **groups = NULL;
+        size_t n = 0;
         CounterSet *set;
 
+        LIST_FOREACH (set, &counters->sets, sets)
+                n++;
+        groups = calloc(MAX(n, 1u), sizeof(Group *));
+        if (!groups)
+                return -ENOMEM;
+        n = 0;
+        LIST_FOREACH (set, &counters->sets, sets)
+                if (!set->handed_out)
+                        groups[n++] = set->group;
+        groups_go_on(groups, n);
+        return 0;
+}
+
+int counters_go_on(Counters *counters) {
+        CounterSet *set;
+        int r;
+
         (void) counters_apply(counters);
-        store_gather(counters->context->store);
-        LIST_FOREACH (set, &counters->sets, sets) {
+        LIST_FOREACH (set, &counters->sets, sets)
                 CPU_FOREACH (cpu, &counters->context->host->was_offline)
                         group_cpu_leave(set->group, (unsigned) cpu);
-                if (!set->handed_out)
-                        group_go_on(set->group);
+        r = counters_gate(counters);
+        if (r < 0)
+                return r;
+        store_gather(counters->context->store);
+        LIST_FOREACH (set, &counters->sets, sets)
                 counter_set_keep_current(set);
-        }
         store_ship(counters->context->store);
         LIST_FOREACH (set, &counters->sets, sets)
                 counter_set_write(set);
+        return 0;
 }
 
 static void counter_set_reopen(CounterSet *set) {

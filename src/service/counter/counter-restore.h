@@ -11,8 +11,9 @@
  * signalled, before counters_go_on(). -ENOMEM. */
 int counters_restore(Counters *counters);
 
-/* To be called after all that yield are restored: starts and stops events as they should be. */
-void counters_go_on(Counters *counters);
+/* To be called after all that yield are restored: starts and stops events as they should be.
+ * -ENOMEM. */
+int counters_go_on(Counters *counters);
 
 /* To be called when copies of what the earlier run closed are gone: opens what should be open. */
 void counters_reopen(Counters *counters);

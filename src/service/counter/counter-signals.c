@@ -2,6 +2,7 @@
 #include "counter-signals.h"
 
 #include "service/auth/redaction.h"
+#include "service/util/property.h"
 
 /* Signals that are sent at once, and the pause after them. A client that has opened a thousand
  * counters reads them next. Without the pause that call, and its reply on the bus, would wait for
@@ -9,24 +10,25 @@
 #define ANNOUNCE_AT_ONCE    16
 #define ANNOUNCE_PAUSE_USEC USEC_PER_MSEC
 
+#define counter_tell(c, n, ...)                                                                    \
+        properties_changed((c)->set->counters->context->bus, (c)->object.path,                     \
+                           PERFALLOC_COUNTER_INTERFACE, n, __VA_ARGS__)
+
 static void counter_announce(Counter *c) {
-        Counters *counters = c->set->counters;
         unsigned changes = c->changes;
-        char *names[] = { NULL, NULL, NULL };
-        size_t n = 0;
+        const char *state = counter_state(c);
+        int persistent = c->set->persistent;
 
         c->changes = 0;
         if (!c->announced) {
                 c->announced = true;
-                redaction_emit_added(counters->context, c->object.path);
-                return;
-        }
-        if (changes & COUNTER_CHANGED_STATE)
-                names[n++] = (char *) "State";
-        if (changes & COUNTER_CHANGED_PERSISTENT)
-                names[n++] = (char *) "Persistent";
-        (void) sd_bus_emit_properties_changed_strv(counters->context->bus, c->object.path,
-                                                   PERFALLOC_COUNTER_INTERFACE, names);
+                redaction_emit_added(c->set->counters->context, c->object.path);
+        } else if (changes == COUNTER_CHANGED_STATE)
+                counter_tell(c, 1, "State", "s", state);
+        else if (changes == COUNTER_CHANGED_PERSISTENT)
+                counter_tell(c, 1, "Persistent", "b", persistent);
+        else
+                counter_tell(c, 2, "State", "s", state, "Persistent", "b", persistent);
 }
 
 /* Signals changes in slices, so that a thousand counters that yield delay neither the grant nor

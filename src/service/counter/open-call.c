@@ -30,8 +30,10 @@ static void open_call_end(void *work) {
         OpenCall *o = work;
 
         attach_job_done(&o->attach);
+        yielders_gather(&o->counters->context->yielders);
         for (size_t i = 0; i < o->all.n_sets; i++)
                 counter_set_free(o->all.sets[i]);
+        (void) yielders_settle(&o->counters->context->yielders);
         free(o->all.sets);
         open_request_done(&o->request);
         request_done(o->call);
@@ -114,21 +116,31 @@ static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **r
         return counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
 }
 
-/* After a failure, freeing the call undoes everything. */
-static int open_call_new_sets(OpenCall *o, Refusal *why) {
+static int open_call_add_sets(OpenCall *o, Refusal *why) {
         size_t n_events = o->request.n_events;
         size_t step = o->request.group ? n_events : 1;
+        int r = 0;
 
-        o->all.sets = calloc(n_events, sizeof(CounterSet *));
+        for (size_t first = 0; first < n_events && r == 0; first += step) {
+                r = open_call_new_set(o, first, step, &o->all.sets[o->all.n_sets], why);
+                o->all.n_sets += r == 0;
+        }
+        return r;
+}
+
+/* After a failure, freeing the call undoes everything. */
+static int open_call_new_sets(OpenCall *o, Refusal *why) {
+        Yielders *yielders = &o->counters->context->yielders;
+        int r, k;
+
+        o->all.sets = calloc(o->request.n_events, sizeof(CounterSet *));
         if (!o->all.sets)
                 return -ENOMEM;
-        for (size_t first = 0; first < n_events; first += step) {
-                int r = open_call_new_set(o, first, step, &o->all.sets[o->all.n_sets], why);
-
-                if (r != 0)
-                        return r;
-                o->all.n_sets++;
-        }
+        yielders_gather(yielders);
+        r = open_call_add_sets(o, why);
+        k = yielders_settle(yielders);
+        if (r != 0 || k < 0)
+                return r != 0 ? r : k;
         o->opened = true; /* or else the call ends */
         return counter_sets_open(o->all.sets, o->all.n_sets, why);
 }

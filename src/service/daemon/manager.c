@@ -198,7 +198,9 @@ int manager_restore(Manager *m) {
         if (r < 0)
                 return r;
         totals_settle(&context->totals);
-        counters_go_on(&m->counters);
+        r = counters_go_on(&m->counters);
+        if (r < 0)
+                return r;
         store_commit(context->store);
         counters_reopen(&m->counters);
         return 0;
@@ -210,9 +212,11 @@ void manager_forget_peer(void *userdata, Peer *peer) {
         Manager *m = userdata;
 
         auth_forget_peer(m->context.auth, peer);
+        yielders_gather(&m->context.yielders);
         samplers_forget_peer(&m->samplers, peer);
         counters_forget_peer(&m->counters, peer);
         monitors_forget_peer(&m->monitors, peer);
+        (void) yielders_settle(&m->context.yielders);
 }
 
 bool manager_is_idle(const void *userdata) {

@@ -57,21 +57,26 @@ PROPERTY_GETTER(get_queue_position) {
         return sd_bus_message_append(reply, "u", (uint32_t) hold_queue_position(userdata));
 }
 
-static int append_obstacle(void *userdata, pid_t pid, const char *who) {
-        return sd_bus_message_append(userdata, "(us)", (uint32_t) pid, who);
-}
+typedef struct Obstacles {
+        sd_bus_message *reply;
+        bool redacted; /* for everybody */
+} Obstacles;
 
-static int append_hidden_obstacle(void *userdata, pid_t pid, const char *who) {
-        return append_obstacle(userdata, 0, pid > 0 ? HOLD_OBSTACLE_HIDDEN : who);
+static int append_obstacle(void *userdata, pid_t pid, const char *who) {
+        const Obstacles *o = userdata;
+        bool hidden = pid > 0 && o->redacted && procfs_hides();
+
+        return sd_bus_message_append(o->reply, "(us)", hidden ? 0 : (uint32_t) pid,
+                                     hidden ? HOLD_OBSTACLE_HIDDEN : who);
 }
 
 PROPERTY_GETTER(get_obstacles) {
         const Hold *h = userdata;
-        bool hidden = !redaction_allows(h->context, 0) && procfs_hides();
+        Obstacles o = { .reply = reply, .redacted = !redaction_allows(h->context, 0) };
         int r = sd_bus_message_open_container(reply, 'a', "(us)");
 
         if (r >= 0)
-                r = hold_obstacles(h, hidden ? append_hidden_obstacle : append_obstacle, reply);
+                r = hold_obstacles(h, append_obstacle, &o);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 

@@ -10,6 +10,7 @@
 #include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
+#include "service/util/property.h"
 #include "service/util/rate-limit.h"
 #include "service/util/reply.h"
 
@@ -31,30 +32,29 @@ void hold_signal_removed(Hold *h) {
         (void) sd_bus_emit_object_removed(h->context->bus, h->object.path);
 }
 
+#define hold_changed(h, n, ...)                                                                    \
+        properties_changed((h)->context->bus, (h)->object.path, PERFALLOC_HOLD_INTERFACE, n,       \
+                           __VA_ARGS__)
+
 void hold_signal_state(const Hold *h) {
-        sd_bus *bus = h->context->bus;
+        const char *state = hold_state_name(h->state);
 
         if (h->state == HOLD_ENDED)
-                (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
-                                                      "State", "Result", NULL);
+                hold_changed(h, 2, "State", "s", state, "Result", "s", hold_result_name(h->result));
         else
-                (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
-                                                      "State", NULL);
+                hold_changed(h, 1, "State", "s", state);
 }
 
 void hold_signal_granted(const Hold *h) {
-        sd_bus *bus = h->context->bus;
-
-        (void) sd_bus_emit_properties_changed(bus, h->object.path, PERFALLOC_HOLD_INTERFACE,
-                                              "State", "Confirmed", "GrantTimestamp", NULL);
-        (void) sd_bus_emit_signal(bus, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
-                                  "HoldGranted", "obt", h->object.path, (int) h->confirmed,
-                                  h->latency_usec);
+        hold_changed(h, 3, "State", "s", hold_state_name(h->state), "Confirmed", "b",
+                     (int) h->confirmed, "GrantTimestamp", "t", h->granted_usec);
+        (void) sd_bus_emit_signal(h->context->bus, PERFALLOC_OBJECT_PATH,
+                                  PERFALLOC_MANAGER_INTERFACE, "HoldGranted", "obt", h->object.path,
+                                  (int) h->confirmed, h->latency_usec);
 }
 
 void hold_signal_confirmed(const Hold *h) {
-        (void) sd_bus_emit_properties_changed(h->context->bus, h->object.path,
-                                              PERFALLOC_HOLD_INTERFACE, "Confirmed", NULL);
+        hold_changed(h, 1, "Confirmed", "b", (int) h->confirmed);
 }
 
 void hold_signal_ended(const Hold *h) {
@@ -64,8 +64,7 @@ void hold_signal_ended(const Hold *h) {
 }
 
 void hold_signal_expiry(const Hold *h) {
-        (void) sd_bus_emit_properties_changed(h->context->bus, h->object.path,
-                                              PERFALLOC_HOLD_INTERFACE, "ExpireTimestamp", NULL);
+        hold_changed(h, 1, "ExpireTimestamp", "t", h->expires_usec);
 }
 
 /* libsystemd 252 has no call for a signal to one client. */
@@ -81,8 +80,8 @@ void hold_signal_expiring(const Hold *h) {
 }
 
 void hold_signal_yielding(Holds *holds) {
-        (void) sd_bus_emit_properties_changed(holds->context->bus, PERFALLOC_OBJECT_PATH,
-                                              PERFALLOC_MANAGER_INTERFACE, "Yielding", NULL);
+        properties_changed(holds->context->bus, PERFALLOC_OBJECT_PATH, PERFALLOC_MANAGER_INTERFACE,
+                           1, "Yielding", "b", (int) !TAILQ_EMPTY(&holds->granted));
 }
 
 typedef struct Names {

@@ -159,16 +159,16 @@ static void hold_count_end(const Hold *h, HoldState was) {
 
 static void hold_grant(Hold *h, bool confirmed) {
         Holds *holds = h->holds;
-        uint64_t now = now_usec(CLOCK_MONOTONIC);
-        uint64_t seen = confirmed && h->probe ? probe_seen_usec(h->probe) : 0;
+        uint64_t seen = confirmed && h->probe ? probe_seen_usec(h->probe) : 0,
+                 granted = seen ?: now_usec(CLOCK_MONOTONIC);
 
         TAILQ_REMOVE(&holds->pending, h, list);
         TAILQ_INSERT_TAIL(&holds->granted, h, list);
         holds->hooks.granted(holds->userdata, h->object.uid);
         h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
-        h->latency_usec = (seen ?: now) - h->admitted_usec;
-        h->granted_usec = now_usec(CLOCK_REALTIME) - (seen ? now - seen : 0);
+        h->latency_usec = granted - h->admitted_usec;
+        h->granted_usec = usec_realtime_of(granted);
         hold_set_promised(h);
         hold_stop_measuring(h);
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);

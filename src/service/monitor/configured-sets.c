@@ -185,13 +185,16 @@ static bool earlier_any(const ConfiguredSets *s) {
 }
 
 static void earlier_close(const ConfiguredSets *s) {
+        Yielders *yielders = &s->counters->context->yielders;
         CounterSet *set, *next;
 
+        yielders_gather(yielders);
         for (set = LIST_FIRST(&s->counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (is_earlier(s, set))
                         counter_set_free(set);
         }
+        (void) yielders_settle(yielders);
 }
 
 /* Closes its events, until it is tried again. */
@@ -254,9 +257,11 @@ void configured_sets_close(Counters *counters,
                            const void *userdata) {
         CounterSet *set, *next;
 
+        yielders_gather(&counters->context->yielders);
         for (set = LIST_FIRST(&counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
                 if (set->configured && has_gone(userdata, set->name))
                         counter_set_free(set);
         }
+        (void) yielders_settle(&counters->context->yielders);
 }

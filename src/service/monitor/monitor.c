@@ -160,11 +160,9 @@ int monitor_watch_lease(Monitor *monitor, int lease) {
 }
 
 int monitor_enter(Monitor *monitor, uint64_t id) {
-        bool yielded;
         int r = object_enter(&monitor->object, &monitor->monitors->objects, id);
 
-        return r < 0 ? r
-                     : yielders_enroll(&monitor->context->yielders, &monitor->yielder, &yielded);
+        return r < 0 ? r : yielders_enroll(&monitor->context->yielders, &monitor->yielder);
 }
 
 typedef struct MonitorOptions {

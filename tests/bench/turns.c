@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * How long others wait while the service does much for one client. Another process pings the
+ * service all the time. Run as root in tests/rig/fast by tests/bench/fast.sh:
+ *
+ *         bench-turns [LOAD...]
+ *
+ * Rows, ours: the time of a ping, in microseconds; a note says how long the load itself took:
+ *
+ * - turn-open: OpenCounters of 4,096 events on one CPU
+ * - turn-objects: GetManagedObjects with these
+ * - turn-close: their client leaves
+ * - turn-attach: AttachProcess to 900 processes of counters of 17 events
+ * - turn-leave: the client of 4,096 monitors leaves while a hold is granted
+ *
+ * And restart-N, ours: from SIGKILL to the first answer of a service with N counters of a CPU;
+ * restart-processes, restart-monitors, restart-held: with 4,096 of a process, monitors, monitors
+ * that have yielded.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "bench.h"
+
+#define N_COUNTERS 4096u
+#define N_AT_ONCE  1024u /* the limit of a call */
+#define N_TARGETS  900u
+#define N_EVENTS   17u
+#define PINGS_MAX  (1u << 16)
+#define PAUSE_USEC 200u
+
+/* Shared with the process that pings. */
+typedef struct Pings {
+        volatile unsigned n;
+        float usec[PINGS_MAX];
+} Pings;
+
+typedef struct Load {
+        const char *row;
+        uint64_t begin;
+        pid_t pinging;
+        Pings *pings;
+} Load;
+
+/* ---- pings ---- */
+
+static _Noreturn void pings_run(Pings *pings) {
+        sd_bus *bus;
+
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        check_errno(close_range(STDERR_FILENO + 1, ~0u, 0), "close_range"); /* the connections */
+        bus = bus_open("bob");
+        bus_ping(bus); /* the first one asks who we are */
+        for (;;) {
+                pings->usec[pings->n % PINGS_MAX] = (float) bus_ping_usec(bus);
+                pings->n++;
+                sleep_usec(PAUSE_USEC);
+        }
+}
+
+static Load load_begin(const char *row) {
+        Load l = { .row = row };
+
+        l.pings = mmap(NULL, sizeof(Pings), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                       0);
+        check(l.pings == MAP_FAILED ? -errno : 0, "mmap");
+        l.pinging = fork();
+        check_errno(l.pinging, "fork");
+        if (l.pinging == 0)
+                pings_run(l.pings);
+        while (l.pings->n == 0)
+                sleep_usec(USEC_PER_MSEC);
+        l.pings->n = 0;
+        l.begin = clock_nsec(CLOCK_MONOTONIC);
+        return l;
+}
+
+/* While one ping waits no other is sent: each millisecond of waiting counts as another ping, so
+ * that the quantiles are those of pings sent at any moment. */
+static void load_end(Load *l) {
+        double took = usec_since(l->begin);
+        unsigned n = l->pings->n;
+
+        while (l->pings->n == n) /* the ping that waited has its answer */
+                sleep_usec(USEC_PER_MSEC);
+        check_errno(kill(l->pinging, SIGKILL), "kill");
+        check_errno(waitpid(l->pinging, NULL, 0), "waitpid");
+        for (unsigned i = 0; i < MIN(l->pings->n, PINGS_MAX); i++)
+                for (double usec = l->pings->usec[i]; usec > 0; usec -= 1000)
+                        sample(l->row, OURS, usec);
+        say(l->row, "note", "the load took %.0f ms", took / 1e3);
+        check_errno(munmap(l->pings, sizeof(Pings)), "munmap");
+}
+
+/* ---- loads ---- */
+
+static sd_bus_message *counters_message(sd_bus *bus, const char *event, unsigned n) {
+        sd_bus_message *m = bus_message(bus, MANAGER, "OpenCounters");
+
+        check(sd_bus_message_open_container(m, 'a', "s"), "OpenCounters");
+        while (n-- > 0)
+                check(sd_bus_message_append_basic(m, 's', event), "OpenCounters");
+        check(sd_bus_message_close_container(m), "OpenCounters");
+        return m;
+}
+
+static void cpu_counters_open(sd_bus *bus, const char *role) {
+        for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE) {
+                sd_bus_message *m = counters_message(bus, "context-switches", N_AT_ONCE);
+
+                check(sd_bus_message_append(m, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
+                                            "role", "s", role),
+                      "OpenCounters");
+                sd_bus_message_unref(bus_call(bus, m));
+        }
+}
+
+/* Until the counters of a client that has left are gone: others' are counted in the service. */
+static void await_no_counters(sd_bus *bus) {
+        for (bool any = true; any;) {
+                sd_bus_message *reply =
+                        bus_call(bus, bus_message(bus, SERVICE, PERFALLOC_OBJECT_PATH,
+                                                  "org.freedesktop.DBus.ObjectManager",
+                                                  "GetManagedObjects"));
+
+                any = false;
+                check(sd_bus_message_enter_container(reply, 'a', "{oa{sa{sv}}}"), "objects");
+                while (!any && sd_bus_message_enter_container(reply, 'e', "oa{sa{sv}}") > 0) {
+                        const char *path;
+
+                        check(sd_bus_message_read_basic(reply, 'o', &path), "objects");
+                        any = strstr(path, "/counter/");
+                        check(sd_bus_message_skip(reply, "a{sa{sv}}"), "objects");
+                        check(sd_bus_message_exit_container(reply), "objects");
+                }
+                sd_bus_message_unref(reply);
+        }
+}
+
+static void leave(const char *row, sd_bus *leaving) {
+        sd_bus *bus = bus_open(NULL);
+        Load l = load_begin(row);
+
+        sd_bus_flush_close_unref(leaving);
+        await_no_counters(bus);
+        load_end(&l);
+        sd_bus_flush_close_unref(bus);
+}
+
+static void load_one_client(void) {
+        sd_bus *bus = bus_open(NULL), *other = bus_open(NULL);
+        Load l = load_begin("turn-open");
+
+        cpu_counters_open(bus, "foreground");
+        load_end(&l);
+
+        l = load_begin("turn-objects");
+        for (unsigned i = 0; i < 3; i++)
+                sd_bus_message_unref(
+                        bus_call(other, bus_message(other, SERVICE, PERFALLOC_OBJECT_PATH,
+                                                    "org.freedesktop.DBus.ObjectManager",
+                                                    "GetManagedObjects")));
+        load_end(&l);
+        sd_bus_flush_close_unref(other);
+        leave("turn-close", bus);
+}
+
+static void load_leave(void) {
+        sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
+        uint64_t latency;
+        int lease;
+        char *path;
+
+        cpu_counters_open(bus, "monitor");
+        path = hold_take(holder, "software", &lease, &latency);
+        leave("turn-leave", bus);
+        hold_release(holder, path);
+        close_fd(lease);
+        free(path);
+        sd_bus_flush_close_unref(holder);
+}
+
+/* ---- many processes ---- */
+
+static void targets_fork(pid_t pids[]) {
+        for (unsigned i = 0; i < N_TARGETS; i++) {
+                pids[i] = fork();
+                check_errno(pids[i], "fork");
+                if (pids[i] == 0) {
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        (void) close_range(STDERR_FILENO + 1, ~0u, 0);
+                        for (;;)
+                                (void) pause();
+                }
+        }
+}
+
+static void targets_kill(const pid_t pids[]) {
+        for (unsigned i = 0; i < N_TARGETS; i++) {
+                (void) kill(pids[i], SIGKILL);
+                (void) waitpid(pids[i], NULL, 0);
+        }
+}
+
+static int attached(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        check(-sd_bus_message_get_errno(m), "AttachProcess");
+        --*(unsigned *) userdata;
+        return 0;
+}
+
+static void attach_all(sd_bus *bus, const char *path, const pid_t pids[]) {
+        unsigned n_left = N_TARGETS;
+
+        for (unsigned i = 0; i < N_TARGETS; i++) {
+                sd_bus_message *m = bus_message(bus, SERVICE, path, PERFALLOC_COUNTER_INTERFACE,
+                                                "AttachProcess");
+
+                check(sd_bus_message_append(m, "a{sv}", 1, "pid", "u", (uint32_t) pids[i]),
+                      "AttachProcess");
+                check(sd_bus_call_async(bus, NULL, m, attached, &n_left, UINT64_MAX),
+                      "AttachProcess");
+                sd_bus_message_unref(m);
+                while (N_TARGETS - n_left + 100 < i + 1) {
+                        check(sd_bus_wait(bus, UINT64_MAX), "the bus");
+                        bus_drain(bus);
+                }
+        }
+        while (n_left > 0) {
+                check(sd_bus_wait(bus, UINT64_MAX), "the bus");
+                bus_drain(bus);
+        }
+}
+
+static void load_attach(void) {
+        sd_bus *bus = bus_open(NULL);
+        sd_bus_message *m = counters_message(bus, "context-switches", N_EVENTS), *reply;
+        pid_t pids[N_TARGETS];
+        const char *path;
+        Load l;
+
+        targets_fork(pids);
+        check(sd_bus_message_append(m, "a{sv}", 2, "group", "b", 1, "attach", "b", 0), "group");
+        reply = bus_call(bus, m);
+        check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
+        check(sd_bus_message_read_basic(reply, 'o', &path), "OpenCounters");
+        l = load_begin("turn-attach");
+        attach_all(bus, path, pids);
+        load_end(&l);
+        sd_bus_message_unref(reply);
+        leave("turn-detach", bus);
+        targets_kill(pids);
+}
+
+/* ---- a restart ---- */
+
+static bool answers(sd_bus *bus) {
+        return sd_bus_call_method(bus, SERVICE, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.Peer",
+                                  "Ping", NULL, NULL, NULL) >= 0;
+}
+
+static void restarts(const char *row, sd_bus *bus) {
+        for (unsigned i = 0; i < trials(20); i++) {
+                pid_t pid = bus_pid(bus, SERVICE);
+                uint64_t begin = clock_nsec(CLOCK_MONOTONIC);
+
+                check_errno(kill(pid, SIGKILL), "kill");
+                while (!answers(bus))
+                        sleep_usec(USEC_PER_MSEC);
+                sample(row, OURS, usec_since(begin));
+        }
+}
+
+/* ROLE "process": of this process. */
+static void restart_with(const char *row, const char *role, unsigned n_clients, bool held) {
+        sd_bus *bus = bus_open(NULL), *clients[2];
+        char *path = NULL;
+        int lease = -1;
+
+        for (unsigned i = 0; i < n_clients; i++) {
+                clients[i] = bus_open(NULL);
+                if (strcmp(role, "process") == 0)
+                        for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE)
+                                sd_bus_message_unref(counters_open(clients[i], "context-switches",
+                                                                   N_AT_ONCE, 0));
+                else
+                        cpu_counters_open(clients[i], role);
+        }
+        if (held)
+                path = hold_take(bus, "software", &lease, &(uint64_t){ 0 });
+        restarts(row, bus);
+        if (held)
+                hold_release(bus, path);
+        free(path);
+        close_fd(lease);
+        for (unsigned i = 0; i < n_clients; i++)
+                sd_bus_flush_close_unref(clients[i]);
+        await_no_counters(bus);
+        sd_bus_flush_close_unref(bus);
+}
+
+static void load_restart(void) {
+        restart_with("restart-0", "foreground", 0, false);
+        restart_with("restart-4096", "foreground", 1, false);
+        restart_with("restart-8192", "foreground", 2, false);
+}
+
+static void load_restart_processes(void) {
+        restart_with("restart-processes", "process", 1, false);
+}
+
+static void load_restart_monitors(void) {
+        restart_with("restart-monitors", "monitor", 1, false);
+        restart_with("restart-held", "monitor", 1, true);
+}
+
+static const struct {
+        const char *name;
+        void (*run)(void);
+} loads[] = {
+        { "client", load_one_client },
+        { "leave", load_leave },
+        { "attach", load_attach },
+        { "restart", load_restart },
+        { "restart-processes", load_restart_processes },
+        { "restart-monitors", load_restart_monitors },
+};
+
+static bool is_wanted(char *words[], const char *name) {
+        bool wanted = !*words;
+
+        for (; *words && !wanted; words++)
+                wanted = strcmp(*words, name) == 0;
+        return wanted;
+}
+
+int main(int argc, char *argv[]) {
+        for (size_t i = 0; i < ELEMENTSOF(loads); i++)
+                if (is_wanted(argv + 1, loads[i].name))
+                        loads[i].run();
+        return EXIT_SUCCESS;
+}
