@@ -35,7 +35,8 @@ print(*(s.getsockname()[1] for s in sockets))' "$1"
 # ---- Prometheus ----
 
 prometheus_unpack() {
-        unpack prometheus prometheus prometheus-node-exporter &&
+        # shellcheck disable=SC2046
+        unpack prometheus prometheus prometheus-node-exporter $(package_needs prometheus promtool) &&
                 PATH=$PATH:$collectors/prometheus/usr/bin
 }
 
@@ -73,7 +74,7 @@ pcp_unpack_openmetrics() {
         local library
 
         # shellcheck disable=SC2046
-        unpack pcp pcp pcp-conf $(pcp_needs pcp) python3-pcp \
+        unpack pcp pcp pcp-conf $(package_needs pcp libpcp) python3-pcp \
                 python3-requests python3-urllib3 python3-chardet python3-charset-normalizer python3-idna \
                 python3-certifi || return
         pcp_libraries=$(dirname "$(find $pcp_home/usr/lib -name 'libpcp.so.[0-9]' | head -n 1)")
