@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# The broker with an unmodified perf. To be sourced; events is what is counted, as in perf's -e.
+# The broker with an unmodified perf. To be sourced; event,
+# second and sampled are what is counted, as in perf's -e; forking what tests/forking.c counts.
 
 work=$(mktemp -d)
 chmod 777 "$work"
@@ -114,4 +115,9 @@ in_a_hold() {
         (cd "$work" && as alice perfalloc perf stat -x, -e "$event" "${busy[@]}") >"$work/said" 2>&1
         cat "$work/said"
         grep -qE '^[0-9.]*[1-9][0-9.]*,' "$work/said"
+}
+
+# Threads that open events while others fork, with signals all the time.
+forking_program() {
+        brokered -- "${forking[@]}"
 }

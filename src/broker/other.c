@@ -48,6 +48,7 @@ static int other_read_rest(pid_t pid, const TaskFacts *task, OtherFacts *ret) {
         if (r < 0)
                 return r;
         ret->no_new_privs = first.no_new_privs;
+        ret->same_user_ns = first.same_namespaces && first.user_namespace == task->user_namespace;
         ret->same_label = labels_are_same(task->tid, pid);
         ret->descends = tree_descends(pid, is_pid, &task->process);
         return 0;

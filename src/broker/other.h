@@ -28,6 +28,7 @@ struct OtherFacts {
         bool same_label;   /* of the LSM, as the task's */
         bool no_new_privs; /* of its first thread */
         bool sandboxed;    /* the task may be in a narrower Landlock domain than the target */
+        bool same_user_ns; /* as the task, ours or not */
 };
 
 /* The process that the thread tid is of. ret_pidfd holds it. prover: of prover.h, or -1; it is

@@ -2,8 +2,10 @@
 #include "task.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -38,15 +40,35 @@ static bool numbers_are_ours(const char *status) {
         return numbers && strcspn(numbers, "\n") == strspn(numbers, "0123456789");
 }
 
-static bool user_namespace_is_ours(pid_t tid) {
+static bool user_namespace_is_ours(const struct stat *st) {
         static struct stat ours; /* this process never leaves it */
-        char path[sizeof("/proc/-2147483648/ns/user")];
-        struct stat st;
 
         if (ours.st_ino == 0 && stat("/proc/self/ns/user", &ours) < 0)
                 return false;
+        return st->st_dev == ours.st_dev && st->st_ino == ours.st_ino;
+}
+
+/* Whether the user has made it, in ours. A descriptor holds it, so the inode is no other's. */
+static bool user_namespace_is_users(const char *path, uid_t uid) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC), parent = -1;
+        uid_t owner;
+        struct stat st;
+
+        if (fd < 0 || ioctl(fd, NS_GET_OWNER_UID, &owner) < 0 || owner != uid)
+                return false;
+        parent = ioctl(fd, NS_GET_PARENT);
+        return parent >= 0 && fstat(parent, &st) == 0 && user_namespace_is_ours(&st);
+}
+
+static bool user_namespace_is_known(pid_t tid, uid_t uid, uint64_t *ret) {
+        char path[sizeof("/proc/-2147483648/ns/user")];
+        struct stat st;
+
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/user", (int) tid);
-        return stat(path, &st) >= 0 && st.st_dev == ours.st_dev && st.st_ino == ours.st_ino;
+        if (stat(path, &st) < 0)
+                return false;
+        *ret = user_namespace_is_ours(&st) ? 0 : (uint64_t) st.st_ino;
+        return *ret == 0 || user_namespace_is_users(path, uid);
 }
 
 int task_read(pid_t tid, TaskFacts *ret) {
@@ -66,7 +88,8 @@ int task_read(pid_t tid, TaskFacts *ret) {
                 return -EPROTO;
         t.process = (pid_t) process;
         t.no_new_privs = no_new_privs == 1;
-        t.same_namespaces = numbers_are_ours(status) && user_namespace_is_ours(tid);
+        t.same_namespaces = numbers_are_ours(status) &&
+                            user_namespace_is_known(tid, t.uid[0], &t.user_namespace);
         *ret = t;
         return 0;
 }

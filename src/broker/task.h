@@ -22,9 +22,12 @@ struct TaskFacts {
         pid_t process;
         uid_t uid[3]; /* real, effective, saved */
         gid_t gid[3];
-        uint64_t permitted;   /* capabilities */
-        bool no_new_privs;    /* no program that it executes gains privileges */
-        bool same_namespaces; /* PID and user namespace are ours */
+        uint64_t permitted; /* capabilities */
+        bool no_new_privs;  /* no program that it executes gains privileges */
+        /* The PID namespace is ours; and so is the user namespace, or the user has made it in
+         * ours. */
+        bool same_namespaces;
+        uint64_t user_namespace; /* its inode; 0: ours */
 };
 
 /* -ESRCH: there is no such task (any more). */

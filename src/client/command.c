@@ -8,7 +8,12 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "client/paranoid-view.h"
 #include "core/fd-message.h"
+
+typedef struct Report {
+        int filter, view; /* 0 or a negative errno */
+} Report;
 
 /* Whether a shell waits for this job, which has the terminal. */
 static bool has_terminal(void) {
@@ -93,23 +98,29 @@ static void gate_wait(int gate) {
                 _exit(COMMAND_CANNOT_RUN);
 }
 
-/* COMMAND must not have the listener, or calls would be answered by nobody once the service has
- * ended. */
-static void filter_report(const Filter *filter, int report) {
-        int listener = filter_install(filter), error = MIN(listener, 0);
+/* The view first: the filter sets no_new_privs. COMMAND must not have the listener, or calls would
+ * be answered by nobody once the service has ended. */
+static void setting_apply(const CommandSetting *setting, int report) {
+        Report r = {};
+        int listener = -1;
 
-        if (fd_message_send(report, &error, sizeof(error), &listener, listener >= 0, 0) < 0)
+        if (setting->paranoid)
+                r.view = paranoid_view_enter(setting->paranoid);
+        if (setting->filter)
+                listener = filter_install(setting->filter);
+        r.filter = MIN(listener, 0);
+        if (fd_message_send(report, &r, sizeof(r), &listener, listener >= 0, 0) < 0)
                 _exit(COMMAND_CANNOT_RUN);
         close_fd(listener);
 }
 
-static _Noreturn void command_exec(char **argv, int gate, int report, const Filter *filter,
+static _Noreturn void command_exec(char **argv, int gate, int report, const CommandSetting *setting,
                                    const Signals *signals) {
         int error;
 
         signals_restore(signals);
-        if (filter)
-                filter_report(filter, report);
+        if (setting)
+                setting_apply(setting, report);
         gate_wait(gate);
         execvp(argv[0], argv);
         error = errno == EACCES && !path_has(argv[0]) ? ENOENT : errno;
@@ -125,7 +136,8 @@ static int report_read(int fd) {
         return TEMP_FAILURE_RETRY(read(fd, &error, sizeof(error))) == sizeof(error) ? error : 0;
 }
 
-int command_prepare(Command *c, char **argv, const Filter *filter, const Signals *signals) {
+int command_prepare(Command *c, char **argv, const CommandSetting *setting,
+                    const Signals *signals) {
         _cleanup_close_ int gate_end = -1, reporter = -1;
         int gate[2], report[2];
 
@@ -145,21 +157,24 @@ int command_prepare(Command *c, char **argv, const Filter *filter, const Signals
                 return 0;
         /* with a copy of its own, the gate would never close */
         c->gate = close_fd(c->gate);
-        command_exec(argv, gate_end, reporter, filter, signals);
+        command_exec(argv, gate_end, reporter, setting, signals);
 }
 
-int command_take_listener(Command *c) {
-        int error = -ECHILD, listener = -1, how;
+void command_take_setting(Command *c, int *ret_listener, int *ret_view) {
+        Report report = { -ECHILD, -ECHILD };
+        int listener = -1, how;
         size_t n_fds;
         ssize_t n;
 
         do
-                n = fd_message_receive(c->report, &error, sizeof(error), &listener, 1, &n_fds, 0,
+                n = fd_message_receive(c->report, &report, sizeof(report), &listener, 1, &n_fds, 0,
                                        &how);
         while (n == -EINTR);
-        if (n < 0)
-                return (int) n;
-        return n_fds == 1 ? listener : error < 0 ? error : -EMFILE;
+        *ret_view = n < 0 ? (int) n : report.view;
+        *ret_listener = n < 0               ? (int) n
+                        : n_fds == 1        ? listener
+                        : report.filter < 0 ? report.filter
+                                            : -EMFILE;
 }
 
 static void command_wait(Command *c) {

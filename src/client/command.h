@@ -13,6 +13,7 @@
 #include "client/signals.h"
 
 typedef struct Command Command;
+typedef struct CommandSetting CommandSetting;
 
 /* As in env(1), nohup(1) and the shell. */
 #define COMMAND_CANNOT_RUN 126
@@ -21,21 +22,27 @@ typedef struct Command Command;
 struct Command {
         pid_t pid;
         int gate;   /* the child waits at the other end until it may run */
-        int report; /* a socket: the listener of the filter; the errno of a failed exec */
+        int report; /* a socket: what became of the setting; the errno of a failed exec */
         bool ended;
         int status; /* its exit status, where it exited */
         int signo;  /* what killed it, else 0 */
 };
 
+/* What COMMAND is started with. */
+struct CommandSetting {
+        const Filter *filter; /* or NULL */
+        const char *paranoid; /* a level for paranoid_view_enter(), or NULL */
+};
+
 #define COMMAND_NULL ((Command){ .gate = -1, .report = -1 })
 
-/* The child is created, and waits to be run. filter (or NULL) is installed in it. Negative errno:
- * there was no memory, process or descriptor for it. */
-int command_prepare(Command *c, char **argv, const Filter *filter, const Signals *signals);
+/* The child is created, and waits to be run. setting may be NULL. Negative errno: there was no
+ * memory, process or descriptor for it. */
+int command_prepare(Command *c, char **argv, const CommandSetting *setting, const Signals *signals);
 
-/* The listener of the filter that it was prepared with, once only; or a negative errno: the filter
- * could not be installed, and it waits without. */
-int command_take_listener(Command *c);
+/* What became of the setting that it was prepared with, once only. ret_listener: of the filter, or
+ * a negative errno: there is none, and it waits without. ret_view: likewise, or 0. */
+void command_take_setting(Command *c, int *ret_listener, int *ret_view);
 
 /* Runs it, once only. Negative errno: it does not run. Positive: the exec failed with this errno,
  * and ended and status are set. After 0, signals that are sent to this process are forwarded to

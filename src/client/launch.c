@@ -187,8 +187,30 @@ static int listener_hand_over(Launch *l, int listener, Refusal *why) {
 
 /* ---- COMMAND ---- */
 
+/* The listener, -1 without a filter, or a negative errno. */
+static int prepare(Launch *l, const Filter *filter, Command *ret, int *ret_listener) {
+        const CommandSetting setting = { .filter = filter, .paranoid = l->paranoid };
+        int view, r;
+
+        *ret_listener = -1;
+        if (!filter && !l->paranoid)
+                return command_prepare(ret, l->command, NULL, l->signals);
+        r = command_prepare(ret, l->command, &setting, l->signals);
+        if (r < 0)
+                return r;
+        command_take_setting(ret, ret_listener, &view);
+        if (view < 0)
+                say_note("%s reads the true kernel.perf_event_paranoid: the kernel, or the "
+                         "container "
+                         "of this process, permits no mount namespace (%s)",
+                         l->command[0], strerror(-view));
+        return 0;
+}
+
 static int prepare_without(Launch *l, Command *ret) {
-        return command_prepare(ret, l->command, NULL, l->signals);
+        int listener;
+
+        return prepare(l, NULL, ret, &listener);
 }
 
 /* Says why, if COMMAND will be able to open nothing, or was to have the broker. */
@@ -211,11 +233,10 @@ static void say_no_listener(const Launch *l, int error) {
 
 static int prepare_with(Launch *l, const Filter *filter, Command *ret, Refusal *why) {
         _cleanup_close_ int listener = -1;
-        int r = command_prepare(ret, l->command, filter, l->signals);
+        int r = prepare(l, filter, ret, &listener);
 
         if (r < 0)
                 return r;
-        listener = command_take_listener(ret);
         if (listener < 0) {
                 say_no_listener(l, -listener);
                 return 0;
@@ -236,7 +257,6 @@ static bool launch_wants_broker(const Launch *l) {
 
 int launch_prepare(Launch *l, Command *ret, Refusal *why) {
         _cleanup_(filter_done) Filter filter = FILTER_NULL;
-
         if (!launch_wants_broker(l)) {
                 if (l->mode == LAUNCH_NO)
                         say_without(l, "the kernel refuses them, and --broker=no was given");

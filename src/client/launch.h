@@ -31,6 +31,8 @@ typedef enum LaunchMode {
 struct Launch {
         LaunchMode mode;
         const char *allow; /* actions, separated by commas */
+        const char
+                *paranoid; /* what COMMAND reads as kernel.perf_event_paranoid; NULL: what it is */
         bool strict;       /* a denial is LAUNCH_E_DENIED; else COMMAND runs without the broker */
         char **command;
         sd_bus *bus;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "client/option-table.h"
+#include "client/paranoid-view.h"
 
 static const OptionRow rows[] = {
         { 'D', "foreground", NULL, OPTION_CLEAR, offsetof(Options, background),
@@ -38,6 +39,8 @@ static const OptionRow rows[] = {
         { 0, "allow", "ACTION,...", OPTION_TEXT, offsetof(Options, allow),
           "what COMMAND may do through the broker\n"
           "                          (default: sample-own)" },
+        { 0, "paranoid", "LEVEL", OPTION_TEXT, offsetof(Options, paranoid),
+          "what COMMAND reads as kernel.perf_event_paranoid" },
         { 'q', "quiet", NULL, OPTION_SET, offsetof(Options, quiet), "print only errors" },
 };
 
@@ -54,6 +57,8 @@ int options_parse(Options *ret, int argc, char **argv, Refusal *why) {
         o.command = words.rest;
         if (o.broker_word)
                 r = launch_mode_parse(o.broker_word, &o.broker, why);
+        if (r == 0 && o.paranoid)
+                r = paranoid_view_check(o.paranoid, why);
         if (r != 0)
                 return r;
         *ret = o;

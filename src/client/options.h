@@ -25,7 +25,8 @@ struct Options {
         /* of COMMAND */
         const char *broker_word; /* NULL: auto */
         LaunchMode broker;
-        const char *allow; /* NULL: LAUNCH_ALLOW */
+        const char *allow;    /* NULL: LAUNCH_ALLOW */
+        const char *paranoid; /* as in Launch */
 
         /* for perfalloc itself */
         bool background;

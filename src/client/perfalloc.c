@@ -50,6 +50,7 @@ static Ending run(HoldClient *c, const Options *o) {
         _cleanup_(command_done) Command command = COMMAND_NULL;
         _cleanup_(launch_done) Launch launch = { .mode = o->broker,
                                                  .allow = o->allow ?: LAUNCH_ALLOW,
+                                                 .paranoid = o->paranoid,
                                                  .command = o->command,
                                                  .bus = c->bus,
                                                  .event = c->event,

@@ -359,7 +359,6 @@ static int attr_check_pmu(const Attr *a, AttrPmu pmu, AttrNeeds *needs, Refusal 
 }
 
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why) {
-        uint64_t flags = attr_number(a, ATTR_FLAGS);
         AttrNeeds needs = ATTR_NEEDS_NULL;
         int r;
 
@@ -371,12 +370,19 @@ int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why) {
         if (r != 0)
                 return r;
         attr_check_branches(a, &needs);
-        if (flags & ATTR_FLAG_PINNED && flags & ATTR_FLAG_INHERIT)
-                return refuse(why, REFUSAL_INVALID_EVENT,
-                              "attr: pinned and inherit exclude each other: the kernel does not "
-                              "report when a child's pinned event is not counted");
         *ret = needs;
         return 0;
+}
+
+int attr_check_inherit(const Attr *a, Refusal *why) {
+        const uint64_t both = ATTR_FLAG_PINNED | ATTR_FLAG_INHERIT;
+
+        if ((attr_number(a, ATTR_FLAGS) & both) != both)
+                return 0;
+        return refuse(
+                why, REFUSAL_INVALID_EVENT,
+                "attr: pinned and inherit exclude each other: the kernel does not report when "
+                "a child's pinned event is not counted");
 }
 
 void attr_confine(Attr *a) {

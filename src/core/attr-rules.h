@@ -118,9 +118,12 @@ uint64_t attr_flag(unsigned i);
 /* Whether all its bits are in the table. */
 bool attr_is_known(const Attr *a);
 
-/* What the attr needs. REFUSAL_NOT_PERMITTED names a field or bit that is unknown or never allowed;
- * REFUSAL_INVALID_EVENT two that give wrong counts together (pinned and inherit). Pure. */
+/* What the attr needs. REFUSAL_NOT_PERMITTED names a field or bit that is unknown or never allowed.
+ * Pure. */
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);
+
+/* REFUSAL_INVALID_EVENT: it is pinned and inherited, which gives wrong counts. */
+int attr_check_inherit(const Attr *a, Refusal *why);
 
 /* Removes what an event of user space alone could still tell of the kernel: the call chain of a
  * sample that was taken late (skid), in the kernel. */

@@ -288,10 +288,16 @@ static void test_any_thread_is_everybodys(void) {
 }
 
 static void test_pinned_is_not_inherited(void) {
+        Refusal why = REFUSAL_NULL;
         Attr a = plain();
 
-        a.known.pinned = a.known.inherit = 1;
-        assert_refused(&a, ATTR_PMU_CORE, REFUSAL_INVALID_EVENT, "inherit");
+        a.known.pinned = 1;
+        g_assert_cmpint(attr_check_inherit(&a, &why), ==, 0);
+        a.known.inherit = 1;
+        g_assert_cmpint(attr_check_inherit(&a, &why), ==, REFUSAL_INVALID_EVENT);
+        g_assert_nonnull(strstr(why.text, "inherit"));
+        a.known.pinned = 0;
+        g_assert_cmpint(attr_check_inherit(&a, &why), ==, 0);
 }
 
 static void test_confined_call_chains_end_at_the_kernel(void) {

@@ -4,8 +4,11 @@
 #include <linux/landlock.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/capability.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -58,6 +61,22 @@ long trick_open_in_child(const ProgramCall *c) {
         if (pid == 0)
                 _exit(open_as_child(c));
         return child_result(pid);
+}
+
+long trick_open_of_child(ProgramCall *c) {
+        pid_t pid = fork();
+        long r;
+
+        if (pid == 0)
+                for (;;)
+                        (void) pause();
+        c->pid = pid; /* not in the child, which shares that memory */
+        r = trick_open(c);
+        if (r >= 0)
+                close_fd((int) r);
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        return MIN(r, 0);
 }
 
 /* ---- memory that changes ---- */
@@ -128,6 +147,59 @@ long trick_open_in_namespaces(const ProgramCall *c) {
         if (pid == 0)
                 _exit(open_as_grandchild(c));
         return child_result(pid);
+}
+
+static void file_write(pid_t pid, const char *name, const char *text) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/%s", (int) pid, name);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        if (write(fd, text, strlen(text)) < 0)
+                _exit(114);
+}
+
+void trick_map(unsigned id) {
+        g_autofree char *line = g_strdup_printf("%u %u 1", id, id);
+
+        if (unshare(CLONE_NEWUSER) < 0)
+                _exit(113);
+        file_write(getpid(), "setgroups", "deny");
+        file_write(getpid(), "gid_map", line);
+        file_write(getpid(), "uid_map", line);
+}
+
+/* What maps more than one id has to be outside. */
+static _Noreturn void map_from_outside(int gate) {
+        char byte;
+
+        if (read(gate, &byte, 1) != 1)
+                _exit(112);
+        file_write(getppid(), "gid_map", "0 0 65536");
+        file_write(getppid(), "uid_map", "0 0 65536");
+        _exit(0);
+}
+
+void trick_map_as_root(void) {
+        int gate[2];
+        pid_t pid;
+
+        if (pipe2(gate, O_CLOEXEC) < 0)
+                _exit(112);
+        pid = fork();
+        if (pid == 0)
+                map_from_outside(gate[0]);
+        if (unshare(CLONE_NEWUSER) < 0 || write(gate[1], "", 1) != 1 || child_result(pid) != 0)
+                _exit(113);
+        close(gate[0]);
+        close(gate[1]);
+}
+
+void trick_drop_capabilities(void) {
+        cap_t none = cap_init();
+
+        if (!none || cap_set_proc(none) < 0)
+                _exit(111);
+        (void) cap_free(none);
+        (void) prctl(PR_SET_DUMPABLE, 1);
 }
 
 void trick_enter_pid_namespace(void) {

@@ -84,6 +84,8 @@ static long program_do(ProgramShared *s, char what) {
                 return trick_open_in_thread(&s->call);
         case 'c':
                 return trick_open_in_child(&s->call);
+        case 'k':
+                return trick_open_of_child(&s->call);
         case 'w':
                 return trick_open_while_changing(&s->call, s->n);
         case 'r':
@@ -119,6 +121,12 @@ static int play_program(int fd, const void *data) {
                 return 119;
         if (s->kind == PROGRAM_PID_NAMESPACE)
                 trick_enter_pid_namespace();
+        if (s->kind == PROGRAM_LENT)
+                trick_map_as_root();
+        if (s->kind == PROGRAM_NESTED)
+                trick_map(geteuid());
+        if (s->kind == PROGRAM_MAPPED || s->kind == PROGRAM_NESTED)
+                trick_map(geteuid());
         if (s->kind != PROGRAM_NATIVE) {
                 int listener = filter_install(s->kind);
 
@@ -128,6 +136,8 @@ static int play_program(int fd, const void *data) {
         }
         if (geteuid() == 0)
                 user_become(s->user);
+        if (s->kind >= PROGRAM_MAPPED)
+                trick_drop_capabilities();
         act_say(fd, 'r');
         while ((what = act_hear(fd))) {
                 s->result = program_do(s, what);
@@ -139,8 +149,8 @@ static int play_program(int fd, const void *data) {
 /* ---- the test ---- */
 
 Program *program_new(const char *user, ProgramKind kind) {
-        const bool root =
-                kind == PROGRAM_PRIVILEGES || kind == PROGRAM_SLOW || kind == PROGRAM_PID_NAMESPACE;
+        const bool root = kind == PROGRAM_PRIVILEGES || kind == PROGRAM_SLOW ||
+                          kind == PROGRAM_PID_NAMESPACE || kind == PROGRAM_LENT;
         Program *p = g_new0(Program, 1);
         size_t n_fds = 0;
         char byte;
@@ -266,6 +276,10 @@ int program_open_in_thread(Program *p, ProgramCall call) {
 
 int program_open_in_child(Program *p, ProgramCall call) {
         return (int) program_call(p, call, 'c');
+}
+
+int program_open_of_child(Program *p, ProgramCall call) {
+        return (int) program_call(p, call, 'k');
 }
 
 int program_open_while_changing(Program *p, ProgramCall call, int n) {

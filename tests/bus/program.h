@@ -37,7 +37,10 @@ typedef enum ProgramKind {
         PROGRAM_LOST,       /* every system call of another architecture too */
         PROGRAM_NAMESPACE,  /* in a user namespace of its own */
         PROGRAM_PID_NAMESPACE,
-        PROGRAM_SLOW, /* where 0x10000 is, memory never answers (userfaultfd(2)) */
+        PROGRAM_SLOW,   /* where 0x10000 is, memory never answers (userfaultfd(2)) */
+        PROGRAM_MAPPED, /* as --paranoid runs it: in a user namespace, and without capabilities */
+        PROGRAM_NESTED, /* the same, in another one */
+        PROGRAM_LENT,   /* the same, in one that root has made */
 } ProgramKind;
 
 #define PROGRAM_SLOW_ADDRESS ((const void *) 0x10000)
@@ -69,6 +72,9 @@ bool program_waits(Program *p); /* in the kernel, for the answer */
 /* The same by another thread, and by a child, which then ends. */
 int program_open_in_thread(Program *p, ProgramCall call);
 int program_open_in_child(Program *p, ProgramCall call);
+
+/* The same of a child that waits meanwhile: 0 or -errno. */
+int program_open_of_child(Program *p, ProgramCall call);
 
 /* Opens it n times, while another thread changes exclude_kernel all the time; how many of the
  * events that it got have counted something in the kernel. */

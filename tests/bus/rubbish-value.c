@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
-#define DESCRIPTORS_MAX 8u         /* per message: beyond 16 the bus disconnects the sender */
+#define DESCRIPTORS_MAX 8u /* per message: beyond 16 the bus disconnects the sender */
 
 /* The options of the contract, and the methods that have them. */
 static const struct {
@@ -190,7 +189,7 @@ static char *hinted(const Rubbish *r) {
 static char *long_word(Rubbish *r) {
         size_t n = rubbish_chance(20) ? 1u << 20 : rubbish_below(2000);
 
-        if (r->n_bytes + n > BYTES_MAX)
+        if (r->n_bytes + n > r->bytes_max)
                 n = 0;
         r->n_bytes += n;
         return g_strnfill(n, (char) (1 + rubbish_below(127)));
@@ -217,7 +216,11 @@ static char *any_word_at_all(Rubbish *r) {
 static char *any_word(Rubbish *r) {
         g_autofree char *word = any_word_at_all(r);
 
-        return r->soft && strstr(word, "mem:") ? g_strdup("page-faults") : g_steal_pointer(&word);
+        if (r->soft && strstr(word, "mem:"))
+                return g_strdup("page-faults");
+        if (r->soft && strstr(word, "breakpoint"))
+                return g_strdup("software");
+        return g_steal_pointer(&word);
 }
 
 static bool path_is(const char *path, const char *kind) {
@@ -226,7 +229,7 @@ static bool path_is(const char *path, const char *kind) {
         return g_str_has_prefix(path, prefix);
 }
 
-char *rubbish_path(const Rubbish *r, const char *kind) {
+static char *any_path(const Rubbish *r, const char *kind) {
         static const char *const odd[] = { "/",
                                            PERFALLOC_OBJECT_PATH,
                                            PERFALLOC_OBJECT_PATH "/hold",
@@ -252,6 +255,14 @@ char *rubbish_path(const Rubbish *r, const char *kind) {
         }
         return g_strdup_printf(PERFALLOC_OBJECT_PATH "/%s/%u", *kind ? kind : "hold",
                                rubbish_below(50));
+}
+
+char *rubbish_path(const Rubbish *r, const char *kind) {
+        g_autofree char *path = any_path(r, kind);
+
+        if (r->soft && strstr(path, "breakpoint"))
+                return g_strdup(PERFALLOC_OBJECT_PATH "/pmu/software");
+        return g_steal_pointer(&path);
 }
 
 /* Of a pair, the first; the other one is closed. */

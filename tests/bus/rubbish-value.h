@@ -19,7 +19,8 @@ struct Rubbish {
         bool soft;                /* without breakpoints */
         bool careful;             /* the message shall be nearly right */
         unsigned n_descriptors;   /* that are in it */
-        size_t n_bytes;           /* of long texts in it */
+        size_t n_bytes;           /* of long texts in it, */
+        size_t bytes_max;         /* of so many at most */
 };
 
 /* A number from 0 to n - 1. */

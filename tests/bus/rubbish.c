@@ -5,7 +5,8 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_MAX 8u   /* received ones that are kept, to be sent to the service again */
+#define DESCRIPTORS_MAX 8u /* received ones that are kept, to be sent to the service again */
+#define BYTES_MAX       (8u << 20) /* in long words; with a message of more than 32 MB likewise */
 #define MEMORY_MAX      256u /* paths and words that are remembered; older ones are forgotten */
 
 typedef struct Method {
@@ -62,6 +63,7 @@ static void file_read(Rubbish *r, const char *name) {
 Rubbish *rubbish_new(void) {
         Rubbish *r = g_new0(Rubbish, 1);
 
+        r->bytes_max = BYTES_MAX;
         r->nodes = g_ptr_array_new_with_free_func((GDestroyNotify) g_dbus_node_info_unref);
         r->methods = g_array_new(FALSE, FALSE, sizeof(Method));
         r->names = g_ptr_array_new();
@@ -91,6 +93,10 @@ void rubbish_free(Rubbish *r) {
 
 void rubbish_soften(Rubbish *r) {
         r->soft = true;
+}
+
+void rubbish_shorten(Rubbish *r, size_t bytes_max) {
+        r->bytes_max = bytes_max;
 }
 
 void rubbish_learn_process(Rubbish *r, pid_t pid) {

@@ -31,6 +31,9 @@ void rubbish_forget_descriptors(Rubbish *r);
 /* From now on without breakpoints: others may use these. */
 void rubbish_soften(Rubbish *r);
 
+/* From now on with so many bytes of long words in a message at most. */
+void rubbish_shorten(Rubbish *r, size_t bytes_max);
+
 /* A process that calls may name. */
 void rubbish_learn_process(Rubbish *r, pid_t pid);
 

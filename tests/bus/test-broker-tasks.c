@@ -119,6 +119,27 @@ static void test_pid_namespace(Fixture *f, const void *data) {
         g_assert_cmpint(program_open(f->program, user_call(1)), >=, 0);
 }
 
+/* A user namespace that the user has made takes nothing from a program, and gives it nothing. */
+static void test_own_user_namespace(Fixture *f, const void *data) {
+        pid_t other = f->native->actor->pid;
+
+        begin_proving(f, PROGRAM_MAPPED, "sample-own count-kernel");
+        g_assert_cmpint(program_open(f->program, kernel_call(0)), >=, 0);
+        g_assert_cmpint(program_open_of_child(f->program, kernel_call(0)), ==, 0);
+        g_assert_cmpint(open_proven(f, kernel_call(other)), ==, -EACCES);
+        g_assert_cmpint(open_proven(f, user_call(other)), ==, -EACCES);
+}
+
+static void test_user_namespace_in_another(Fixture *f, const void *data) {
+        begin(f, PROGRAM_NESTED);
+        g_assert_cmpint(program_open(f->program, kernel_call(0)), ==, -EACCES);
+}
+
+static void test_user_namespace_of_root(Fixture *f, const void *data) {
+        begin(f, PROGRAM_LENT);
+        g_assert_cmpint(program_open(f->program, kernel_call(0)), ==, -EACCES);
+}
+
 /* ---- another architecture ---- */
 
 static void test_other_architecture(Fixture *f, const void *data) {
@@ -313,6 +334,9 @@ int main(int argc, char **argv) {
         CASE("landlock", test_landlock);
         CASE("namespaces", test_namespaces);
         CASE("pid-namespace", test_pid_namespace);
+        CASE("own-user-namespace", test_own_user_namespace);
+        CASE("nested-user-namespace", test_user_namespace_in_another);
+        CASE("user-namespace-of-root", test_user_namespace_of_root);
         CASE("other-architecture", test_other_architecture);
         CASE("exec", test_exec_without_privileges);
         CASE("exec-setuid", test_exec_setuid);

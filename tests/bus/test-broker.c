@@ -241,6 +241,9 @@ static void test_pinned_on_own_processes(Fixture *f, const void *data) {
 
         c.attr.pinned = 1;
         g_assert_cmpint(program_open(f->program, c), >=, 0);
+        c.attr.inherit = 1; /* as PAPI's inherited events are */
+        g_assert_cmpint(program_open(f->program, c), >=, 0);
+        c.attr.inherit = 0;
         c.pid = -1;
         c.cpu = 0;
         g_assert_cmpint(program_open(f->program, c), ==, -EACCES);

@@ -12,6 +12,8 @@ set -u
 
 # shellcheck disable=SC2034
 event=task-clock second=page-faults sampled=cpu-clock
+# shellcheck disable=SC2034
+forking=("$PERFALLOC_BUILD/tests/bus/forking" 1 2) # page faults
 
 filtered='grep -q "^Seccomp:.*2" /proc/self/status'
 
@@ -58,6 +60,43 @@ run_leaves_options() {
         run 0 as alice perfallocctl run ls -d / && said / && run 0 as alice perfallocctl run -- ls -d /
 }
 
+sysctl=/proc/sys/kernel/perf_event_paranoid
+
+paranoid_is_a_view() {
+        local before
+        before=$(<$sysctl)
+
+        run 0 as alice perfallocctl run --paranoid=3 cat $sysctl && said 3 &&
+                run 0 as alice perfalloc --broker=no --paranoid=-1 cat $sysctl && said -1 &&
+                run 0 as root perfallocctl run --paranoid=4 cat $sysctl && said 4 &&
+                [[ $(<$sysctl) == "$before" && $before == 2 ]]
+}
+
+paranoid_changes_nothing_else() {
+        # shellcheck disable=SC2016
+        run 0 as alice perfallocctl run --paranoid=1 sh -c 'echo "uid $(id -u)"; grep CapPrm: /proc/self/status; pwd' &&
+                said "uid $(id -u alice)" && said $'CapPrm:\t0000000000000000' && said "$PWD"
+}
+
+paranoid_is_checked() {
+        run 1 as alice perfalloc --paranoid=5 echo run && said "--paranoid: invalid value '5' (from -1 to 4)" && ! said run &&
+                run 2 as alice perfallocctl run --paranoid=x echo run && said "--paranoid: invalid value 'x'" && ! said run
+}
+
+# perf itself adds :u at 2.
+perf_counts_the_kernel() {
+        stat_counts 1 --allow=count-kernel --paranoid=1 -- perf stat -x, -e context-switches sleep 0.01
+}
+
+# The limits are those of a user namespace.
+paranoid_may_be_impossible() {
+        # shellcheck disable=SC2016
+        run 0 as alice unshare --user --map-current-user --keep-caps sh -c 'cd /proc/sys/user &&
+                echo 0 >max_user_namespaces && echo 0 >max_mnt_namespaces && exec "$@"' sh \
+                perfallocctl run --paranoid=1 cat $sysctl && said 2 &&
+                said 'cat reads the true kernel.perf_event_paranoid: the kernel, or the container of this process'
+}
+
 listener_is_not_inherited() {
         # shellcheck disable=SC2016
         run 1 as alice perfalloc --broker=yes sh -c 'ls -l /proc/$$/fd | grep seccomp'
@@ -68,6 +107,15 @@ orphan_counts() {
         run 0 as alice perfallocctl run --allow=count-kernel \
                 sh -c "(read -r line <$work/go; perf stat -x, -e context-switches:k sleep 0.01 2>$work/orphan) &" &&
                 echo >"$work/go" && wait_until grep -q '^[1-9]' "$work/orphan"
+}
+
+# It opens events of user space and kernel together, which it cannot without the broker.
+profiler_built_in() {
+        local said
+
+        said=$(brokered "$@" -- stress-ng --temp-path "$work" --cpu 1 --cpu-ops 20 --perf 2>&1)
+        echo "$said"
+        grep -qE ' [0-9]*[1-9][0-9]* Page Faults Total' <<<"$said" && grep -qE ' [0-9]*[1-9][0-9]* CPU Clock' <<<"$said"
 }
 
 perf_tests() {
@@ -91,6 +139,12 @@ check 'COMMAND keeps its options' run_leaves_options
 check 'COMMAND has no listener' listener_is_not_inherited
 check 'what COMMAND has left behind goes on' orphan_counts
 
+check '--paranoid: COMMAND alone reads another perf_event_paranoid' paranoid_is_a_view
+check 'it is the same user without capabilities, in the same directory' paranoid_changes_nothing_else
+check 'other levels are named' paranoid_is_checked
+check 'perf counts the kernel then, without being told' perf_counts_the_kernel
+check 'where there are no user namespaces, it says so' paranoid_may_be_impossible
+
 check 'perf stat' stat_own
 check 'perf stat -r' stat_repeated
 check 'perf stat of a group' stat_group
@@ -102,6 +156,9 @@ check 'perf record -g' record_chains
 check 'perf record -a' record_everybody
 check 'perf record -p' record_process
 check 'perf top' top_everybody
+check 'threads that open events while they fork and are signalled' forking_program
+check 'a program with a profiler built in' profiler_built_in --allow=sample-own,count-kernel
+check_not 'it needs what is not allowed by default' profiler_built_in
 # Others of perf's own need hardware events.
 for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
         check "perf test '$name'" perf_tests "$name"

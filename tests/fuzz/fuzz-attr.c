@@ -21,7 +21,6 @@ static void attr_look(const Attr *a, const AttrNeeds *needs, AttrPmu pmu) {
         Attr confined = *a;
 
         promise(pmu != ATTR_PMU_PROBE && !known->sigtrap && !known->__reserved_2);
-        promise(!known->pinned || !known->inherit);
         promise(!(known->pinned || known->exclusive) || needs->by[ATTR_NEED_HOLD]);
         if (needs_nothing(needs)) {
                 promise(known->exclude_kernel ||

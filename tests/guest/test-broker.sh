@@ -11,6 +11,8 @@ set -u
 
 # shellcheck disable=SC2034
 event=instructions:u second=cycles:u sampled=cycles:u
+# shellcheck disable=SC2034
+forking=("$PERFALLOC_BUILD/tests/guest/forking" 0 1) # instructions
 
 # Without a broker COMMAND runs all the same.
 says_what_cannot_be() {
@@ -56,6 +58,7 @@ check 'perf record -g' record_chains
 check 'perf stat -p' stat_process
 check 'perf record -p' record_process
 check 'perf record -a' record_everybody
+check 'threads that open events while they fork and are signalled' forking_program
 check 'perfalloc perf stat, in a hold' in_a_hold
 check 'events are pinned in a hold' pinned_in_a_hold
 check 'there are none in an exclusive hold of somebody else' nothing_in_others_exclusive_hold

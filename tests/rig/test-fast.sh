@@ -53,6 +53,22 @@ dies_whole() {
         wait_until tap_fails running rig-test-within
 }
 
+shares() {
+        local pid status=0
+
+        (
+                exec 8>>/run/perfalloc-rig.lock
+                flock 8
+                exec sleep 1000
+        ) &
+        pid=$!
+        wait_until tap_fails flock -n /run/perfalloc-rig.lock true || return
+        "$here/fast" --shared --build "$build" -- sh -c '! flock -n /run/rig/machine true' || status=$?
+        kill $pid
+        wait $pid 2>/dev/null
+        return $status
+}
+
 build=${1:?the build directory}
 check 'the exit status is that of the command' status_is 7 fast sh -c 'exit 7'
 check 'a good run is good' status_is 0 fast true
@@ -78,5 +94,6 @@ check_not 'without polkitd nobody says yes' \
 check 'the /etc of the machine is not touched' \
         sh -c "'$here/fast' --build '$build' -- touch /etc/perfalloc-rig-was-here && test ! -e /etc/perfalloc-rig-was-here"
 check 'what a command leaves running ends with the rig' leaves_nothing
+check 'a shared rig runs beside others, and has their lock to take' shares
 check 'a rig that is killed takes everything along' dies_whole
 tap_end

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "client/option-table.h"
+#include "client/paranoid-view.h"
 
 #define AT(field) offsetof(CtlOptions, field)
 
@@ -77,6 +78,8 @@ static const OptionRow rows[] = {
 
         { 0, "allow", "ACTION,...", OPTION_TEXT, AT(hold.allow),
           "what COMMAND may do (default: sample-own)", "run" },
+        { 0, "paranoid", "LEVEL", OPTION_TEXT, AT(hold.paranoid),
+          "what COMMAND reads as kernel.perf_event_paranoid", "run" },
 
         { 0, "each", NULL, OPTION_SET, AT(each), "print a row for each CPU or thread", "read" },
         { 0, "since", "TIME", OPTION_TEXT, AT(since),
@@ -113,6 +116,10 @@ int ctl_options_parse(CtlOptions *ret, int argc, char **argv, Refusal *why) {
         o.given = words.given;
         if (o.host && o.machine)
                 return refuse(why, REFUSAL_INVALID_ARGS, "--host and --machine exclude each other");
+        if (o.hold.paranoid)
+                r = paranoid_view_check(o.hold.paranoid, why);
+        if (r != 0)
+                return r;
         *ret = o;
         o = CTL_OPTIONS_NULL;
         return 0;

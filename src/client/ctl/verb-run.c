@@ -25,6 +25,7 @@ int verb_run(Ctl *c, Refusal *why) {
         _cleanup_(command_done) Command command = COMMAND_NULL;
         _cleanup_(launch_done) Launch launch = { .mode = LAUNCH_YES,
                                                  .allow = c->options->hold.allow ?: LAUNCH_ALLOW,
+                                                 .paranoid = c->options->hold.paranoid,
                                                  .strict = true,
                                                  .command = c->options->command,
                                                  .bus = c->bus,

@@ -50,12 +50,14 @@ static bool task_is_users(const TaskFacts *t, const Broker *b) {
 /* Whether the task may trace another process: see other.h. */
 static bool task_may_trace(const OtherFacts *o, const Broker *b) {
         bool related = o->descends && o->start >= b->start;
+        ProcessFacts process = o->process;
 
         /* one with no_new_privs gains nothing by what it executes later */
         if (!o->no_new_privs && trace_rule_is_void(TRACE_RULE_SUID_DUMPABLE))
                 return false;
+        process.same_user_ns = o->same_user_ns;
         return (related || o->proven) && !o->sandboxed && o->same_label &&
-               !process_untraceable(&o->process, b->uid, b->gids, b->n_gids);
+               !process_untraceable(&process, b->uid, b->gids, b->n_gids);
 }
 
 /* ---- what it asks for ---- */

@@ -225,14 +225,8 @@ static int peer_new(Peers *p, const char *name, Peer **ret) {
 /* A recalled peer of uid 0 is looked at when it calls, as any other one: at another moment a thread
  * of its process may act for somebody else. */
 static int peer_call(Peer *peer) {
-        int r;
-
         peer->called = true;
-        if (peer->known || peer->credentials_slot || peer->look)
-                return 0;
-        r = peer_look(peer);
-        peer->known = r == 0;
-        return MIN(r, 0);
+        return peer->known || peer->credentials_slot || peer->look ? 0 : peer_ask(peer);
 }
 
 int peers_get(Peers *p, const char *name, Peer **ret) {

@@ -120,7 +120,7 @@ static void test_answers_are_the_kernels(Fixture *f, const void *userdata) {
 
 /* Whatever was authorized. */
 static void test_what_nobody_may_is_refused(Fixture *f, const void *userdata) {
-        PerfOpen sigtrap = software(PERF_COUNT_SW_PAGE_FAULTS), unknown = sigtrap, both = sigtrap;
+        PerfOpen sigtrap = software(PERF_COUNT_SW_PAGE_FAULTS), unknown = sigtrap;
 
         sigtrap.attr.known.sigtrap = sigtrap.attr.known.remove_on_exec = 1;
         perf_open_all(&sigtrap, 1);
@@ -128,9 +128,6 @@ static void test_what_nobody_may_is_refused(Fixture *f, const void *userdata) {
         attr_set_number(&unknown.attr, ATTR_FLAGS, attr_flag(63));
         perf_open_all(&unknown, 1);
         g_assert_cmpint(unknown.fd, ==, -EPERM);
-        both.attr.known.pinned = both.attr.known.inherit = 1;
-        perf_open_all(&both, 1);
-        g_assert_cmpint(both.fd, ==, -EINVAL);
 }
 
 static void test_kprobes_are_refused(Fixture *f, const void *userdata) {
