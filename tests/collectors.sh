@@ -86,7 +86,7 @@ pcp_unpack_openmetrics() {
                 $pcp_home/etc/pcp.conf >$pcp_home/pcp.conf
         mkdir -p $pcp_home/run/pcp $pcp_home/config
         printf 'root {\nopenmetrics 144:*:*\n}\n' >$pcp_home/pmns
-        printf 'openmetrics 144 pipe binary notready %s -n -c %s -d 144 -l %s\n' \
+        printf 'openmetrics 144 pipe binary notready %s -n -u root -c %s -d 144 -l %s\n' \
                 "/usr/bin/python3 $pcp_home/usr/lib/pcp/pmdas/openmetrics/pmdaopenmetrics.python" \
                 $pcp_home/config $pcp_home/pmda.log >$pcp_home/pmcd.conf
 }
@@ -97,7 +97,7 @@ pcp_run() {
 }
 
 pcp_start_openmetrics() {
-        pcp_run $pcp_home/usr/lib/pcp/bin/pmcd -f -A -c $pcp_home/pmcd.conf -n $pcp_home/pmns -U root \
+        pcp_run $pcp_home/usr/lib/pcp/bin/pmcd -f -A -q 60 -c $pcp_home/pmcd.conf -n $pcp_home/pmns -U root \
                 -s $pcp_home/socket -p "$(free_ports 1)" -i 127.0.0.1 -l $pcp_home/pmcd.log &
 }
 
