@@ -109,6 +109,15 @@ orphan_counts() {
                 echo >"$work/go" && wait_until grep -q '^[1-9]' "$work/orphan"
 }
 
+# It opens events of user space and kernel together, which it cannot without the broker.
+profiler_built_in() {
+        local said
+
+        said=$(brokered "$@" -- stress-ng --temp-path "$work" --cpu 1 --cpu-ops 20 --perf 2>&1)
+        echo "$said"
+        grep -qE ' [0-9]*[1-9][0-9]* Page Faults Total' <<<"$said" && grep -qE ' [0-9]*[1-9][0-9]* CPU Clock' <<<"$said"
+}
+
 perf_tests() {
         brokered --allow=sample-own,count-kernel,count-system -- perf test -v "$1" 2>"$work/said"
         cat "$work/said"
@@ -148,6 +157,8 @@ check 'perf record -a' record_everybody
 check 'perf record -p' record_process
 check 'perf top' top_everybody
 check 'threads that open events while they fork and are signalled' forking_program
+check 'a program with a profiler built in' profiler_built_in --allow=sample-own,count-kernel
+check_not 'it needs what is not allowed by default' profiler_built_in
 # Others of perf's own need hardware events.
 for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
         check "perf test '$name'" perf_tests "$name"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# PAPI's own tests, unmodified, as an ordinary user on a stock Debian. Run by tests/rig/guest.
+set -u
+
+# shellcheck source=tests/tap.sh
+. "$PERFALLOC_SOURCE/tests/tap.sh"
+
+work=$(mktemp -d)
+chmod 777 "$work"
+cd "$work" || exit
+
+# passes COMMAND...: a test of PAPI's that says it has passed; its exit status is 0 also if it was skipped.
+passes() {
+        "$@" >said 2>&1 </dev/null
+        cat said
+        grep -qE '(^|[^A-Z])PASSED' said && ! grep -qE 'FAILED|SKIPPED' said
+}
+
+under_the_broker() {
+        passes as alice perfallocctl run --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-$1"
+}
+
+# Its own verdict is of floating-point instructions, which QEMU's PMU does not count.
+inherited() {
+        as alice perfallocctl run --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-inherit" >said 2>&1 </dev/null
+        cat said
+        grep -qE '^PAPI_TOT_CYC:[[:space:]]*[1-9]' said
+}
+
+in_a_hold() {
+        passes as alice perfalloc --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-$1"
+}
+
+# The same, if --paranoid is left out.
+gives_up() {
+        ! passes as alice perfallocctl run "$PERFALLOC_BUILD/tests/guest/papi/papi-$1"
+}
+
+check 'PAPI gives up where perf_event_paranoid is 3' gives_up zero
+check 'PAPI counts its own process' under_the_broker zero
+check 'PAPI counts processes that fork' under_the_broker zero_fork
+check 'PAPI counts threads' under_the_broker zero_pthreads
+check 'PAPI counts children with their parent' inherited
+check 'PAPI samples, with a signal for each overflow' under_the_broker overflow_single_event
+check 'PAPI multiplexes' under_the_broker multiplex1
+check 'PAPI counts in a hold' in_a_hold zero
+tap_end
