@@ -35,7 +35,8 @@ print(*(s.getsockname()[1] for s in sockets))' "$1"
 # ---- Prometheus ----
 
 prometheus_unpack() {
-        unpack prometheus prometheus prometheus-node-exporter &&
+        # shellcheck disable=SC2046
+        unpack prometheus prometheus prometheus-node-exporter $(package_needs prometheus promtool) &&
                 PATH=$PATH:$collectors/prometheus/usr/bin
 }
 
@@ -73,7 +74,7 @@ pcp_unpack_openmetrics() {
         local library
 
         # shellcheck disable=SC2046
-        unpack pcp pcp pcp-conf $(pcp_needs pcp) python3-pcp \
+        unpack pcp pcp pcp-conf $(package_needs pcp libpcp) python3-pcp \
                 python3-requests python3-urllib3 python3-chardet python3-charset-normalizer python3-idna \
                 python3-certifi || return
         pcp_libraries=$(dirname "$(find $pcp_home/usr/lib -name 'libpcp.so.[0-9]' | head -n 1)")
@@ -85,7 +86,7 @@ pcp_unpack_openmetrics() {
                 $pcp_home/etc/pcp.conf >$pcp_home/pcp.conf
         mkdir -p $pcp_home/run/pcp $pcp_home/config
         printf 'root {\nopenmetrics 144:*:*\n}\n' >$pcp_home/pmns
-        printf 'openmetrics 144 pipe binary notready %s -n -c %s -d 144 -l %s\n' \
+        printf 'openmetrics 144 pipe binary notready %s -n -u root -c %s -d 144 -l %s\n' \
                 "/usr/bin/python3 $pcp_home/usr/lib/pcp/pmdas/openmetrics/pmdaopenmetrics.python" \
                 $pcp_home/config $pcp_home/pmda.log >$pcp_home/pmcd.conf
 }
@@ -96,7 +97,7 @@ pcp_run() {
 }
 
 pcp_start_openmetrics() {
-        pcp_run $pcp_home/usr/lib/pcp/bin/pmcd -f -A -c $pcp_home/pmcd.conf -n $pcp_home/pmns -U root \
+        pcp_run $pcp_home/usr/lib/pcp/bin/pmcd -f -A -q 60 -c $pcp_home/pmcd.conf -n $pcp_home/pmns -U root \
                 -s $pcp_home/socket -p "$(free_ports 1)" -i 127.0.0.1 -l $pcp_home/pmcd.log &
 }
 

@@ -5,9 +5,9 @@
 pcp=/run/pcp
 perflock=$pcp/var/lib/pcp/pmdas/perfevent/perflock
 
-# pcp_needs PACKAGE: which packages of its libraries; their names have versions.
-pcp_needs() {
-        apt-cache depends --no-recommends --no-suggests "$1" | sed -n 's/^ *Depends: \(libpcp[^ ]*\)$/\1/p'
+# package_needs PACKAGE START: the packages that it depends on and whose names start so. Debians differ in them.
+package_needs() {
+        apt-cache depends --no-recommends --no-suggests "$1" | sed -n "s/^ *Depends: \($2[^ ]*\)\$/\1/p"
 }
 
 # Debian's package wants a systemd to be installed, so it is unpacked instead, once for a build directory.
@@ -17,7 +17,7 @@ pcp_unpack() {
         if [[ ! -d $cache ]]; then
                 # shellcheck disable=SC2046
                 mkdir -p "$cache.new/debs" && (
-                        cd "$cache.new/debs" && apt-get download pcp pcp-conf $(pcp_needs pcp) &&
+                        cd "$cache.new/debs" && apt-get download pcp pcp-conf $(package_needs pcp libpcp) &&
                                 for deb in *.deb; do dpkg -x "$deb" .. || exit; done
                 ) >/dev/null 2>&1 && mv "$cache.new" "$cache" || return
         fi

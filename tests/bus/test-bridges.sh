@@ -87,10 +87,11 @@ pcp_gives_way() {
 pcp_gives_way_before_command() {
         local i
 
+        export pcp
+        export -f pcp_active pcp_said wait_until
         for i in 1 2 3 4 5; do
                 wait_until pcp_counts || return
-                [[ $(perfalloc --quiet sh -c "echo fetch perfevent.active >$pcp/commands; sleep 0.1
-                        sed -n 's/^   value \([0-9]*\) .*/\1/p' $pcp/said | tail -n 1") == 0 ]] || return
+                [[ $(perfalloc --quiet bash -c pcp_active) == 0 ]] || return
         done
 }
 

@@ -206,7 +206,7 @@ check 'the files for programs are installed' "${format}_install" "$devel"
 check 'the examples compile with them' examples_compile
 check 'and they are removed' "${format}_remove" "$devel_name"
 check 'the timer is enabled by an administrator' systemctl enable --now perfalloc-metrics.timer
-check 'and writes the metrics' wait_until test -s $textfiles/perfalloc.prom
+check 'and writes the metrics' wait_until grep -q '^perfalloc_starts_total' $textfiles/perfalloc.prom
 things_begin
 check 'two holds are granted, and a persistent counter counts' wait_until two_holds
 check 'an upgrade loses none of them' goes_on "$next"

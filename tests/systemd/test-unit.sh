@@ -83,6 +83,13 @@ service_serves_a_user() {
         return 0
 }
 
+metrics_are_written() {
+        local directory=/var/lib/prometheus/node-exporter
+
+        mkdir -p $directory && systemctl start perfalloc-metrics.service &&
+                grep -q '^perfalloc_starts_total [1-9]' $directory/perfalloc.prom && [[ ! -e $directory/perfalloc.prom.new ]]
+}
+
 is_gone() {
         shows ActiveState inactive && shows Result success
 }
@@ -101,6 +108,7 @@ check 'somebody at the machine may hold counters' session bob perfalloc --pmu=br
 check_not 'somebody elsewhere may not' as bob perfalloc --pmu=breakpoint true
 check 'a member of perfalloc-users may, from anywhere' as carol perfalloc --pmu=breakpoint true
 check 'breakpoints are taken from monitors for an ordinary program, and given back' service_serves_a_user
+check 'its metrics are written for node_exporter' metrics_are_written
 check 'it is started again after SIGKILL' restarted_after KILL
 check 'it is started again after SIGSEGV' restarted_after SEGV
 check 'it stops well' sh -c 'systemctl stop perfallocd.service'
