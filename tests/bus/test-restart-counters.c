@@ -612,7 +612,7 @@ static void test_with_few_descriptors_all_go_on(const char *restart) {
 
 /* The lease of a monitor, or the stream of a sampler. */
 static int make(Client *c, sd_bus_message *call) {
-        g_autoptr(sd_bus_message) owned = call, reply = client_call_message(c, call);
+        g_autoptr(sd_bus_message) owned = call, reply = client_call_message(c, owned);
         const char *path;
         int fd;
 
