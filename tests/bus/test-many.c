@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many holds and many clients leave no descriptor, object or yielded monitor behind, and what they
- * cost grows with their number, not with its square. */
+/* Many holds and many clients leave no descriptor, object or yielded monitor behind. */
 
 #include "bus-util.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <time.h>
 
 enum { MONITORS = 4, ROW = 1000, CONNECTIONS = 10, EACH = 20, ROUNDS = 3, KILLED = 100 };
-enum { FEW = 1000, FOLD = 4, TRIALS = 3, GROWTH_MAX = 6 };
 
 typedef struct Fixture {
         Client *root;
         char *monitors[MONITORS];
         unsigned descriptors;
-        unsigned held; /* descriptors while a hold is granted */
 } Fixture;
 
 /* What the service keeps after its first use. */
@@ -166,70 +162,6 @@ static void test_killed(Fixture *f, const void *data) {
         }
 }
 
-/* ---- what it costs ---- */
-
-static uint64_t service_nsec(void) {
-        struct timespec t;
-        clockid_t clock;
-
-        g_assert_cmpint(clock_getcpuclockid(service_pid(), &clock), ==, 0);
-        g_assert_cmpint(clock_gettime(clock, &t), ==, 0);
-        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
-}
-
-static void monitors_open_many(Client *c, unsigned n) {
-        sd_bus_message *m = client_message(c, MANAGER, "OpenCounters");
-
-        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
-        while (n-- > 0)
-                g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
-        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
-        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
-                                              "role", "s", "monitor"),
-                        >=, 0);
-        sd_bus_message_unref(client_call_message(c, m));
-}
-
-/* CPU time that the service takes for a client with n monitors that leaves. They have yielded: what
- * the kernel takes to remove an event that counts grows with the number of others. */
-static uint64_t leaving_nsec(Fixture *f, unsigned n) {
-        Client *c = client_new("root");
-        uint64_t begin;
-
-        for (unsigned i = 0; i < n; i += FEW)
-                monitors_open_many(c, FEW);
-        begin = service_nsec();
-        client_free(c);
-        await(service_descriptors() <= f->held);
-        client_greet(f->root); /* it has done the rest too */
-        return service_nsec() - begin;
-}
-
-/* The least of some: what else runs on this machine only adds to it. */
-static uint64_t leaving_nsec_least(Fixture *f, unsigned n) {
-        uint64_t least = UINT64_MAX;
-
-        for (unsigned i = 0; i < TRIALS; i++)
-                least = MIN(least, leaving_nsec(f, n));
-        return least;
-}
-
-static void test_leaving_cost(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        uint64_t few, many;
-        int lease;
-
-        path = hold_take(f->root, &lease, "a{sv}", 1, "pmus", "as", 1, "software");
-        g_assert_true(hold_wait(f->root, path));
-        f->held = service_descriptors();
-        few = leaving_nsec_least(f, FEW);
-        many = leaving_nsec_least(f, FEW * FOLD);
-        g_test_message("%u: %" PRIu64 " us; %u: %" PRIu64 " us", FEW, few / 1000, FEW * FOLD,
-                       many / 1000);
-        g_assert_cmpuint(many, <, few * GROWTH_MAX);
-        close_fd(lease);
-}
-
 #define ADD(name, test)                                                                            \
         g_test_add("/many/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
@@ -237,7 +169,6 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         ADD("a-thousand-holds-in-a-row", test_row);
         ADD("two-hundred-holds-at-once", test_at_once);
-        ADD("what-leaving-costs-grows-with-the-monitors", test_leaving_cost);
         ADD("three-hundred-clients-killed", test_killed);
         return g_test_run();
 }

@@ -386,6 +386,7 @@ static Actor *crowd_new(const char *user) {
 static void test_unread_events_are_limited(void) {
         g_autoptr(Client) dave = client_new("dave"), alice = client_new("alice");
         g_autoptr(Actor) crowd = crowd_new("dave");
+        Opened closed;
         PerfAttr attr = software_attr(PERF_COUNT_SW_DUMMY);
         int proof = client_proof(dave, crowd->pid);
         unsigned descriptors;
@@ -405,7 +406,8 @@ static void test_unread_events_are_limited(void) {
                         continue; /* it closes the stream */
                 events = events_receive(&o);
         }
-        { g_auto(Opened) o = events_open(dave, &attr, crowd->pid, 0); }
+        closed = events_open(dave, &attr, crowd->pid, 0);
+        opened_done(&closed);
         await(service_descriptors() <= descriptors);
         rig_configure("");
 }
