@@ -35,18 +35,30 @@ static void desk_down(Desk *d, const void *data) {
         client_free(d->carol);
 }
 
-/* Takes a hold, and waits for it no longer than a test waits for anything. */
-static void assert_served(Client *c) {
-        uint64_t cookie = client_send(c, MANAGER, "Hold", "sa{sv}", "hers", 1, BREAKPOINTS);
-        g_autoptr(sd_bus_message) reply = NULL;
-        const char *path;
-        int lease;
+/* Waits no longer than a test waits for anything. */
+static sd_bus_message *answer(Client *c, uint64_t cookie) {
+        sd_bus_message *reply;
 
         await(client_has_answer(c, cookie));
         reply = client_receive(c, cookie);
+        if (sd_bus_message_get_error(reply))
+                g_error("%s", sd_bus_message_get_error(reply)->message);
+        return reply;
+}
+
+static void release(Client *c, const char *hold) {
+        sd_bus_message_unref(answer(c, client_send(c, hold, HOLD, "Release", NULL)));
+}
+
+static void assert_served(Client *c) {
+        g_autoptr(sd_bus_message) reply =
+                answer(c, client_send(c, MANAGER, "Hold", "sa{sv}", "hers", 1, BREAKPOINTS));
+        const char *path;
+        int lease;
+
         bus_check(sd_bus_message_read(reply, "oh", &path, &lease), "Hold");
-        g_assert_true(hold_wait(c, path));
-        hold_release(c, path);
+        sd_bus_message_unref(answer(c, client_send(c, path, HOLD, "Wait", NULL)));
+        release(c, path);
 }
 
 /* All are sent, none of the answers is read. */
@@ -63,9 +75,13 @@ static void ask_for_descriptors(Desk *d, Client *c, unsigned n) {
  * for room. So the bus, which lets a connection await 128 replies, refuses none of the next ones.
  */
 static void await_authorized(Client *same_user) {
-        g_autofree char *path = hold_take_unattended(same_user, 0, "a{sv}", 1, BREAKPOINTS);
+        g_autoptr(sd_bus_message) reply =
+                answer(same_user, client_send(same_user, MANAGER, "HoldUnattended", "sta{sv}",
+                                              "a test", UINT64_C(0), 1, BREAKPOINTS));
+        const char *path;
 
-        hold_release(same_user, path);
+        bus_check(sd_bus_message_read(reply, "o", &path), "HoldUnattended");
+        release(same_user, path);
 }
 
 static void test_others_are_served(Desk *d, const void *data) {
