@@ -196,6 +196,25 @@ static void test_a_counter_that_is_closed_in_the_middle(void) {
         writer_write(parent); /* it is not stopped any more */
 }
 
+/* polkit decides whether it may be attached. */
+static void test_a_counter_that_is_closed_while_polkit_is_asked(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) dave = writer_new("dave"), own = writer_new("alice");
+        g_autofree char *counter = unattached_open(alice), *other = unattached_open(alice);
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie;
+
+        rig("polkit-signal STOP", NULL);
+        cookie = client_send(alice, counter, COUNTER, "AttachProcess", "ua{sv}",
+                             (uint32_t) dave->pid, 0);
+        attach(alice, other, own->pid); /* the reader looks at one after another */
+        counter_do(alice, counter, "Close");
+        rig("polkit-signal CONT", NULL);
+        reply = client_receive(alice, cookie);
+        g_assert_true(sd_bus_message_is_method_error(reply, SD_BUS_ERROR_UNKNOWN_OBJECT));
+        g_assert_nonnull(strstr(sd_bus_message_get_error(reply)->message, "was closed"));
+}
+
 static void test_a_client_that_leaves_in_the_middle(void) {
         pid_t child;
         g_autoptr(Actor) parent = parent_new("alice", &child);
@@ -298,6 +317,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/middle/target-dies", test_a_target_that_dies_in_the_middle);
         g_test_add_func("/attach/middle/counter-is-closed",
                         test_a_counter_that_is_closed_in_the_middle);
+        g_test_add_func("/attach/middle/counter-is-closed-while-polkit-is-asked",
+                        test_a_counter_that_is_closed_while_polkit_is_asked);
         g_test_add_func("/attach/middle/client-leaves", test_a_client_that_leaves_in_the_middle);
         g_test_add_func("/attach/an-exclusive-hold-in-the-middle",
                         test_an_exclusive_hold_in_the_middle);

@@ -32,20 +32,19 @@ static void attach_call_end(void *work) {
         free(c);
 }
 
-/* A call that waits for polkit or in a queue comes back, and sd-bus answers that there is no such
- * object. */
+/* A call on its way back to its handler is answered by sd-bus: there is no such object. */
 static void attach_call_counter_closed(CounterListener *l, Counter *counter) {
         AttachCall *c = container_of(l, AttachCall, listener);
         Refusal why;
 
         c->counter = NULL;
-        if (attach_job_is_waiting(&c->attach))
+        if (c->call->state == REQUEST_RESUMED)
+                attach_call_end(c);
+        else
                 request_fail(
                         c->call,
                         refuse(&why, REFUSAL_UNKNOWN_OBJECT, "%s was closed", counter->object.path),
                         &why);
-        else
-                attach_call_end(c);
 }
 
 /* ---- preconditions ---- */

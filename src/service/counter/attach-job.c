@@ -223,10 +223,6 @@ static int attach_job_seize(AttachJob *a) {
         return r < 0 ? r : -EINPROGRESS;
 }
 
-bool attach_job_is_waiting(const AttachJob *a) {
-        return a->job;
-}
-
 /* ---- a process that creates no thread meanwhile ---- */
 
 /* One try. *ret_current: all threads are open, and with descendants there is no child yet. If

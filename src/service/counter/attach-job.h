@@ -92,6 +92,3 @@ void attach_job_done(AttachJob *a);
 bool attach_job_is_guarded(const AttachJob *a);
 
 int attach_job_refuse_ended(const AttachJob *a, Refusal *why);
-
-/* Whether done will be called. */
-bool attach_job_is_waiting(const AttachJob *a);
