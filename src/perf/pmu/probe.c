@@ -121,19 +121,30 @@ static bool probe_is_over(const Probe *p, uint64_t now_usec) {
                (taken->pmu->kind == PMU_BREAKPOINT || now_usec - p->begun_usec >= PROBE_WATCH_USEC);
 }
 
+/* Tells what there is. Whoever was in the way may have left since the last look. */
+static int probe_conclude(Probe *p) {
+        int r;
+
+        probe_close(p);
+        r = probe_round(p, false, look_count);
+        for (unsigned i = 0; r == 0 && !p->confirmed && probe_is_settled(p) && i < PROBE_ROUNDS;
+             i++) {
+                r = probe_round_all(p);
+                if (r == 0)
+                        r = probe_round(p, false, look_count);
+        }
+        p->done = r == 0;
+        return r;
+}
+
 /* The first round is the last one as well, when all is free. */
 static int probe_rounds(Probe *p, bool first, uint64_t now_usec) {
         int r = first ? probe_round_all(p) : probe_round(p, false, look_at);
 
         if (r == 0 && !first && probe_is_settled(p))
                 r = probe_round_all(p);
-        if (r == 0 && probe_is_over(p, now_usec)) {
-                probe_close(p);
-                r = probe_round(p, false, look_count);
-                p->done = r == 0;
-        }
-        p->done |= p->confirmed;
-        return r;
+        p->done = p->confirmed;
+        return r == 0 && !p->done && probe_is_over(p, now_usec) ? probe_conclude(p) : r;
 }
 
 /* ---- when to look again ---- */

@@ -528,6 +528,44 @@ static void test_looks_apart(void) {
         host_halt(&h);
 }
 
+/* Leaves when the last look is over, and before it is found out what there is. */
+typedef struct LateLeaver {
+        Strangers s;
+        uint64_t last_usec;
+        size_t n_open;
+        bool looked;
+} LateLeaver;
+
+static void leave_after_last_look(void *userdata) {
+        LateLeaver *l = userdata;
+
+        if (kernel_now_usec() < l->last_usec)
+                return;
+        if (l->looked && model_n_open() == l->n_open)
+                strangers_leave(&l->s);
+        l->looked |= model_n_open() > l->n_open;
+}
+
+static void test_leaves_last(void) {
+        Want want = { .shape = { .general = 6 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        LateLeaver l = {};
+        Host h = {};
+
+        host_boot(&h, "zen");
+        model_put(2, UINT32_MAX);
+        strangers_add(&l.s, &(ModelEvent){ "cycles", .cpu = 1, .pinned = true }, 6);
+        l.n_open = model_n_open();
+        l.last_usec = kernel_now_usec() + PROBE_WATCH_USEC;
+        p = probe_of(&h, wants, &want);
+        model_each_call(leave_after_last_look, &l);
+        (void) probe_run(p);
+        model_each_call(NULL, NULL);
+        g_assert_cmpuint(l.s.n, ==, 0);
+        g_assert_true(probe_confirms(p));
+        host_halt(&h);
+}
+
 /* A stranger is on CPU 1 for some milliseconds. */
 static bool confirmed_beside(Change *change, size_t n, bool three_cpus, uint64_t stays_usec,
                              uint64_t *ret_took) {
@@ -737,6 +775,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/probe-counters/without-time-elsewhere-it-says-so",
                         test_no_time_elsewhere);
         g_test_add_func("/probe-counters/waits-for-those-who-leave", test_waits);
+        g_test_add_func("/probe-counters/sees-who-leaves-after-the-last-look", test_leaves_last);
         g_test_add_func("/probe-counters/an-old-look-proves-nothing", test_stale_look);
         g_test_add_func("/probe-counters/a-cpu-that-comes-is-measured", test_cpu_comes);
         g_test_add_func("/probe-counters/a-cpu-that-goes-is-in-nobodys-way", test_cpu_goes);
