@@ -85,3 +85,11 @@ char act_hear(int fd) {
 
         return read(fd, &what, 1) == 1 ? what : '\0';
 }
+
+bool process_is_asleep(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int) pid);
+        g_autofree char *text = NULL;
+
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        return g_str_has_prefix(strrchr(text, ')'), ") S");
+}

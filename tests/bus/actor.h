@@ -31,3 +31,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Actor, actor_free)
 /* The actor's side. */
 void act_say(int fd, char what);
 char act_hear(int fd); /* 0: the other end is closed */
+
+/* Whether its first thread sleeps: it is not on a CPU, and its events count nothing. */
+bool process_is_asleep(pid_t pid);

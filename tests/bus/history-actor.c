@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "await.h"
+
 #define FDS_MAX 8u
 
 static TakeLog *actors_log;
@@ -69,6 +71,8 @@ static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int 
                 *ret_pid = p->cgroup;
         } else if (o->target == ORDER_SLEEPER || o->target == ORDER_SPINNER) {
                 p->child = child_new(o);
+                if (o->target == ORDER_SLEEPER)
+                        await(process_is_asleep(p->child)); /* until then it would count */
                 *ret_pid = p->child;
         } else if (o->target == ORDER_TASK)
                 *ret_pid = 0;

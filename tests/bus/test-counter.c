@@ -259,14 +259,6 @@ static int play_sleeper(int fd, const void *data) {
         return 0;
 }
 
-static bool is_asleep(pid_t pid) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int) pid);
-        g_autofree char *text = NULL;
-
-        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-        return g_str_has_prefix(strrchr(text, ')'), ") S");
-}
-
 /* Awaits the signal of the object manager about the counter. */
 static void assert_heard_of(Client *c, const char *path, const char *member) {
         for (;;) {
@@ -302,7 +294,7 @@ static void test_idle(void) {
         g_autoptr(Actor) sleeper = actor_new("root", play_sleeper, NULL);
         g_autofree char *event = watched_event(0), *path = NULL;
 
-        await(is_asleep(sleeper->pid));
+        await(process_is_asleep(sleeper->pid));
         client_watch(watcher);
         path = counter_open(root, event, "a{sv}", 1, "pid", "u", (uint32_t) sleeper->pid);
         g_assert_true(counter_is(root, path, "idle"));
@@ -313,7 +305,7 @@ static void test_idle(void) {
         assert_reads(root, path, 10, "exact");
         assert_told(watcher, path, "counting");
         g_assert_true(counter_is(root, path, "counting"));
-        await(is_asleep(sleeper->pid));
+        await(process_is_asleep(sleeper->pid));
         counter_do(root, path, "Reset");
         assert_told(watcher, path, "idle");
         counter_do(root, path, "Stop");
