@@ -160,6 +160,7 @@ static int requests_take_turn(sd_event_source *source, void *userdata) {
 
 /* ---- for handlers ---- */
 
+/* By a timer: a deferred source comes before all others of its priority, each time. */
 void request_pause(Request *r) {
         request_set_state(r, REQUEST_PAUSED);
         (void) sd_event_source_set_enabled(r->context->requests->turn, SD_EVENT_ONESHOT);
@@ -249,7 +250,8 @@ int requests_new(Context *context, Requests **ret) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(all->again, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_defer(context->event, &all->turn, requests_take_turn, all);
+                r = sd_event_add_time(context->event, &all->turn, CLOCK_MONOTONIC, 0, 1,
+                                      requests_take_turn, all);
         if (r >= 0)
                 r = sd_event_source_set_enabled(all->turn, SD_EVENT_OFF);
         if (r < 0) {
