@@ -148,7 +148,7 @@ static int requests_again(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-static int requests_take_turn(sd_event_source *source, void *userdata) {
+static int requests_take_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Requests *all = userdata;
         Request *r = TAILQ_FIRST(&all->lists[REQUEST_PAUSED]);
 
