@@ -364,7 +364,7 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
 
 void counters_forget_peer(Counters *counters, Peer *peer) {
         LIST_HEAD(, CounterSet) ending = LIST_HEAD_INITIALIZER(ending);
-        CounterSet *set, *next;
+        CounterSet *set, *next, *last = NULL;
 
         for (set = LIST_FIRST(&counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
@@ -373,7 +373,12 @@ void counters_forget_peer(Counters *counters, Peer *peer) {
                 if (!counter_set_forget_user(set, peer))
                         continue;
                 LIST_REMOVE(set, sets);
-                LIST_INSERT_HEAD(&ending, set, sets);
+                /* the youngest first, which are the last of the yielders */
+                if (last)
+                        LIST_INSERT_AFTER(last, set, sets);
+                else
+                        LIST_INSERT_HEAD(&ending, set, sets);
+                last = set;
         }
         /* The end of one can end the attachment of another one, and free that. */
         while ((set = LIST_FIRST(&ending)))
