@@ -236,6 +236,13 @@ void requests_forget_peer(Peer *peer) {
 
 /* ---- all of them ---- */
 
+static Request *requests_first(const Requests *all) {
+        for (RequestState state = 0; state < _REQUEST_STATE_MAX; state++)
+                if (!TAILQ_EMPTY(&all->lists[state]))
+                        return TAILQ_FIRST(&all->lists[state]);
+        return NULL;
+}
+
 int requests_new(Context *context, Requests **ret) {
         Requests *all = calloc(1, sizeof(*all));
         int r;
@@ -262,10 +269,10 @@ int requests_new(Context *context, Requests **ret) {
         return 0;
 }
 
+/* The end of one may change the state of another one. */
 void requests_end(Requests *all) {
-        for (RequestState state = 0; all && state < _REQUEST_STATE_MAX; state++)
-                while (!TAILQ_EMPTY(&all->lists[state]))
-                        request_end(TAILQ_FIRST(&all->lists[state]));
+        while (all && requests_any(all))
+                request_end(requests_first(all));
 }
 
 Requests *requests_free(Requests *all) {

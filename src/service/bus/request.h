@@ -100,6 +100,9 @@ int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
 /* The work that this message has begun, if end is what frees it, else NULL. */
 void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
 
+/* How long a handler may keep others waiting. */
+#define REQUEST_SLICE_USEC (4 * USEC_PER_MSEC)
+
 /* The handler has done what one turn of the loop has time for, and runs again after others had
  * theirs. Requests that are paused take turns. */
 void request_pause(Request *r);

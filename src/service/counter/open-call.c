@@ -17,8 +17,7 @@
 #include "service/hold/hold-scope.h"
 #include "service/util/reply.h"
 
-#define SLICE_USEC   (4 * USEC_PER_MSEC) /* how long others wait for one call */
-#define OPEN_AT_ONCE 32u                 /* sets in one message to the opener */
+#define OPEN_AT_ONCE 32u /* sets in one message to the opener */
 
 typedef struct OpenCall {
         Request *call;
@@ -213,7 +212,7 @@ static int open_call_step(OpenCall *o, Refusal *why) {
 /* Counters without a target: what opening and starting them takes grows with what counts on their
  * CPUs already, so other calls are answered in between. */
 static int open_call_go_on(OpenCall *o, Refusal *why) {
-        uint64_t until = now_usec(CLOCK_MONOTONIC) + SLICE_USEC;
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC;
         size_t n_to_start = o->request.start ? o->all.n_sets : 0;
 
         while (o->n_open < o->all.n_sets || o->n_started < n_to_start) {
