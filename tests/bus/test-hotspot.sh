@@ -36,7 +36,7 @@ END
         cat >busy <<'END'
 #!/bin/sh
 i=0
-while [ $i -lt 50000 ]; do i=$((i + 1)); done
+while [ $i -lt 50000 ]; do i=$((i + 1)); : </dev/null; done
 END
         chmod 755 busy
         chown -R alice: .config busy
@@ -80,7 +80,7 @@ records() {
 samples_are_there() {
         as alice perf script -G -i perf.data -F comm,ip >script 2>&1
         tail -n 20 script
-        grep -qE '^busy +ffff' script && grep -qE '^busy +[0-9a-e]' script
+        grep -qE '^ *busy +ffff' script && grep -qE '^ *busy +[0-9a-e]' script
 }
 
 shows() {
