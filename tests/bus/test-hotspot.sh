@@ -51,9 +51,9 @@ click() {
         xdotool mousemove "${1%,*}" "${1#*,}" click 1
 }
 
-# The area for what perf says.
+# The area for what perf says, where it has no text; and no text beside the options above.
 recording_is_shown() {
-        [[ $(colour 300,600) == '#FFFFFF' && $(colour 900,450) == '#FFFFFF' ]]
+        [[ $(colour 1050,500) == '#FFFFFF' && $(colour 600,280) != '#FFFFFF' ]]
 }
 
 recording_is_chosen() {
@@ -66,9 +66,9 @@ recording_has_ended() {
 }
 
 result_is_shown() {
-        recording_is_shown && click $view
-        # a frame with text instead of that area, and the table of functions below
-        [[ $(colour 900,450) != '#FFFFFF' && $(colour 300,640) == '#FFFFFF' ]]
+        ! recording_is_shown || click $view
+        # the area for what its parser says
+        [[ $(colour 600,280) == '#FFFFFF' ]]
 }
 
 records() {
