@@ -51,16 +51,17 @@ if [[ $window ]]; then
                 sleep 0.05
         done
         # a wrong password: the agent asks again, until it is told to stop
-        if kill -0 $asker 2>/dev/null; then
-                for again in 1 2 3; do
-                        xdotool key Escape
-                        sleep 0.5
-                done
-        fi
+        for ((i = 0; i < 200; i++)); do
+                kill -0 $asker 2>/dev/null || break
+                xdotool key Escape
+                sleep 0.05
+        done
 fi
 wait $asker
 status=$?
 kill $agent $screen
+# the next session has the same screen
+wait $agent $screen
 exit $status
 END
 chmod 755 $place/session

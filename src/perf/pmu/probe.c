@@ -127,12 +127,9 @@ static int probe_conclude(Probe *p) {
 
         probe_close(p);
         r = probe_round(p, false, look_count);
-        for (unsigned i = 0; r == 0 && !p->confirmed && probe_is_settled(p) && i < PROBE_ROUNDS;
-             i++) {
-                r = probe_round_all(p);
-                if (r == 0)
-                        r = probe_round(p, false, look_count);
-        }
+        for (unsigned i = 0; i < PROBE_ROUNDS && r == 0 && !p->confirmed && probe_is_settled(p);
+             i++)
+                r = probe_round_all(p) ?: probe_round(p, false, look_count);
         p->done = r == 0;
         return r;
 }
