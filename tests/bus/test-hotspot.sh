@@ -69,7 +69,7 @@ samples_are_there() {
 }
 
 settings
-Xvfb -displayfd 3 -screen 0 1280x900x24 -nolisten tcp 3>display >xvfb 2>&1 &
+Xvfb -displayfd 3 -noreset -screen 0 1280x900x24 -nolisten tcp 3>display >xvfb 2>&1 &
 screen=$!
 wait_until grep -q . display
 DISPLAY=:$(<display)
