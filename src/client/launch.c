@@ -201,8 +201,7 @@ static int prepare(Launch *l, const Filter *filter, Command *ret, int *ret_liste
         command_take_setting(ret, ret_listener, &view);
         if (view < 0)
                 say_note("%s reads the true kernel.perf_event_paranoid: the kernel, or the "
-                         "container "
-                         "of this process, permits no mount namespace (%s)",
+                         "container of this process, permits no mount namespace (%s)",
                          l->command[0], strerror(-view));
         return 0;
 }

@@ -55,8 +55,8 @@ void program_broker(Program *p, Client *c, const char *allow);
 
 /* The same, with a prover (broker/prover.h), whose end it returns. */
 int program_broker_proving(Program *p, Client *c, const char *allow);
-pid_t prover_hear(int prover); /* the process that is asked about */
-void prover_say(int prover, pid_t pid, int proof);
+pid_t prover_hear(int prover);                     /* the process that is asked about */
+bool prover_say(int prover, pid_t pid, int proof); /* false: the broker has ended */
 
 /* The program makes the call: a descriptor of its own, or -errno. */
 int program_open(Program *p, ProgramCall call);
