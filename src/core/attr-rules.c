@@ -388,6 +388,7 @@ int attr_check_inherit(const Attr *a, Refusal *why) {
 void attr_confine(Attr *a) {
         uint64_t flags = attr_number(a, ATTR_FLAGS);
 
-        if (flags & ATTR_FLAG_EXCLUDE_KERNEL)
+        if (flags & ATTR_FLAG_EXCLUDE_KERNEL &&
+            attr_number(a, ATTR_SAMPLE_TYPE) & PERF_SAMPLE_CALLCHAIN)
                 attr_set_number(a, ATTR_FLAGS, flags | ATTR_FLAG_EXCLUDE_CALLCHAIN_KERNEL);
 }

@@ -126,5 +126,6 @@ int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);
 int attr_check_inherit(const Attr *a, Refusal *why);
 
 /* Removes what an event of user space alone could still tell of the kernel: the call chain of a
- * sample that was taken late (skid), in the kernel. */
+ * sample that was taken late (skid), in the kernel. An attr without call chains stays as it is, for
+ * PERF_EVENT_IOC_MODIFY_ATTRIBUTES compares it with the caller's. */
 void attr_confine(Attr *a);

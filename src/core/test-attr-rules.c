@@ -301,16 +301,22 @@ static void test_pinned_is_not_inherited(void) {
 }
 
 static void test_confined_call_chains_end_at_the_kernel(void) {
-        Attr a = plain(), b = plain();
+        Attr a = plain(), b;
 
+        a.known.sample_type |= PERF_SAMPLE_CALLCHAIN;
+        b = a;
         attr_confine(&a);
         g_assert_true(a.known.exclude_callchain_kernel);
         b.known.exclude_callchain_kernel = 1;
         g_assert_cmpmem(&a, sizeof(a), &b, sizeof(b));
         /* with kernel samples it may be seen */
-        b = (Attr){};
+        b = (Attr){ .known.sample_type = PERF_SAMPLE_CALLCHAIN };
         attr_confine(&b);
         g_assert_false(b.known.exclude_callchain_kernel);
+        /* without call chains there is nothing to end */
+        a = b = plain();
+        attr_confine(&a);
+        g_assert_cmpmem(&a, sizeof(a), &b, sizeof(b));
 }
 
 int main(int argc, char *argv[]) {

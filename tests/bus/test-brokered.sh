@@ -159,8 +159,11 @@ check 'perf top' top_everybody
 check 'threads that open events while they fork and are signalled' forking_program
 check 'a program with a profiler built in' profiler_built_in --allow=sample-own,count-kernel
 check_not 'it needs what is not allowed by default' profiler_built_in
-# Others of perf's own need hardware events.
-for name in 'Software clock events period' 'Event times' 'PERF_RECORD_'; do
+# Others of perf's own need hardware events, or tracepoints by name.
+tests=('Software clock events period' 'Event times' 'PERF_RECORD_' Breakpoint Watchpoint 'Track with sched_switch'
+        Sigtrap)
+[[ $(uname -m) != x86_64 ]] || tests+=('x86 bp modify')
+for name in "${tests[@]}"; do
         check "perf test '$name'" perf_tests "$name"
 done
 tap_end

@@ -31,7 +31,8 @@ static void attr_look(const Attr *a, const AttrNeeds *needs, AttrPmu pmu) {
                 promise(!(known->branch_sample_type & PERF_SAMPLE_BRANCH_KERNEL));
         }
         attr_confine(&confined);
-        promise(!known->exclude_kernel || confined.known.exclude_callchain_kernel);
+        promise(!known->exclude_kernel || !(known->sample_type & PERF_SAMPLE_CALLCHAIN) ||
+                confined.known.exclude_callchain_kernel);
         confined.known.exclude_callchain_kernel = known->exclude_callchain_kernel;
         promise(memcmp(&confined, a, sizeof(*a)) == 0);
 }

@@ -23,10 +23,13 @@ gpasswd --members '' sudo >/dev/null 2>&1
 # In bob's local, active session: a screen, the agent, and what is typed into its window.
 cat >$place/session <<'END'
 #!/bin/bash
-export DISPLAY=:99 HOME=/run/rig/home/bob NO_AT_BRIDGE=1
-Xvfb :99 -screen 0 640x320x24 -nolisten tcp >/run/agent/xvfb 2>&1 &
+export HOME=/run/rig/home/bob NO_AT_BRIDGE=1
+# It refuses clients while it resets itself, which it does when its last one leaves.
+Xvfb -displayfd 3 -noreset -screen 0 640x320x24 -nolisten tcp 3>/run/agent/display >/run/agent/xvfb 2>&1 &
 screen=$!
-until xdotool getdisplaygeometry >/dev/null 2>&1; do sleep 0.05; done
+until grep -q . /run/agent/display; do sleep 0.05; done
+DISPLAY=:$(cat /run/agent/display)
+export DISPLAY
 lxpolkit >/run/agent/lxpolkit 2>&1 &
 agent=$!
 # Nobody tells when polkit knows the agent: until then it says that there is none.
@@ -60,7 +63,6 @@ fi
 wait $asker
 status=$?
 kill $agent $screen
-# the next session has the same screen
 wait $agent $screen
 exit $status
 END
