@@ -26,8 +26,7 @@ typedef struct Team {
         unsigned n_threads;
         pthread_mutex_t mutex;
         pthread_cond_t begin, end;
-        Work *work;      /* NULL: nothing, or nothing more to begin with */
-        unsigned round;  /* a thread takes part in each once */
+        Work *work;      /* NULL: nothing, or nothing more to begin */
         unsigned n_busy; /* threads that are at work */
         bool stopped;
 } Team;
@@ -48,23 +47,22 @@ static void work_do(Work *w) {
 }
 
 /* NULL: it ends. The mutex is locked before and afterwards. */
-static Work *team_await(unsigned *round) {
-        while (!team.stopped && (!team.work || *round == team.round))
+static Work *team_await(void) {
+        while (!team.stopped && !team.work)
                 (void) pthread_cond_wait(&team.begin, &team.mutex);
-        *round = team.round;
         return team.stopped ? NULL : team.work;
 }
 
 static void *team_member(void *unused) {
-        unsigned round = 0;
         Work *w;
 
         (void) pthread_mutex_lock(&team.mutex);
-        while ((w = team_await(&round))) {
+        while ((w = team_await())) {
                 team.n_busy++;
                 (void) pthread_mutex_unlock(&team.mutex);
                 work_do(w);
                 (void) pthread_mutex_lock(&team.mutex);
+                team.work = NULL;
                 if (--team.n_busy == 0)
                         (void) pthread_cond_signal(&team.end);
         }
@@ -107,13 +105,12 @@ static void team_give(Work *w) {
 
         (void) pthread_mutex_lock(&team.mutex);
         team.work = w;
-        team.round++;
         for (size_t i = 0; i < n_wanted; i++)
                 (void) pthread_cond_signal(&team.begin);
         (void) pthread_mutex_unlock(&team.mutex);
 }
 
-/* Who has not begun by now finds nothing. */
+/* Who has not begun by now finds nothing. The next work is given only when all have ended. */
 static void team_take_back(void) {
         (void) pthread_mutex_lock(&team.mutex);
         team.work = NULL;
