@@ -9,10 +9,13 @@
 
 #define N 1000u
 
+#define LIMIT_SEC 60
+
 typedef struct Tally {
         atomic_uint called[N];
-        atomic_uint n_inside, n_waiting;
+        atomic_uint n_inside;
         unsigned n_together;
+        GThread *caller;
 } Tally;
 
 static void count(void *userdata, size_t i) {
@@ -43,13 +46,21 @@ static void test_calls_each_once(void) {
         }
 }
 
+static void await_inside(Tally *t, unsigned n) {
+        gint64 end = g_get_monotonic_time() + LIMIT_SEC * G_USEC_PER_SEC;
+
+        while (t->n_inside < n) {
+                g_assert_cmpint(g_get_monotonic_time(), <, end);
+                (void) usleep(100);
+        }
+}
+
 /* Returns only when as many others are in it. */
 static void meet(void *userdata, size_t i) {
         Tally *t = userdata;
 
         atomic_fetch_add(&t->n_inside, 1);
-        while (t->n_inside < t->n_together)
-                (void) usleep(100);
+        await_inside(t, t->n_together);
         count(t, i);
 }
 
@@ -59,6 +70,29 @@ static void test_threads_work_side_by_side(void) {
         team_start(3);
         t->n_together = 4;
         team_run(N, meet, t);
+        assert_each_once(t, N);
+        team_stop();
+}
+
+/* The caller has nothing more to do, and a thread has not ended. */
+static void be_late(void *userdata, size_t i) {
+        Tally *t = userdata;
+
+        if (g_thread_self() == t->caller)
+                await_inside(t, 1);
+        else {
+                atomic_fetch_add(&t->n_inside, 1);
+                (void) usleep(20000);
+        }
+        count(t, i);
+}
+
+static void test_waits_for_all(void) {
+        g_autofree Tally *t = g_new0(Tally, 1);
+
+        team_start(1);
+        t->caller = g_thread_self();
+        team_run(N, be_late, t);
         assert_each_once(t, N);
         team_stop();
 }
@@ -101,6 +135,7 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/team/calls-each-once", test_calls_each_once);
         g_test_add_func("/team/threads-work-side-by-side", test_threads_work_side_by_side);
+        g_test_add_func("/team/waits-for-all", test_waits_for_all);
         g_test_add_func("/team/little-work-is-the-callers", test_little_work_is_the_callers);
         g_test_add_func("/team/many-rounds", test_many_rounds);
         g_test_add_func("/team/sizes", test_sizes);
