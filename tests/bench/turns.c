@@ -11,8 +11,9 @@
  * - turn-open: OpenCounters of 4,096 events on one CPU
  * - turn-objects: GetManagedObjects with these
  * - turn-close: their client leaves
- * - turn-attach: AttachProcess to 900 processes of counters of 17 events
+ * - turn-attach: AttachProcess of a group of 17 events, to 900 processes one after the other
  * - turn-leave: the client of 4,096 monitors leaves while a hold is granted
+ * - turn-detach: the client of the 900 processes leaves
  *
  * And restart-N, ours: from SIGKILL to the first answer of a service with N counters of a CPU;
  * restart-processes, restart-monitors, restart-held: with 4,096 of a process, monitors, monitors

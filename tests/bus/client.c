@@ -196,18 +196,25 @@ void client_refused(Client *c, const char *error, const char *path, const char *
         client_refused_message(c, error, m);
 }
 
+uint64_t client_send_message(Client *c, sd_bus_message *m) {
+        const char *member = sd_bus_message_get_member(m);
+        uint64_t cookie;
+
+        bus_check(sd_bus_send(c->bus, m, &cookie), member);
+        bus_check(sd_bus_flush(c->bus), member);
+        sd_bus_message_unref(m);
+        return cookie;
+}
+
 uint64_t client_send(Client *c, const char *path, const char *interface, const char *member,
                      const char *types, ...) {
-        g_autoptr(sd_bus_message) m = NULL;
-        uint64_t cookie;
+        sd_bus_message *m;
         va_list ap;
 
         va_start(ap, types);
         m = client_build(c, path, interface, member, types, ap);
         va_end(ap);
-        bus_check(sd_bus_send(c->bus, m, &cookie), member);
-        bus_check(sd_bus_flush(c->bus), member);
-        return cookie;
+        return client_send_message(c, m);
 }
 
 /* Reads what there is, and waits for it up to the time. */

@@ -71,6 +71,8 @@ uint64_t client_send(Client *c, const char *path, const char *interface, const c
                      const char *types, ...);
 sd_bus_message *client_receive(Client *c, uint64_t cookie);
 
+uint64_t client_send_message(Client *c, sd_bus_message *m); /* one that the caller has built */
+
 /* Whether the answer has arrived. */
 bool client_has_answer(Client *c, uint64_t cookie);
 

@@ -3,7 +3,8 @@
 /*
  * A polkit agent for a login session that answers at once, without a password: yes, or by
  * disconnecting. It runs as root, who may answer for every user
- * (org.freedesktop.PolicyKit1.Authority, AuthenticationAgentResponse2).
+ * (org.freedesktop.PolicyKit1.Authority, AuthenticationAgentResponse). AuthenticationAgentResponse2
+ * also takes the agent's user: root in polkit 122, the user of the session in 128.
  *
  * usage: polkit-agent SESSION yes|no
  *
@@ -34,8 +35,8 @@ static int begin(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         fflush(stdout);
         if (strcmp(userdata, "yes") != 0)
                 return sd_bus_error_set(error, "org.freedesktop.PolicyKit1.Error.Cancelled", "no");
-        r = sd_bus_call_method(sd_bus_message_get_bus(m), AUTHORITY, "AuthenticationAgentResponse2",
-                               error, NULL, "us(sa{sv})", 0, cookie, "unix-user", 1, "uid", "u", 0);
+        r = sd_bus_call_method(sd_bus_message_get_bus(m), AUTHORITY, "AuthenticationAgentResponse",
+                               error, NULL, "s(sa{sv})", cookie, "unix-user", 1, "uid", "u", 0);
         return r < 0 ? r : sd_bus_reply_method_return(m, NULL);
 }
 

@@ -41,13 +41,16 @@ int object_enter(Object *o, Objects *all, uint64_t id) {
         return place ? -EEXIST : -ENOMEM;
 }
 
-void object_leave(Object *o, Objects *all) {
+char *object_leave_path(Object *o, Objects *all) {
         if (!o->path)
-                return;
+                return NULL;
         (void) tdelete(o, &all->tree, object_compare);
         all->n--;
-        free(o->path);
-        o->path = NULL;
+        return TAKE_PTR(o->path);
+}
+
+void object_leave(Object *o, Objects *all) {
+        free(object_leave_path(o, all));
 }
 
 /* ---- paths ---- */
@@ -153,14 +156,18 @@ static int bus_enumerate(sd_bus *bus, const char *prefix, void *userdata, char *
 
 int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRegistry *registry) {
         char prefix[64];
-        int r;
 
-        *all = (Objects){ .kind = kind };
+        *all = (Objects){ .kind = kind,
+                          .node = { .interface = kind->interface,
+                                    .vtable = kind->vtable,
+                                    .find = bus_find,
+                                    .enumerate = bus_enumerate,
+                                    .userdata = all,
+                                    .tell = kind->tell } };
         LIST_INSERT_HEAD(&registry->kinds, all, kinds);
+        LIST_INSERT_HEAD(&registry->nodes, &all->node, nodes);
         (void) snprintf(prefix, sizeof(prefix), PERFALLOC_OBJECT_PATH "/%s", kind->name);
-        r = sd_bus_add_fallback_vtable(bus, NULL, prefix, kind->interface, kind->vtable, bus_find,
-                                       all);
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, prefix, bus_enumerate, all);
+        return object_node_register(&all->node, bus, prefix);
 }
 
 /* ---- whose they are ---- */

@@ -14,6 +14,7 @@
 #include <systemd/sd-bus.h>
 
 #include "core/util.h"
+#include "service/bus/object-node.h"
 
 typedef struct Object Object;
 typedef struct ObjectKind ObjectKind;
@@ -26,6 +27,7 @@ struct ObjectKind {
         const sd_bus_vtable *vtable; /* its userdata is the struct with the Object */
         size_t offset;               /* of the Object in that struct */
         bool secret;                 /* it has properties for its owner only */
+        bool (*tell)(void *objects); /* of ObjectNode, for the Objects */
 };
 
 struct Object {
@@ -36,6 +38,7 @@ struct Object {
 
 struct Objects {
         const ObjectKind *kind;
+        ObjectNode node;
         void *tree; /* of Object by id: tsearch(3) */
         size_t n;
         LIST_ENTRY(Objects) kinds;
@@ -43,6 +46,7 @@ struct Objects {
 
 struct ObjectRegistry {
         LIST_HEAD(, Objects) kinds;
+        LIST_HEAD(, ObjectNode) nodes; /* of these, and of objects without numbers */
 };
 
 /* Puts a kind, which has no objects yet, on the bus and into the registry. */
@@ -52,8 +56,10 @@ int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRe
  * -ENOMEM. */
 int object_enter(Object *o, Objects *all, uint64_t id);
 
-/* The object can no longer be found, and its path is freed. Fine for one that was not entered. */
+/* The object can no longer be found, and its path is freed, or returned. Fine for one that was not
+ * entered. */
 void object_leave(Object *o, Objects *all);
+char *object_leave_path(Object *o, Objects *all);
 
 Object *objects_find(const Objects *all, uint64_t id); /* NULL: there is none */
 

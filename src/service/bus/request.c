@@ -14,6 +14,7 @@ struct Requests {
         struct RequestList lists[_REQUEST_STATE_MAX];
         size_t n[_REQUEST_STATE_MAX];
         sd_event_source *again; /* retries those that are stuck */
+        sd_event_source *turn;  /* resumes the first that is paused */
 };
 
 static int request_compare(const void *a, const void *b) {
@@ -147,7 +148,23 @@ static int requests_again(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
+static int requests_take_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+        Requests *all = userdata;
+        Request *r = TAILQ_FIRST(&all->lists[REQUEST_PAUSED]);
+
+        if (r)
+                request_resume(r);
+        return all->n[REQUEST_PAUSED] > 0 ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT)
+                                          : 0;
+}
+
 /* ---- for handlers ---- */
+
+/* By a timer: a deferred source comes before all others of its priority, each time. */
+void request_pause(Request *r) {
+        request_set_state(r, REQUEST_PAUSED);
+        (void) sd_event_source_set_enabled(r->context->requests->turn, SD_EVENT_ONESHOT);
+}
 
 int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
                   void (*end)(void *work), Request **ret, Refusal *why) {
@@ -219,6 +236,13 @@ void requests_forget_peer(Peer *peer) {
 
 /* ---- all of them ---- */
 
+static Request *requests_first(const Requests *all) {
+        for (RequestState state = 0; state < _REQUEST_STATE_MAX; state++)
+                if (!TAILQ_EMPTY(&all->lists[state]))
+                        return TAILQ_FIRST(&all->lists[state]);
+        return NULL;
+}
+
 int requests_new(Context *context, Requests **ret) {
         Requests *all = calloc(1, sizeof(*all));
         int r;
@@ -232,6 +256,11 @@ int requests_new(Context *context, Requests **ret) {
                               all);
         if (r >= 0)
                 r = sd_event_source_set_enabled(all->again, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(context->event, &all->turn, CLOCK_MONOTONIC, 0, 1,
+                                      requests_take_turn, all);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(all->turn, SD_EVENT_OFF);
         if (r < 0) {
                 requests_free(all);
                 return r;
@@ -240,16 +269,17 @@ int requests_new(Context *context, Requests **ret) {
         return 0;
 }
 
+/* The end of one may change the state of another one. */
 void requests_end(Requests *all) {
-        for (RequestState state = 0; all && state < _REQUEST_STATE_MAX; state++)
-                while (!TAILQ_EMPTY(&all->lists[state]))
-                        request_end(TAILQ_FIRST(&all->lists[state]));
+        while (all && requests_any(all))
+                request_end(requests_first(all));
 }
 
 Requests *requests_free(Requests *all) {
         if (!all)
                 return NULL;
         sd_event_source_disable_unref(all->again);
+        sd_event_source_disable_unref(all->turn);
         free(all);
         return NULL;
 }

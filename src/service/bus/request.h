@@ -26,6 +26,7 @@ typedef enum RequestState {
         REQUEST_AUTHORIZING, /* polkit is asked */
         REQUEST_UNDELIVERED, /* earlier descriptors are still on their way (delivery.h) */
         REQUEST_WORKING,     /* its work goes on without its handler */
+        REQUEST_PAUSED,      /* others have their turn */
         REQUEST_RESUMED,     /* on its way back to its handler, in the bus's queue */
         REQUEST_STUCK,       /* as resumed, but the bus's queue was full: retried */
         REQUEST_RUNNING,     /* its handler runs, or has just returned */
@@ -98,6 +99,13 @@ int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
 
 /* The work that this message has begun, if end is what frees it, else NULL. */
 void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
+
+/* How long a handler may keep others waiting. */
+#define REQUEST_SLICE_USEC (4 * USEC_PER_MSEC)
+
+/* The handler has done what one turn of the loop has time for, and runs again after others had
+ * theirs. Requests that are paused take turns. */
+void request_pause(Request *r);
 
 /* The age of the call in microseconds; 0 while its handler runs for the first time. */
 uint64_t request_age_usec(const Context *context, const sd_bus_message *m);

@@ -376,6 +376,7 @@ static const ObjectKind counter_kind = {
         .vtable = counter_vtable,
         .offset = offsetof(Counter, object),
         .secret = true,
+        .tell = counters_tell,
 };
 
 int counter_bus_register(Counters *counters) {

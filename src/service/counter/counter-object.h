@@ -71,7 +71,7 @@ enum {
 
 struct Counter {
         Object object;
-        CounterSet *set;
+        CounterSet *set;  /* NULL: it is closed, which is to be told */
         size_t event;     /* index in the set's group */
         bool announced;   /* InterfacesAdded was sent */
         bool queued;      /* in counters->changed */
@@ -97,6 +97,7 @@ struct Counters {
         Counter *recent[COUNTERS_RECENT]; /* created or found last, by id */
         struct CounterSetList sets;
         struct CounterList changed; /* with changes to be signalled */
+        size_t n_buried;            /* closed ones among them */
         uint64_t instant;           /* the number of the last one, see counters_now() */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */

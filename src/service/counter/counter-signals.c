@@ -10,11 +10,14 @@
 #define ANNOUNCE_AT_ONCE    16
 #define ANNOUNCE_PAUSE_USEC USEC_PER_MSEC
 
+/* Closed counters that may wait. While the loop is never idle the queue must not grow. */
+#define BURIED_MAX 8192u
+
 #define counter_tell(c, n, ...)                                                                    \
         properties_changed((c)->set->counters->context->bus, (c)->object.path,                     \
                            PERFALLOC_COUNTER_INTERFACE, n, __VA_ARGS__)
 
-static void counter_announce(Counter *c) {
+static void counter_tell_changes(Counter *c) {
         unsigned changes = c->changes;
         const char *state = counter_state(c);
         int persistent = c->set->persistent;
@@ -31,35 +34,73 @@ static void counter_announce(Counter *c) {
                 counter_tell(c, 2, "State", "s", state, "Persistent", "b", persistent);
 }
 
+static void counters_tell_one(Counters *counters) {
+        Counter *c = TAILQ_FIRST(&counters->changed);
+
+        TAILQ_REMOVE(&counters->changed, c, changed);
+        c->queued = false;
+        if (c->set) {
+                counter_tell_changes(c);
+                return;
+        }
+        counters->n_buried--;
+        object_node_signal_removed(&counters->objects.node, counters->context->bus, c->object.path);
+        free(c->object.path);
+        free(c);
+}
+
+bool counters_tell(void *objects) {
+        Counters *counters = container_of(objects, Counters, objects);
+
+        for (int i = 0; i < ANNOUNCE_AT_ONCE && !TAILQ_EMPTY(&counters->changed); i++)
+                counters_tell_one(counters);
+        return !TAILQ_EMPTY(&counters->changed);
+}
+
 /* Signals changes in slices, so that a thousand counters that yield delay neither the grant nor
  * other calls. */
 static int counters_announce(sd_event_source *source, uint64_t usec, void *userdata) {
         Counters *counters = userdata;
-        Counter *c;
 
-        for (int i = 0; i < ANNOUNCE_AT_ONCE && (c = TAILQ_FIRST(&counters->changed)); i++) {
-                TAILQ_REMOVE(&counters->changed, c, changed);
-                c->queued = false;
-                counter_announce(c);
-        }
-        if (TAILQ_EMPTY(&counters->changed))
+        if (!counters->objects.node.frozen && !counters_tell(&counters->objects))
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         (void) sd_event_source_set_time_relative(source, ANNOUNCE_PAUSE_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-void counter_changed(Counter *c, unsigned changes) {
-        Counters *counters = c->set->counters;
-
-        c->changes |= changes;
-        if (c->queued)
-                return;
+static void counter_queue(Counters *counters, Counter *c) {
         if (TAILQ_EMPTY(&counters->changed)) {
                 (void) sd_event_source_set_time(counters->announce, 0); /* at once */
                 (void) sd_event_source_set_enabled(counters->announce, SD_EVENT_ONESHOT);
         }
         TAILQ_INSERT_TAIL(&counters->changed, c, changed);
         c->queued = true;
+}
+
+void counter_bury(Counter *c) {
+        Counters *counters = c->set->counters;
+
+        if (c->queued)
+                TAILQ_REMOVE(&counters->changed, c, changed);
+        c->object.path = object_leave_path(&c->object, &counters->objects);
+        if (!c->announced) {
+                free(c->object.path);
+                free(c);
+                return;
+        }
+        c->set = NULL;
+        counters->n_buried++;
+        counter_queue(counters, c);
+        while (counters->n_buried > BURIED_MAX && !counters->objects.node.frozen)
+                counters_tell_one(counters);
+}
+
+void counter_changed(Counter *c, unsigned changes) {
+        Counters *counters = c->set->counters;
+
+        c->changes |= changes;
+        if (!c->queued)
+                counter_queue(counters, c);
 }
 
 void counter_set_changed(CounterSet *set) {

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The signals of counters: InterfacesAdded, and changes of State and Persistent.
+ * The signals of counters: InterfacesAdded, changes of State and Persistent, InterfacesRemoved.
+ * They are queued, and sent when the loop has time.
  */
 
 #include "service/counter/counter-object.h"
@@ -12,5 +13,11 @@
 void counter_set_changed(CounterSet *set);
 
 void counter_changed(Counter *c, unsigned changes); /* COUNTER_CHANGED_ bits */
+
+/* The counter is closed and was taken out of its set: frees it once everybody knows. */
+void counter_bury(Counter *c);
+
+/* Sends some of what is queued: ObjectNode.tell, for &counters->objects. */
+bool counters_tell(void *objects);
 
 int counter_signals_init(Counters *counters);

@@ -236,20 +236,21 @@ static void counter_free(Counter *c) {
         Counter **recent = &counters->recent[c->object.id % COUNTERS_RECENT];
 
         LIST_REMOVE(c, members);
-        if (c->queued)
-                TAILQ_REMOVE(&counters->changed, c, changed);
         counter_tell_closed(c);
         if (*recent == c)
                 *recent = NULL;
-        object_leave(&c->object, &counters->objects);
-        free(c);
+        counter_bury(c);
 }
 
 CounterSet *counter_set_discard(CounterSet *set) {
         if (!set)
                 return NULL;
-        while (!LIST_EMPTY(&set->members))
-                counter_free(LIST_FIRST(&set->members));
+        while (!LIST_EMPTY(&set->members)) {
+                Counter *c = LIST_FIRST(&set->members);
+
+                c->announced = false; /* no signal: it lives on in the store */
+                counter_free(c);
+        }
         LIST_REMOVE(set, sets);
         reader_job_cancel(set->guard);
         counter_set_drop_users(set);
@@ -330,9 +331,6 @@ void counter_close(Counter *c) {
         CounterSet *set = c->set;
         Counters *counters = set->counters;
 
-        counter_tell_closed(c);
-        if (c->announced)
-                (void) sd_bus_emit_object_removed(counters->context->bus, c->object.path);
         counter_free(c);
         if (LIST_EMPTY(&set->members))
                 counter_set_free(set);
@@ -364,7 +362,7 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
 
 void counters_forget_peer(Counters *counters, Peer *peer) {
         LIST_HEAD(, CounterSet) ending = LIST_HEAD_INITIALIZER(ending);
-        CounterSet *set, *next;
+        CounterSet *set, *next, *last = NULL;
 
         for (set = LIST_FIRST(&counters->sets); set; set = next) {
                 next = LIST_NEXT(set, sets);
@@ -373,7 +371,12 @@ void counters_forget_peer(Counters *counters, Peer *peer) {
                 if (!counter_set_forget_user(set, peer))
                         continue;
                 LIST_REMOVE(set, sets);
-                LIST_INSERT_HEAD(&ending, set, sets);
+                /* the youngest first, which are the last of the yielders */
+                if (last)
+                        LIST_INSERT_AFTER(last, set, sets);
+                else
+                        LIST_INSERT_HEAD(&ending, set, sets);
+                last = set;
         }
         /* The end of one can end the attachment of another one, and free that. */
         while ((set = LIST_FIRST(&ending)))
@@ -429,6 +432,8 @@ void counters_done(Counters *counters) {
                         set->unkept = 0; /* the next run is told */
                         counter_set_free(set);
                 }
+        while (counters_tell(&counters->objects))
+                ;
         sd_event_source_disable_unref(counters->announce);
         sd_event_source_disable_unref(counters->retry);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "perf/group/group-cpu.h"
 #include "perf/group/group-start.h"
 #include "perf/process/procfs.h"
@@ -16,6 +17,8 @@
 #include "service/hold/hold-scope.h"
 #include "service/util/reply.h"
 
+#define OPEN_AT_ONCE 32u /* sets in one message to the opener */
+
 typedef struct OpenCall {
         Request *call;
         Counters *counters;
@@ -24,6 +27,9 @@ typedef struct OpenCall {
         AttachJob attach; /* the target of a process counter */
         bool opened;      /* the sets are there, with or without the target */
         AttachSets all;
+
+        bool paused;
+        size_t n_open, n_started; /* sets without target: so many are done */
 } OpenCall;
 
 static void open_call_end(void *work) {
@@ -142,7 +148,7 @@ static int open_call_new_sets(OpenCall *o, Refusal *why) {
         if (r != 0 || k < 0)
                 return r != 0 ? r : k;
         o->opened = true; /* or else the call ends */
-        return counter_sets_open(o->all.sets, o->all.n_sets, why);
+        return 0;
 }
 
 static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
@@ -159,20 +165,15 @@ static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* All is open and allowed: the counters start. */
+/* All counts. */
 static int open_call_finish(OpenCall *o) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_free_ Group **groups = calloc(MAX(o->all.n_sets, 1u), sizeof(Group *));
-        int r = groups ? sd_bus_message_new_method_return(o->call->m, &reply) : -ENOMEM;
+        int r = sd_bus_message_new_method_return(o->call->m, &reply);
 
         if (r >= 0)
                 r = open_call_make_counters(o, reply);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < o->all.n_sets; i++)
-                groups[i] = o->all.sets[i]->group;
-        if (o->request.start)
-                groups_start(groups, o->all.n_sets);
         counter_sets_save(o->counters, o->all.sets, o->all.n_sets);
         r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
@@ -181,6 +182,54 @@ static int open_call_finish(OpenCall *o) {
         open_call_end(o);
         return 0;
 }
+
+/* All is open on the target: all counters start at once. */
+static int open_call_start(OpenCall *o) {
+        _cleanup_free_ Group **groups = calloc(MAX(o->all.n_sets, 1u), sizeof(Group *));
+
+        if (!groups)
+                return -ENOMEM;
+        for (size_t i = 0; i < o->all.n_sets; i++)
+                groups[i] = o->all.sets[i]->group;
+        if (o->request.start)
+                groups_start(groups, o->all.n_sets);
+        return open_call_finish(o);
+}
+
+/* ---- in slices ---- */
+
+/* Opens the next sets, or starts the next one. */
+static int open_call_step(OpenCall *o, Refusal *why) {
+        size_t n = MIN(o->all.n_sets - o->n_open, OPEN_AT_ONCE);
+        int r = counter_sets_open(o->all.sets + o->n_open, n, why);
+
+        if (r == 0 && n == 0)
+                group_start(o->all.sets[o->n_started++]->group);
+        o->n_open += n;
+        return r;
+}
+
+/* Counters without a target: what opening and starting them takes grows with what counts on their
+ * CPUs already, so other calls are answered in between. */
+static int open_call_go_on(OpenCall *o, Refusal *why) {
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC;
+        size_t n_to_start = o->request.start ? o->all.n_sets : 0;
+
+        while (o->n_open < o->all.n_sets || o->n_started < n_to_start) {
+                int r = open_call_step(o, why);
+
+                if (r != 0)
+                        return r;
+                if (now_usec(CLOCK_MONOTONIC) < until)
+                        continue;
+                o->paused = true;
+                request_pause(o->call);
+                return 0;
+        }
+        return open_call_finish(o);
+}
+
+/* ---- the target ---- */
 
 /* Whether the caller may still ask for count-other. */
 static bool open_call_asks_more(const OpenCall *o, int r) {
@@ -196,7 +245,7 @@ static void open_call_attached(void *userdata, int r, const Refusal *why) {
                 return;
         }
         if (r == 0)
-                r = open_call_finish(o);
+                r = open_call_start(o);
         if (r != 0)
                 request_fail(o->call, r, why);
 }
@@ -214,13 +263,15 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
                                        why);
         if (r == 0 && !o->opened)
                 r = open_call_new_sets(o, why);
-        if (r == 0 && o->request.attach) {
+        if (r == 0 && !o->request.attach)
+                return open_call_go_on(o, why);
+        if (r == 0) {
                 o->attach.allowed = *o->attach.untraceable;
                 o->attach.kind = &attach_sets_kind;
                 o->attach.what = &o->all;
                 r = attach_job_open(&o->attach, why);
         }
-        return r == 0 ? open_call_finish(o) : r;
+        return r == 0 ? open_call_start(o) : r;
 }
 
 /* Starts a call. 0: it goes on at once; -EINPROGRESS: the reader inspects the target. Root may
@@ -269,6 +320,7 @@ int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Peer *peer = peers_sender(counters->context->peers, m);
         OpenCall *o = request_work(counters->context, m, open_call_end);
         Refusal why = REFUSAL_NULL;
+        bool goes_on = o && o->paused;
         int r = 0;
 
         if (!o) {
@@ -277,7 +329,7 @@ int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                         return reply_failure(r, &why, error);
                 r = open_call_begin(o, &why);
         }
-        if (r == 0)
+        if (r == 0 && !goes_on)
                 r = open_call_authorize(o, &why);
         if (r == 0)
                 r = open_call_authorized(o, &why);

@@ -11,6 +11,7 @@
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
+#include "service/bus/managed.h"
 #include "service/bus/scheduler.h"
 #include "service/counter/counter-bus.h"
 #include "service/daemon/cpu-watch.h"
@@ -31,6 +32,7 @@
 struct Service {
         Manager manager;
         Scheduler *scheduler;
+        Managed *managed;
         IdleExit *idle_exit;
         StatusLine *status_line;
         Opener *opener;
@@ -111,6 +113,8 @@ static int service_add_filters(Service *s) {
                 r = status_line_new(m, &s->status_line);
         if (r >= 0)
                 r = scheduler_new(context, manager_forget_peer, m, &s->scheduler);
+        if (r >= 0)
+                r = managed_new(context, &s->managed);
         return r;
 }
 
@@ -319,6 +323,7 @@ Service *service_free(Service *s) {
         idle_exit_free(s->idle_exit);
         status_line_free(s->status_line);
         cpu_watch_free(s->cpu_watch);
+        managed_free(s->managed);
         scheduler_free(s->scheduler);
         context->auth = auth_free(context->auth);
         s->opener = opener_free(s->opener);

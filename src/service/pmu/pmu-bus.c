@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "perf/pmu/kernel-share.h"
+#include "service/bus/object.h"
 #include "service/pmu/capacity.h"
 #include "service/pmu/probe-call.h"
 #include "service/util/options.h"
@@ -118,9 +119,13 @@ static int pmu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char *
 
 int pmu_bus_register(Probing *p) {
         Context *context = probing_context(p);
-        int r = sd_bus_add_fallback_vtable(context->bus, NULL, PMU_PATH, PERFALLOC_PMU_INTERFACE,
-                                           pmu_vtable, pmu_find, p);
+        ObjectNode *node = probing_node(p);
 
-        return r < 0 ? r
-                     : sd_bus_add_node_enumerator(context->bus, NULL, PMU_PATH, pmu_enumerate, p);
+        *node = (ObjectNode){ .interface = PERFALLOC_PMU_INTERFACE,
+                              .vtable = pmu_vtable,
+                              .find = pmu_find,
+                              .enumerate = pmu_enumerate,
+                              .userdata = p };
+        LIST_INSERT_HEAD(&context->objects->nodes, node, nodes);
+        return object_node_register(node, context->bus, PMU_PATH);
 }

@@ -21,6 +21,7 @@ struct ProbeCall {
 
 struct Probing {
         Context *context;
+        ObjectNode node;
         RateLimit users;               /* µs of their pace that users have taken, by uid */
         uint64_t paid_usec;            /* CLOCK_MONOTONIC: how far the common pace is used up */
         struct ProbeCallList waiting;  /* for the next measurement */
@@ -271,4 +272,8 @@ Probing *probing_free(Probing *p) {
 
 Context *probing_context(const Probing *p) {
         return p->context;
+}
+
+ObjectNode *probing_node(Probing *p) {
+        return &p->node;
 }

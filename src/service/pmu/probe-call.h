@@ -13,6 +13,7 @@
  * use up what others may have, and a flood of calls is answered at the caller's pace.
  */
 
+#include "service/bus/object-node.h"
 #include "service/util/context.h"
 
 typedef struct Probing Probing;
@@ -29,3 +30,4 @@ int probing_new(Context *context, Probing **ret);
 Probing *probing_free(Probing *p); /* all calls have ended */
 
 Context *probing_context(const Probing *p);
+ObjectNode *probing_node(Probing *p); /* of the Pmu interface */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Long calls are made in slices: other clients are answered meanwhile. Answers are counted, not
+ * their time. */
+
+#include "bus-util.h"
+
+enum { MANY = 1000, ANSWERS_MIN = 4 };
+
+typedef struct Fixture {
+        Client *other;
+        unsigned descriptors;
+} Fixture;
+
+static void fixture_set_up(Fixture *f, const void *data) {
+        f->other = client_new("root");
+        client_greet(f->other);
+        f->descriptors = service_descriptors();
+}
+
+static void fixture_tear_down(Fixture *f, const void *data) {
+        await(client_count(f->other, "counter") == 0);
+        await(service_descriptors() <= f->descriptors);
+        client_free(f->other);
+}
+
+/* MANY counters of a CPU. */
+static sd_bus_message *opening_new(Client *c, const char *role, bool start) {
+        sd_bus_message *m = client_message(c, MANAGER, "OpenCounters");
+
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
+        for (unsigned i = 0; i < MANY; i++)
+                g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 4, "scope", "s", "cpu", "cpus", "s", "0",
+                                              "role", "s", role, "start", "b", (int) start),
+                        >=, 0);
+        return m;
+}
+
+static void counters_open(Client *c, const char *role, bool start) {
+        g_autoptr(sd_bus_message) m = opening_new(c, role, start);
+
+        sd_bus_message_unref(client_call_message(c, m));
+}
+
+/* Calls of the other client that are answered until this one is. In one turn it would be one, and
+ * another one while the answer is on its way. */
+static unsigned answers_until(Fixture *f, Client *c, uint64_t cookie) {
+        unsigned n = 0;
+
+        for (; !client_has_answer(c, cookie); n++)
+                client_greet(f->other);
+        sd_bus_message_unref(client_receive(c, cookie));
+        return n;
+}
+
+/* ---- opening ---- */
+
+/* The more events count on a CPU, the longer the kernel takes to start one. */
+static void test_opening(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root");
+        unsigned n;
+
+        counters_open(c, "foreground", true);
+        counters_open(c, "foreground", true);
+        client_greet(f->other);
+        n = answers_until(f, c, client_send_message(c, opening_new(c, "foreground", true)));
+        g_test_message("%u answers meanwhile", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+}
+
+static void test_opening_client_leaves(Fixture *f, const void *data) {
+        Client *c = client_new("root");
+        uint64_t cookie;
+
+        counters_open(c, "foreground", true);
+        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        client_greet(f->other);
+        g_assert_false(client_has_answer(c, cookie));
+        client_free(c);
+}
+
+static void test_opening_exclusive_hold(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), holder = client_new("alice");
+        g_autoptr(sd_bus_message) reply = NULL;
+        g_autofree char *path = NULL;
+        uint64_t cookie;
+        int lease;
+
+        counters_open(c, "foreground", true);
+        counters_open(c, "foreground", true);
+        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        path = hold_take(holder, &lease, "a{sv}", 3, "pmus", "as", 1, "software", "mode", "s",
+                         "exclusive", "best_effort", "b", 1);
+        reply = client_receive(c, cookie);
+        g_assert_true(sd_bus_message_is_method_error(reply, PERFALLOC_ERROR_BUSY));
+        await(service_events() == 2 * MANY);
+        close_fd(lease);
+}
+
+/* ---- GetManagedObjects ---- */
+
+static uint64_t objects_ask(Client *c) {
+        return client_send(c, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
+                           "GetManagedObjects", NULL);
+}
+
+static void test_objects(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), another = client_new("bob");
+        uint64_t cookie;
+        unsigned n;
+
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(c, "foreground", false);
+        g_assert_cmpuint(client_count(f->other, "counter"), ==, 4 * MANY);
+        client_greet(another);
+        cookie = objects_ask(another);
+        n = answers_until(f, c, objects_ask(c));
+        g_test_message("%u answers meanwhile", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+        sd_bus_message_unref(client_receive(another, cookie));
+}
+
+/* What a client knows that follows the signals: the counters by path, each with its State. */
+typedef GHashTable View;
+
+static View *view_new(sd_bus_message *reply) {
+        View *v = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        const char *path = NULL;
+
+        while (objects_next(reply, &path))
+                if (strstr(path, "/counter/"))
+                        g_assert_true(g_hash_table_insert(v, g_strdup(path),
+                                                          object_read(reply, COUNTER, "State")));
+                else
+                        g_assert_cmpint(sd_bus_message_skip(reply, "a{sa{sv}}"), >=, 0);
+        return v;
+}
+
+/* Nothing is told twice. A counter may be closed before its turn in the reply came. */
+static void view_follow(View *v, sd_bus_message *m) {
+        const char *path = sd_bus_message_get_path(m);
+
+        if (sd_bus_message_is_signal(m, NULL, "InterfacesAdded")) {
+                g_assert_cmpint(sd_bus_message_read(m, "o", &path), >, 0);
+                if (strstr(path, "/counter/"))
+                        g_assert_true(g_hash_table_insert(v, g_strdup(path),
+                                                          object_read(m, COUNTER, "State")));
+        } else if (sd_bus_message_is_signal(m, NULL, "InterfacesRemoved")) {
+                g_assert_cmpint(sd_bus_message_read(m, "o", &path), >, 0);
+                (void) g_hash_table_remove(v, path);
+        } else if (sd_bus_message_is_signal(m, NULL, "PropertiesChanged") &&
+                   strstr(path, "/counter/")) {
+                g_assert_cmpint(sd_bus_message_skip(m, "s"), >=, 0);
+                g_assert_true(g_hash_table_contains(v, path));
+                (void) g_hash_table_insert(v, g_strdup(path), properties_read(m, "State"));
+        }
+}
+
+/* Ignores what comes before the reply: it is in it. */
+static View *view_receive(Client *c, uint64_t cookie) {
+        for (;;) {
+                g_autoptr(sd_bus_message) m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
+                uint64_t answered;
+
+                g_assert_nonnull(m);
+                if (sd_bus_message_get_reply_cookie(m, &answered) >= 0 && answered == cookie)
+                        return view_new(m);
+        }
+}
+
+/* Follows the signals until the counter is told to have this State; NULL: to be closed. */
+static void view_await(View *v, Client *c, const char *path, const char *state) {
+        while (g_strcmp0(g_hash_table_lookup(v, path), state) != 0) {
+                g_autoptr(sd_bus_message) m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
+
+                g_assert_nonnull(m);
+                view_follow(v, m);
+        }
+}
+
+/* Changes of counters that are in the reply already, and of others that are not. */
+static void test_objects_changing(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), watcher = client_new("root");
+        g_autofree char *first = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+        g_autofree char *second = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+        g_autofree char *last = NULL, *added = NULL;
+        g_autoptr(GHashTable) v = NULL;
+        uint64_t cookie;
+
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(c, "foreground", false);
+        last = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+        client_watch(watcher);
+        client_greet(watcher);
+        sd_bus_message_unref(client_receive(watcher, objects_ask(watcher))); /* all is told */
+        cookie = objects_ask(watcher);
+        client_greet(f->other);
+        counter_do(c, first, "Close");
+        counter_do(c, second, "Stop");
+        counter_do(c, last, "Close");
+        added = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+        g_assert_false(client_has_answer(watcher, cookie));
+        v = view_receive(watcher, cookie);
+        g_assert_cmpstr(g_hash_table_lookup(v, first), ==, "counting");
+        g_assert_false(g_hash_table_contains(v, added));
+        view_await(v, watcher, second, "stopped");
+        view_await(v, watcher, added, "counting");
+        g_assert_false(g_hash_table_contains(v, first));
+        g_assert_false(g_hash_table_contains(v, last));
+        g_assert_cmpuint(g_hash_table_size(v), ==, client_count(f->other, "counter"));
+}
+
+/* Signals go on when the caller has left. */
+static void test_objects_client_leaves(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), watcher = client_new("root");
+        g_autofree char *path = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+        Client *asking = client_new("root");
+        g_autoptr(GHashTable) v = NULL;
+
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(c, "foreground", false);
+        client_watch(watcher);
+        client_greet(asking);
+        v = view_receive(watcher, objects_ask(watcher));
+        (void) objects_ask(asking);
+        (void) objects_ask(asking);
+        client_greet(f->other);
+        client_free(asking);
+        counter_do(c, path, "Close");
+        view_await(v, watcher, path, NULL);
+}
+
+#define ADD(name, test)                                                                            \
+        g_test_add("/turns/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
+
+int main(int argc, char *argv[]) {
+        g_test_init(&argc, &argv, NULL);
+        ADD("opening", test_opening);
+        ADD("opening-client-leaves", test_opening_client_leaves);
+        ADD("opening-and-an-exclusive-hold", test_opening_exclusive_hold);
+        ADD("objects", test_objects);
+        ADD("objects-that-change", test_objects_changing);
+        ADD("objects-client-leaves", test_objects_client_leaves);
+        return g_test_run();
+}
