@@ -11,8 +11,10 @@ cluster_nodes=(node1 node2 node3)
 export cluster_cgroup=${cluster_cgroup-}
 
 cluster_conf() {
-        local host proctrack=linuxproc
+        local host proctrack=linuxproc select=cons_tres
 
+        # later versions of Slurm do not have it
+        ! compgen -G '/usr/lib/*/slurm*/select_cons_res.so' >/dev/null || select=cons_res
         [[ ! $cluster_cgroup ]] || proctrack=cgroup
         host=$(hostname -s)
         cat <<END
@@ -27,7 +29,7 @@ CredType=cred/munge
 MpiDefault=none
 ProctrackType=proctrack/$proctrack
 TaskPlugin=task/none
-SelectType=select/cons_res
+SelectType=select/$select
 SelectTypeParameters=CR_CPU
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 SwitchType=switch/none
