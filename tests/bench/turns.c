@@ -245,8 +245,8 @@ static void load_attach(void) {
         Load l;
 
         targets_fork(pids);
-        check(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "attach", "b", 0, "start",
-                                    "b", 0),
+        check(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "attach", "b", 0, "start", "b",
+                                    0),
               "group");
         reply = bus_call(bus, m);
         check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
