@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "perf/group/switch.h"
+
 void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
                    void *userdata) {
         *r = (Yielders){
@@ -192,8 +194,8 @@ static bool yielders_may_resume(const Yielders *r, const Yielder *y) {
                               : y->state != YIELDER_COUNTING && !yielders_demands(r, y);
 }
 
-/* What the plan says that is not so yet; returns how many are told to yield. */
-static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
+/* Returns how many are told. */
+static size_t yielders_yield(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         size_t n_told = 0;
 
         for (size_t i = 0; i < r->n_yielders; i++) {
@@ -206,6 +208,10 @@ static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) 
                 if (y->ops->yield(y, hold, deadline_usec) == 0)
                         yielder_set_state(y, YIELDER_YIELDED);
         }
+        return n_told;
+}
+
+static void yielders_resume(Yielders *r) {
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
@@ -216,6 +222,17 @@ static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) 
                 }
                 yielder_set_yielded(y);
         }
+}
+
+/* What the plan says that is not so yet; returns how many are told to yield. */
+static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
+        size_t n_told;
+
+        switches_gather();
+        n_told = yielders_yield(r, hold, deadline_usec);
+        switches_flush(); /* before any of them is switched again */
+        yielders_resume(r);
+        switches_settle();
         return n_told;
 }
 

@@ -41,26 +41,25 @@ static void rest_awake(void) {
 #endif
 }
 
-static void spin_on(unsigned cpu) {
-        cpu_set_t cpus;
-
-        CPU_ZERO(&cpus);
-        CPU_SET(cpu, &cpus);
-        (void) sched_setaffinity(0, sizeof(cpus), &cpus);
-        for (;;)
-                rest_awake();
-}
-
 static pid_t child_new(const Order *o) {
         pid_t pid = fork();
 
         if (pid != 0)
                 return pid;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (o->target == ORDER_SPINNER)
-                spin_on(o->cpu);
+        while (o->target == ORDER_SPINNER)
+                rest_awake();
         for (;;)
                 (void) pause();
+}
+
+/* From then on it runs nowhere else; it would, before it could do that by itself. */
+static void child_keep_on(pid_t child, unsigned cpu) {
+        cpu_set_t cpus;
+
+        CPU_ZERO(&cpus);
+        CPU_SET(cpu, &cpus);
+        (void) sched_setaffinity(child, sizeof(cpus), &cpus);
 }
 
 static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int *ret_cpu) {
@@ -73,6 +72,8 @@ static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int 
                 p->child = child_new(o);
                 if (o->target == ORDER_SLEEPER)
                         await(process_is_asleep(p->child)); /* until then it would count */
+                else
+                        child_keep_on(p->child, o->cpu);
                 *ret_pid = p->child;
         } else if (o->target == ORDER_TASK)
                 *ret_pid = 0;

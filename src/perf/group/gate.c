@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gate.h"
 
+#include "perf/group/switch.h"
 #include "perf/process/tree.h"
 
 #define GATE_ROUNDS 4 /* at least two: what is born in the first is not reached by it */
@@ -10,6 +11,7 @@ void gate_all(bool inherited, void (*f)(void *userdata), void *userdata) {
                 pid_t last = inherited ? tree_last_born() : 0;
 
                 f(userdata);
+                switches_flush();
                 if (!inherited || (round > 0 && tree_last_born() == last))
                         break;
         }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group-read.h"
 
+#include "perf/group/switch.h"
+
 #define READ_ROUNDS 8 /* attempts to read a group while threads that inherited it exit */
 
 /* ---- the kernel's values ---- */
@@ -54,6 +56,7 @@ static void part_read_group(Group *g, size_t part) {
 }
 
 static void part_read(Group *g, size_t part) {
+        switches_flush();
         if (g->n_events > 1)
                 part_read_group(g, part);
         else

@@ -5,6 +5,7 @@
 
 #include "perf/group/gate.h"
 #include "perf/group/group-pinned.h"
+#include "perf/group/switch.h"
 
 static void group_gate(const Group *g, unsigned long request) {
         bool enable = request == PERF_EVENT_IOC_ENABLE;
@@ -23,8 +24,10 @@ typedef struct Gate {
 static void groups_gate(void *userdata) {
         const Gate *gate = userdata;
 
+        switches_gather();
         for (size_t i = 0; i < gate->n; i++)
                 group_gate(gate->groups[i], gate->request);
+        switches_settle();
 }
 
 static void groups_gate_all(const Group *const *groups, size_t n, unsigned long request) {

@@ -6,6 +6,7 @@
 #include "perf/group/group-open.h"
 #include "perf/group/group-read.h"
 #include "perf/group/group-start.h"
+#include "perf/group/switch.h"
 
 void group_yield(Group *g) {
         g->error = 0;
@@ -50,18 +51,20 @@ static void group_note_yielded(Group *g) {
                 g->error = 0;
 }
 
-void group_yield_cpus(Group *g, const CpuSet *cpus) {
-        for (size_t part = 0; part < g->n_parts; part++) {
-                GroupPart *p = &g->parts[part];
+static void part_yield(Group *g, size_t part) {
+        if (g->wanted)
+                group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
+        if (group_closes_to_yield(g))
+                group_fold_part(g, part);
+        g->parts[part].yielded = true;
+}
 
-                if (p->yielded || !cpuset_has(cpus, (unsigned) p->cpu))
-                        continue;
-                if (g->wanted)
-                        group_part_ioctl(g, part, PERF_EVENT_IOC_DISABLE);
-                if (group_closes_to_yield(g))
-                        group_fold_part(g, part);
-                p->yielded = true;
-        }
+void group_yield_cpus(Group *g, const CpuSet *cpus) {
+        switches_gather();
+        for (size_t part = 0; part < g->n_parts; part++)
+                if (!g->parts[part].yielded && cpuset_has(cpus, (unsigned) g->parts[part].cpu))
+                        part_yield(g, part);
+        switches_settle();
         group_note_yielded(g);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group.h"
 
-#include <sys/ioctl.h>
-
 #include "perf/group/group-fit.h"
+#include "perf/group/switch.h"
 
 const char *group_scope_name(GroupScope scope) {
         static const char *const names[_GROUP_SCOPE_MAX] = {
@@ -77,6 +76,7 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
 }
 
 void group_close_part(Group *g, size_t part) {
+        switches_flush();
         if (group_part_is_open(g, part))
                 g->version++;
         /* siblings first: without their leader they would count on their own */
@@ -155,5 +155,5 @@ size_t group_n_descriptors(const Group *g) {
 
 void group_part_ioctl(const Group *g, size_t part, unsigned long request) {
         if (group_part_is_open(g, part))
-                (void) ioctl(group_slot(g, part, 0)->fd, request, 0);
+                switch_event(group_slot(g, part, 0)->fd, request);
 }

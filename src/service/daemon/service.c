@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "core/clock.h"
+#include "core/team.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
@@ -247,6 +248,7 @@ int service_new(Reader *reader, Opener *opener, const char *config_path, Service
                 r = service_open_bus(s);
         if (r < 0)
                 return r;
+        team_start(team_size_for((unsigned) cpuset_count(&s->manager.context.pmus.online)));
         s->manager.context.touched = service_touched;
         s->manager.context.userdata = s;
         *ret = TAKE_PTR(s);
@@ -315,6 +317,7 @@ Service *service_free(Service *s) {
         if (!s)
                 return NULL;
         context = &s->manager.context;
+        team_stop();
         context->touched = NULL; /* what ends now touches nothing any more */
         manager_end(&s->manager);
         idle_exit_free(s->idle_exit);

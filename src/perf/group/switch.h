@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Starting and stopping events. On a machine with many CPUs that is done side by side
+ * (core/team.h), as an event of another CPU takes an interrupt there.
+ */
+
+#include "core/util.h"
+
+/* PERF_EVENT_IOC_ENABLE or DISABLE of an event, or while switches are gathered, at the latest when
+ * these are settled. An event is switched once meanwhile. */
+void switch_event(int fd, unsigned long request);
+
+/* What is switched between them may be switched at once, when the outermost is settled. */
+void switches_gather(void);
+void switches_settle(void);
+
+/* Switches what has been gathered so far: before a descriptor of it is closed or read. */
+void switches_flush(void);
