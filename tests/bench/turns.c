@@ -222,8 +222,7 @@ static void attach_all(sd_bus *bus, const char *path, const pid_t pids[]) {
                 sd_bus_message *m = bus_message(bus, SERVICE, path, PERFALLOC_COUNTER_INTERFACE,
                                                 "AttachProcess");
 
-                check(sd_bus_message_append(m, "a{sv}", 1, "pid", "u", (uint32_t) pids[i]),
-                      "AttachProcess");
+                check(sd_bus_message_append(m, "ua{sv}", (uint32_t) pids[i], 0), "AttachProcess");
                 check(sd_bus_call_async(bus, NULL, m, attached, &n_left, UINT64_MAX),
                       "AttachProcess");
                 sd_bus_message_unref(m);
@@ -246,7 +245,9 @@ static void load_attach(void) {
         Load l;
 
         targets_fork(pids);
-        check(sd_bus_message_append(m, "a{sv}", 2, "group", "b", 1, "attach", "b", 0), "group");
+        check(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "attach", "b", 0, "start", "b",
+                                    0),
+              "group");
         reply = bus_call(bus, m);
         check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
         check(sd_bus_message_read_basic(reply, 'o', &path), "OpenCounters");

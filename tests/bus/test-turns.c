@@ -5,7 +5,10 @@
 
 #include "bus-util.h"
 
-enum { MANY = 1000, ANSWERS_MIN = 4 };
+#include <signal.h>
+
+/* Closing takes 2 µs on the service's own CPU. */
+enum { MANY = 1000, ANSWERS_MIN = 4, LEFT = 12 };
 
 typedef struct Fixture {
         Client *other;
@@ -232,6 +235,110 @@ static void test_objects_client_leaves(Fixture *f, const void *data) {
         view_await(v, watcher, path, NULL);
 }
 
+/* ---- a client that leaves ---- */
+
+static bool bus_knows(Client *c, const char *name) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int knows;
+
+        bus_check(sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s",
+                                     name),
+                  "NameHasOwner");
+        bus_check(sd_bus_message_read_basic(reply, 'b', &knows), "NameHasOwner");
+        return knows;
+}
+
+/* The service stands still until it has both to read: that the client has left, and what is sent
+ * before go_on(). */
+static void leave(Fixture *f, Client *c) {
+        g_autofree char *name = g_strdup(c->name);
+
+        g_assert_cmpint(kill(service_pid(), SIGSTOP), ==, 0);
+        client_free(c);
+        await(!bus_knows(f->other, name));
+}
+
+static void go_on(Client *sender) {
+        g_assert_true(bus_knows(sender, sender->name)); /* the bus has passed on what was sent */
+        g_assert_cmpint(kill(service_pid(), SIGCONT), ==, 0);
+}
+
+/* Others are answered before all is closed: the oldest counter is still there. */
+static void leave_slowly(Fixture *f, Client *c, const char *oldest) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie;
+
+        leave(f, c);
+        cookie = client_send(f->other, oldest, "org.freedesktop.DBus.Properties", "Get", "ss",
+                             COUNTER, "State");
+        go_on(f->other);
+        reply = client_receive(f->other, cookie);
+        g_assert_false(sd_bus_message_is_method_error(reply, NULL));
+        await(!client_finds(f->other, oldest, COUNTER));
+}
+
+static void test_leaving(Fixture *f, const void *data) {
+        Client *c = client_new("root");
+        g_autofree char *oldest = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
+
+        for (unsigned i = 0; i < LEFT; i++)
+                counters_open(c, "foreground", false);
+        leave_slowly(f, c, oldest);
+}
+
+static void test_leaving_monitors(Fixture *f, const void *data) {
+        Client *c = client_new("root");
+        g_autofree char *oldest =
+                counter_open(c, "dummy", "a{sv}", 2, "scope", "s", "cpu", "role", "s", "monitor");
+        g_autofree char *path = NULL;
+        int lease;
+
+        for (unsigned i = 0; i < LEFT; i++)
+                counters_open(c, "monitor", false);
+        path = hold_take(f->other, &lease, "a{sv}", 1, "pmus", "as", 1, "software");
+        g_assert_true(hold_wait(f->other, path));
+        leave_slowly(f, c, oldest);
+        close_fd(lease);
+}
+
+/* What a user's earlier client has left is not held against the next one. */
+static void test_leaving_limit(Fixture *f, const void *data) {
+        g_autoptr(Client) next = client_new("alice");
+        g_autoptr(sd_bus_message) reply = NULL;
+        Client *c = client_new("alice");
+        uint64_t cookie;
+
+        counters_open(next, "foreground", false); /* polkit has said yes */
+        for (unsigned i = 0; i < 3; i++)
+                counters_open(c, "foreground", false);
+        leave(f, c);
+        cookie = client_send_message(next, opening_new(next, "foreground", false));
+        go_on(next);
+        reply = client_receive(next, cookie);
+        g_assert_false(sd_bus_message_is_method_error(reply, NULL));
+}
+
+/* Nor is it in the way of a hold. */
+static void test_leaving_and_a_hold(Fixture *f, const void *data) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        Client *c = client_new("alice");
+        uint64_t cookie;
+        const char *path;
+        int lease;
+
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(c, "foreground", false);
+        leave(f, c);
+        cookie = client_send(f->other, MANAGER, "Hold", "sa{sv}", "test", 2, "pmus", "as", 1,
+                             "software", "mode", "s", "exclusive");
+        go_on(f->other);
+        reply = client_receive(f->other, cookie);
+        g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &lease), >, 0);
+        g_assert_true(hold_wait(f->other, path));
+        hold_release(f->other, path);
+}
+
 #define ADD(name, test)                                                                            \
         g_test_add("/turns/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
@@ -243,5 +350,9 @@ int main(int argc, char *argv[]) {
         ADD("objects", test_objects);
         ADD("objects-that-change", test_objects_changing);
         ADD("objects-client-leaves", test_objects_client_leaves);
+        ADD("leaving", test_leaving);
+        ADD("leaving-monitors-under-a-hold", test_leaving_monitors);
+        ADD("leaving-and-the-limit", test_leaving_limit);
+        ADD("leaving-and-a-hold", test_leaving_and_a_hold);
         return g_test_run();
 }

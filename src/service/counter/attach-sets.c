@@ -3,6 +3,7 @@
 
 #include "perf/group/group-target.h"
 #include "perf/process/tree.h"
+#include "service/counter/counter-end.h"
 #include "service/counter/counter-target.h"
 #include "service/hold/hold-scope.h"
 
@@ -61,8 +62,10 @@ static int attach_sets_open(AttachJob *a, const pid_t *tids, const pid_t *pids, 
 
         for (size_t i = 0; i < all->n_sets && r == 0; i++)
                 r = set_add(a, all->sets[i], tids, pids, n_tids, why);
-        if (r == 0)
+        if (r == 0) {
+                counters_end_before(all->sets[0]->counters, all->sets, all->n_sets);
                 r = counter_sets_open(all->sets, all->n_sets, why);
+        }
         for (size_t i = 0; i < all->n_sets && r == 0; i++)
                 if (!counter_set_is_closed(all->sets[i]) &&
                     !group_is_open_at(all->sets[i]->group, attach_sets_place(a, all->sets[i])))

@@ -39,6 +39,7 @@ struct CounterSet {
         Peer *peer; /* that opened it; NULL: it has left, or the set is configured */
         LIST_HEAD(, CounterUser) users; /* without users the set ends, unless it is persistent */
         bool persistent;
+        bool ending;      /* in counters->ending */
         bool handed_out;  /* clients have descriptors of it */
         bool told_idle;   /* somebody was told that it is idle */
         uint64_t instant; /* when it was read last */
@@ -54,6 +55,7 @@ struct CounterSet {
         CounterUse *uses; /* of a foreground set, by the parts of scope, once somebody has asked */
         bool by_hold;     /* counted in counters->n_by_hold */
         size_t unkept;    /* its share in the host state's n_unkept */
+        TAILQ_ENTRY(CounterSet) endings;
 };
 
 /* A connection that uses a set: one of its owner, or one of a reading user. */
@@ -89,6 +91,7 @@ struct CounterListener {
 
 TAILQ_HEAD(CounterList, Counter);
 LIST_HEAD(CounterSetList, CounterSet);
+TAILQ_HEAD(CounterEndings, CounterSet);
 
 struct Counters {
         Context *context;
@@ -96,9 +99,11 @@ struct Counters {
         Objects objects;
         Counter *recent[COUNTERS_RECENT]; /* created or found last, by id */
         struct CounterSetList sets;
-        struct CounterList changed; /* with changes to be signalled */
-        size_t n_buried;            /* closed ones among them */
-        uint64_t instant;           /* the number of the last one, see counters_now() */
+        struct CounterList changed;   /* with changes to be signalled */
+        size_t n_buried;              /* closed ones among them */
+        uint64_t instant;             /* the number of the last one, see counters_now() */
+        struct CounterEndings ending; /* sets, by counter-end.c */
+        sd_event_source *end;         /* closes some of them */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
         uint64_t n_limited;     /* stored descriptors that KeptDescriptors= limits */

@@ -252,6 +252,8 @@ CounterSet *counter_set_discard(CounterSet *set) {
                 counter_free(c);
         }
         LIST_REMOVE(set, sets);
+        if (set->ending)
+                TAILQ_REMOVE(&set->counters->ending, set, endings);
         reader_job_cancel(set->guard);
         counter_set_drop_users(set);
         if (set->yielder)
@@ -358,30 +360,6 @@ void counters_cpu_changed(Counters *counters, unsigned cpu, bool online) {
                 if (set->group->error != error)
                         counter_set_changed(set);
         }
-}
-
-void counters_forget_peer(Counters *counters, Peer *peer) {
-        LIST_HEAD(, CounterSet) ending = LIST_HEAD_INITIALIZER(ending);
-        CounterSet *set, *next, *last = NULL;
-
-        for (set = LIST_FIRST(&counters->sets); set; set = next) {
-                next = LIST_NEXT(set, sets);
-                if (set->peer == peer)
-                        peer_unrefp(&set->peer);
-                if (!counter_set_forget_user(set, peer))
-                        continue;
-                LIST_REMOVE(set, sets);
-                /* the youngest first, which are the last of the yielders */
-                if (last)
-                        LIST_INSERT_AFTER(last, set, sets);
-                else
-                        LIST_INSERT_HEAD(&ending, set, sets);
-                last = set;
-        }
-        /* The end of one can end the attachment of another one, and free that. */
-        while ((set = LIST_FIRST(&ending)))
-                counter_set_free(set);
-        store_settle(counters->context->store);
 }
 
 int counters_foreign(const Counters *counters, uid_t uid, const Scope *scope,

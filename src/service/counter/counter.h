@@ -38,9 +38,6 @@ void counter_set_refresh(CounterSet *set, uint64_t instant);
 /* Reads for a client, as group_read() does. */
 void counter_read(Counter *c, uint64_t instant, Reading *ret);
 
-/* The peer has left: what belongs to it ends. */
-void counters_forget_peer(Counters *counters, Peer *peer);
-
 /* A CPU has come online or gone offline. */
 void counters_cpu_changed(Counters *counters, unsigned cpu, bool online);
 

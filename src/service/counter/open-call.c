@@ -11,6 +11,7 @@
 #include "perf/process/procfs.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-sets.h"
+#include "service/counter/counter-end.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter.h"
 #include "service/counter/open-request.h"
@@ -36,14 +37,22 @@ static void open_call_end(void *work) {
         OpenCall *o = work;
 
         attach_job_done(&o->attach);
-        yielders_gather(&o->counters->context->yielders);
-        for (size_t i = 0; i < o->all.n_sets; i++)
-                counter_set_free(o->all.sets[i]);
-        (void) yielders_settle(&o->counters->context->yielders);
+        counter_sets_end(o->counters, o->all.sets, o->all.n_sets);
         free(o->all.sets);
         open_request_done(&o->request);
         request_done(o->call);
         free(o);
+}
+
+static int open_call_check_quota(const OpenCall *o, Refusal *why) {
+        Quota *quota = &o->counters->context->quota;
+        uid_t uid = o->call->peer->uid;
+        int r = quota_check(quota, uid, QUOTA_COUNTERS, o->request.n_events, why);
+
+        /* what earlier clients of the user have left may not be closed yet */
+        if (r <= 0 || !counters_end_rest(o->counters))
+                return r;
+        return quota_check(quota, uid, QUOTA_COUNTERS, o->request.n_events, why);
 }
 
 static int open_call_new(Counters *counters, Peer *peer, sd_bus_message *m, OpenCall **ret,
@@ -60,8 +69,7 @@ static int open_call_new(Counters *counters, Peer *peer, sd_bus_message *m, Open
         if (r == 0)
                 r = open_request_read(counters->context, m, peer, &o->request, why);
         if (r == 0)
-                r = quota_check(&counters->context->quota, peer->uid, QUOTA_COUNTERS,
-                                o->request.n_events, why);
+                r = open_call_check_quota(o, why);
         if (r == 0)
                 *ret = o;
         else
@@ -128,7 +136,11 @@ static int open_call_add_sets(OpenCall *o, Refusal *why) {
         int r = 0;
 
         for (size_t first = 0; first < n_events && r == 0; first += step) {
-                r = open_call_new_set(o, first, step, &o->all.sets[o->all.n_sets], why);
+                CounterSet **place = &o->all.sets[o->all.n_sets];
+
+                r = open_call_new_set(o, first, step, place, why);
+                if (r > 0 && counters_end_rest(o->counters)) /* their charges are released */
+                        r = open_call_new_set(o, first, step, place, why);
                 o->all.n_sets += r == 0;
         }
         return r;
@@ -200,8 +212,12 @@ static int open_call_start(OpenCall *o) {
 
 /* Opens the next sets, or starts the next one. */
 static int open_call_step(OpenCall *o, Refusal *why) {
+        CounterSet *const *sets = o->all.sets + o->n_open;
         size_t n = MIN(o->all.n_sets - o->n_open, OPEN_AT_ONCE);
-        int r = counter_sets_open(o->all.sets + o->n_open, n, why);
+        int r;
+
+        counters_end_before(o->counters, sets, n);
+        r = counter_sets_open(sets, n, why);
 
         if (r == 0 && n == 0)
                 group_start(o->all.sets[o->n_started++]->group);

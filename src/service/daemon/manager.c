@@ -9,6 +9,7 @@
 #include "service/bus/host-state.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-census.h"
+#include "service/counter/counter-end.h"
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
 #include "service/hold/hold-claims.h"
@@ -83,17 +84,19 @@ static int hold_add_standing_set(void *userdata, const CounterSet *set) {
 }
 
 static void hold_add_standing(void *userdata, Hold *h, bool holders) {
-        const Manager *m = userdata;
+        Manager *m = userdata;
         Standing standing = { h, holders };
 
+        (void) counters_end_rest(&m->counters);
         (void) counters_standing(&m->counters, &h->request.what.scope, hold_add_standing_set,
                                  &standing);
 }
 
 static void hold_add_foreign(void *userdata, Hold *h) {
-        const Manager *m = userdata;
+        Manager *m = userdata;
         const Scope *scope = &h->request.what.scope;
 
+        (void) counters_end_rest(&m->counters);
         (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
@@ -169,6 +172,8 @@ int manager_start(Manager *m) {
         if (r >= 0)
                 r = counters_init(&m->counters, context, &m->holds);
         if (r >= 0)
+                r = counters_end_init(&m->counters);
+        if (r >= 0)
                 r = samplers_init(&m->samplers, context, &m->counters);
         if (r >= 0)
                 r = bridges_new(context, &m->holds, &m->bridges);
@@ -238,6 +243,7 @@ void manager_end(Manager *m) {
         monitors_done(&m->monitors);
         m->bridges = bridges_free(m->bridges, m->ends);
         configured_done(&m->configured);
+        counters_end_done(&m->counters);
         counters_done(&m->counters);
         event_streams_done(&m->events);
         issued_events_done(&m->events.issued);

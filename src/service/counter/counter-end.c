@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "counter-end.h"
+
+#include "core/clock.h"
+#include "perf/group/group.h"
+#include "service/bus/request.h"
+#include "service/counter/counter-user.h"
+#include "service/counter/counter.h"
+
+/* A set may have found another user since (Adopt), or have become persistent. */
+static void counters_end_first(Counters *counters) {
+        CounterSet *set = TAILQ_FIRST(&counters->ending);
+
+        TAILQ_REMOVE(&counters->ending, set, endings);
+        set->ending = false;
+        if (LIST_EMPTY(&set->users) && !set->persistent)
+                counter_set_free(set);
+}
+
+/* The youngest are closed first, which are the last of the yielders. The end of one can end the
+ * attachment of another one, and free that. */
+static void counters_end_until(Counters *counters, uint64_t usec) {
+        Yielders *yielders = &counters->context->yielders;
+
+        yielders_gather(yielders);
+        do
+                counters_end_first(counters);
+        while (!TAILQ_EMPTY(&counters->ending) && now_usec(CLOCK_MONOTONIC) < usec);
+        (void) yielders_settle(yielders);
+        store_settle(counters->context->store);
+}
+
+/* One slice now, the others when others had their turn. */
+static void counters_end_some(Counters *counters) {
+        if (TAILQ_EMPTY(&counters->ending))
+                return;
+        counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC);
+        (void) sd_event_source_set_enabled(
+                counters->end, TAILQ_EMPTY(&counters->ending) ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int counters_end_slice(sd_event_source *source, uint64_t usec, void *userdata) {
+        counters_end_some(userdata);
+        return 0;
+}
+
+bool counters_end_rest(Counters *counters) {
+        if (TAILQ_EMPTY(&counters->ending))
+                return false;
+        counters_end_until(counters, UINT64_MAX);
+        return true;
+}
+
+void counters_end_before(Counters *counters, CounterSet *const *sets, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (group_closes_to_yield(sets[i]->group)) {
+                        (void) counters_end_rest(counters);
+                        return;
+                }
+}
+
+/* ---- which end ---- */
+
+static void counter_set_end(CounterSet *set) {
+        if (set->ending)
+                return;
+        set->ending = true;
+        TAILQ_INSERT_TAIL(&set->counters->ending, set, endings);
+}
+
+void counters_forget_peer(Counters *counters, Peer *peer) {
+        CounterSet *set;
+
+        LIST_FOREACH (set, &counters->sets, sets) {
+                if (set->peer == peer)
+                        peer_unrefp(&set->peer);
+                if (counter_set_forget_user(set, peer))
+                        counter_set_end(set);
+        }
+        counters_end_some(counters);
+}
+
+void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n) {
+        while (n-- > 0) {
+                counter_set_drop_users(sets[n]);
+                sets[n]->persistent = false;
+                counter_set_end(sets[n]);
+        }
+        counters_end_some(counters);
+}
+
+int counters_end_init(Counters *counters) {
+        int r;
+
+        TAILQ_INIT(&counters->ending);
+        r = sd_event_add_time(counters->context->event, &counters->end, CLOCK_MONOTONIC, 0, 1,
+                              counters_end_slice, counters);
+        return r < 0 ? r : sd_event_source_set_enabled(counters->end, SD_EVENT_OFF);
+}
+
+void counters_end_done(Counters *counters) {
+        if (counters->end)
+                (void) counters_end_rest(counters);
+        counters->end = sd_event_source_disable_unref(counters->end);
+}
