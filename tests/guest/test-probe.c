@@ -207,23 +207,15 @@ static void test_busy(void) {
         }
 }
 
-static void set_online(const char *value) {
-        g_autoptr(GError) error = NULL;
-
-        (void) g_file_set_contents_full("/sys/devices/system/cpu/cpu1/online", value, -1,
-                                        G_FILE_SET_CONTENTS_NONE, 0644, &error);
-        g_assert_no_error(error);
-}
-
 static void test_offline(void) {
         Shape found;
 
-        set_online("0");
+        cpu_switch(false);
         g_assert_true(confirms(pmu_whole(pmu), NULL));
         g_assert_cmpint(probe_free_now(pmu, 1, pmu_whole(pmu), &found), ==, LOOK_OFFLINE);
         g_assert_cmpint(capacity_measure(&table, pmu), ==, 0);
         test_capacity();
-        set_online("1");
+        cpu_switch(true);
         g_assert_true(shape_contains(free_counters(1), pmu_whole(pmu)));
 }
 
@@ -232,13 +224,13 @@ static void test_alone(void) {
         _cleanup_(probe_freep) Probe *p = NULL;
         Shape shape = pmu_whole(pmu);
 
-        set_online("0");
+        cpu_switch(false);
         g_assert_cmpint(probe_new(wants, &shape, &p), ==, 0);
         g_assert_cmpint(probe_add(p, pmu, &pmu->cpus), ==, 0);
         g_assert_cmpint(probe_look(p, monotonic_usec()), ==, PROBE_DONE);
         g_assert_true(probe_confirms(p));
         g_assert_true(probe_is_alone(p));
-        set_online("1");
+        cpu_switch(true);
         g_assert_true(confirms(shape, NULL));
 }
 

@@ -35,6 +35,16 @@ int hold_probe_begin(Hold *h) {
         return r;
 }
 
+bool hold_probes_beside(const Hold *h, const struct HoldList *holds) {
+        const Hold *other;
+
+        TAILQ_FOREACH (other, holds, list)
+                if (other != h && other->probe &&
+                    scope_overlaps(&other->request.what.scope, &h->request.what.scope))
+                        return true;
+        return false;
+}
+
 int hold_probe_look(Hold *h) {
         int r = probe_look(h->probe, now_usec(CLOCK_MONOTONIC));
 
@@ -209,6 +219,11 @@ void hold_probe_joined(Hold *h) {
 
         if (cpuset_is_empty(&h->joined)) {
                 hold_stop_measuring(h);
+                return;
+        }
+        if (!h->probe && (hold_probes_beside(h, &h->holds->pending) ||
+                          hold_probes_beside(h, &h->holds->granted))) {
+                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + PROBE_STEP_USEC);
                 return;
         }
         if (!h->probe)

@@ -53,10 +53,11 @@ static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) 
 
         if (h->state == HOLD_QUEUED)
                 hold_end(h, HOLD_TIMED_OUT);
-        else if (h->state == HOLD_GRANTED)
-                hold_probe_joined(h);
-        else
+        else {
+                if (h->state == HOLD_GRANTED)
+                        hold_probe_joined(h);
                 holds_advance(h->holds);
+        }
         return 0;
 }
 
@@ -283,17 +284,17 @@ static void hold_measured(Hold *h) {
 
 /* ---- one step further ---- */
 
-/* Whether an earlier hold of the same slots is not granted yet. */
+/* Whether an earlier hold of the same slots is not granted yet, or is measured again. */
 static bool hold_must_wait(const Hold *h) {
         Hold *earlier;
 
         TAILQ_FOREACH (earlier, &h->holds->pending, list) {
                 if (earlier == h)
-                        return false;
+                        break;
                 if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
                         return true;
         }
-        return false;
+        return hold_probes_beside(h, &h->holds->granted);
 }
 
 /* Takes the hold as far as possible. True: the list of pending holds, or who yields, has

@@ -89,16 +89,25 @@ static void queue_set_remove(FdQueueSet *set, FdQueue *q) {
         fd_queue_free(q);
 }
 
-static void queue_set_sweep(FdQueueSet *set) {
+/* Of all queues, or of the first that has dead parts. False: that was not the last one. */
+static bool queue_set_sweep(FdQueueSet *set, bool all) {
         size_t n_empty = 0;
+        bool swept = false;
         FdQueue *q, *next;
 
         if (!set->dirty)
-                return;
+                return true;
         set->dirty = false;
         for (q = LIST_FIRST(&set->queues); q; q = next) {
-                int r = fd_queue_sweep(q);
+                bool dirty = q->n_dead > 0;
+                int r;
 
+                if (dirty && swept && !all) {
+                        set->dirty = true;
+                        return false;
+                }
+                r = fd_queue_sweep(q);
+                swept |= dirty && r >= 0; /* one that fails holds up no other */
                 next = LIST_NEXT(q, queues);
                 if (r < 0) {
                         set->store->failed(set->store->userdata, r,
@@ -108,15 +117,18 @@ static void queue_set_sweep(FdQueueSet *set) {
                 if (q->n_messages == 0 && ++n_empty > QUEUES_SPARE)
                         queue_set_remove(set, q);
         }
+        return true;
 }
 
+/* One queue in a turn of the loop: its copies of closed events are the last ones, and the kernel
+ * takes 10 µs and more to end one. */
 static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
         FdQueueSet *set = userdata;
+        bool over = queue_set_sweep(set, false);
 
-        queue_set_sweep(set);
         if (!set->dirty)
                 return 0;
-        (void) sd_event_source_set_time_relative(source, USEC_PER_SEC);
+        (void) sd_event_source_set_time_relative(source, over ? USEC_PER_SEC : 0);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -172,7 +184,7 @@ void fd_store_drop(FdPart *part) {
 }
 
 void fd_store_sweep(FdStore *s, FdQueueKind kind) {
-        queue_set_sweep(&s->sets[kind]);
+        (void) queue_set_sweep(&s->sets[kind], true);
 }
 
 int fd_store_init(FdStore *s, sd_event *event,

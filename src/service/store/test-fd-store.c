@@ -12,6 +12,7 @@
 
 #define SPARE_UID 61183 /* of nobody who has descriptors in flight */
 #define LIMIT     100
+#define MESSAGES  9
 #define COPIES    8 /* of a pipe's read end in a message */
 
 /* In systemd's place: what is sent there is dropped. */
@@ -106,9 +107,64 @@ static void what_is_dropped_of_a_full_store_goes(void) {
         close_fd(notify);
 }
 
+/* ---- the loop's sweeps ---- */
+
+static unsigned n_dirty(const FdStore *s) {
+        const FdQueue *q;
+        unsigned n = 0;
+
+        LIST_FOREACH (q, &s->sets[FD_QUEUE_SOON].queues, queues)
+                n += q->n_dead > 0;
+        return n;
+}
+
+/* Messages of a size with which three fill a queue. All are dropped. */
+static void fill_and_drop(FdStore *s, int notify) {
+        const FdLabel label = { .kind = 1, .version = 1, .id = 1, .n_fds = FD_QUEUE_FDS_MAX };
+        int fds[FD_QUEUE_FDS_MAX];
+        FdPart *parts[MESSAGES];
+
+        for (unsigned i = 0; i < FD_QUEUE_FDS_MAX; i++)
+                fds[i] = notify;
+        for (unsigned i = 0; i < MESSAGES; i++) {
+                g_assert_cmpint(fd_store_put(s, FD_QUEUE_SOON, &label, 1, fds, &parts[i]), ==, 0);
+                fd_queue_drain(notify);
+        }
+        for (unsigned i = 0; i < MESSAGES; i++)
+                fd_store_drop(parts[i]);
+}
+
+/* To end the last copies of thousands of events takes long. */
+static void a_turn_of_the_loop_sweeps_one_queue(void) {
+        struct rlimit limit;
+        int notify = notify_new();
+        sd_event *event;
+        FdStore s;
+
+        g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        limit.rlim_cur = limit.rlim_max;
+        g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        g_assert_cmpint(sd_event_new(&event), ==, 0);
+        g_assert_cmpint(fd_store_init(&s, event, must_not_fail, NULL), ==, 0);
+        g_assert_cmpint(fd_store_begin(&s, 1, notify), ==, 0);
+        fd_queue_drain(notify);
+        fill_and_drop(&s, notify);
+        g_assert_cmpuint(n_dirty(&s), >=, 3);
+        for (unsigned n = n_dirty(&s); n-- > 0;) {
+                g_assert_cmpint(sd_event_run(event, UINT64_MAX), >, 0);
+                fd_queue_drain(notify);
+                g_assert_cmpuint(n_dirty(&s), ==, n);
+        }
+        fd_store_done(&s);
+        sd_event_unref(event);
+        close_fd(notify);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/fd-store/what-is-dropped-of-a-full-store-goes",
                         what_is_dropped_of_a_full_store_goes);
+        g_test_add_func("/fd-store/a-turn-of-the-loop-sweeps-one-queue",
+                        a_turn_of_the_loop_sweeps_one_queue);
         return g_test_run();
 }
