@@ -49,11 +49,11 @@ static void counters_open(Client *c, const char *role, bool start) {
 
 /* Calls of the other client that are answered until this one is. In one turn it would be one, and
  * another one while the answer is on its way. */
-static unsigned answers_until(Fixture *f, Client *c, uint64_t cookie) {
+static unsigned answers_until(Client *other, Client *c, uint64_t cookie) {
         unsigned n = 0;
 
         for (; !client_has_answer(c, cookie); n++)
-                client_greet(f->other);
+                client_greet(other);
         sd_bus_message_unref(client_receive(c, cookie));
         return n;
 }
@@ -68,7 +68,23 @@ static void test_opening(Fixture *f, const void *data) {
         counters_open(c, "foreground", true);
         counters_open(c, "foreground", true);
         client_greet(f->other);
-        n = answers_until(f, c, client_send_message(c, opening_new(c, "foreground", true)));
+        n = answers_until(f->other, c, client_send_message(c, opening_new(c, "foreground", true)));
+        g_test_message("%u answers meanwhile", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+}
+
+/* A user who has just had much of the service's time is queued, and comes to their turn too. */
+static void test_opening_beside_a_queue(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), busy = client_new("alice");
+        uint64_t cookie;
+        unsigned n;
+
+        for (unsigned i = 0; i < 2; i++)
+                counters_open(c, "foreground", true);
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(busy, "foreground", false);
+        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        n = answers_until(busy, c, cookie);
         g_test_message("%u answers meanwhile", n);
         g_assert_cmpuint(n, >=, ANSWERS_MIN);
 }
@@ -119,7 +135,7 @@ static void test_objects(Fixture *f, const void *data) {
         g_assert_cmpuint(client_count(f->other, "counter"), ==, 4 * MANY);
         client_greet(another);
         cookie = objects_ask(another);
-        n = answers_until(f, c, objects_ask(c));
+        n = answers_until(f->other, c, objects_ask(c));
         g_test_message("%u answers meanwhile", n);
         g_assert_cmpuint(n, >=, ANSWERS_MIN);
         sd_bus_message_unref(client_receive(another, cookie));
@@ -345,6 +361,7 @@ static void test_leaving_and_a_hold(Fixture *f, const void *data) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         ADD("opening", test_opening);
+        ADD("opening-beside-a-queue", test_opening_beside_a_queue);
         ADD("opening-client-leaves", test_opening_client_leaves);
         ADD("opening-and-an-exclusive-hold", test_opening_exclusive_hold);
         ADD("objects", test_objects);
