@@ -56,7 +56,6 @@ static void part_read_group(Group *g, size_t part) {
 }
 
 static void part_read(Group *g, size_t part) {
-        switches_flush();
         if (g->n_events > 1)
                 part_read_group(g, part);
         else
@@ -82,6 +81,7 @@ void group_reset(Group *g, size_t event) {
 }
 
 void group_fold_part(Group *g, size_t part) {
+        switches_flush(); /* what it counts until it is stopped belongs to it */
         part_read(g, part);
         for (size_t event = 0; event < g->n_events; event++) {
                 GroupSlot *s = group_slot(g, part, event);

@@ -45,6 +45,8 @@ void switch_event(int fd, unsigned long request) {
 }
 
 void switches_flush(void) {
+        if (gathered.n == 0)
+                return;
         team_run(gathered.n, switch_now, gathered.items);
         gathered.n = 0;
 }

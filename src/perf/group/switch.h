@@ -16,5 +16,5 @@ void switch_event(int fd, unsigned long request);
 void switches_gather(void);
 void switches_settle(void);
 
-/* Switches what has been gathered so far: before a descriptor of it is closed or read. */
+/* Switches what has been gathered so far: before a descriptor of it is closed. */
 void switches_flush(void);
