@@ -125,9 +125,10 @@ no_slurmstepd_runs() {
 }
 
 # Slurm puts a job that is requeued off, for two minutes, and takes what the slurmstepd of its script reports late
-# for the end of the new one.
+# for the end of the new one. A slurmd launches nothing of a job that it was told to end in the same second.
 start_again() {
-        wait_until job_is "$1" PENDING && wait_until no_slurmstepd_runs && scontrol update "jobid=$1" StartTime=now && wait_until running && return
+        wait_until job_is "$1" PENDING && wait_until no_slurmstepd_runs &&
+                scontrol update "jobid=$1" StartTime=now+2seconds && wait_until running && return
         scontrol show job "$1"
         return 1
 }
