@@ -27,7 +27,7 @@ export HOME=/run/rig/home/bob NO_AT_BRIDGE=1
 # It refuses clients while it resets itself, which it does when its last one leaves.
 Xvfb -displayfd 3 -noreset -screen 0 640x320x24 -nolisten tcp 3>/run/agent/display >/run/agent/xvfb 2>&1 &
 screen=$!
-until grep -q . /run/agent/display; do sleep 0.05; done
+until grep -qs . /run/agent/display; do sleep 0.05; done
 DISPLAY=:$(cat /run/agent/display)
 export DISPLAY
 lxpolkit >/run/agent/lxpolkit 2>&1 &
@@ -69,7 +69,7 @@ END
 chmod 755 $place/session
 
 with_password() {
-        rm -f $place/said
+        rm -f $place/said $place/display
         session bob $place/session "$1"
         set -- $?
         cat $place/said $place/lxpolkit
