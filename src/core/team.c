@@ -8,10 +8,9 @@
 
 #include "core/util.h"
 
-#define TEAM_MAX 32u
-#define CPUS_A_THREAD                                                                              \
-        8u /* of the calls to these CPUs it makes as many as it would take to wake it */
-#define CALLS_A_THREAD 8u
+#define TEAM_MAX       32u
+#define CPUS_A_THREAD  8u
+#define CALLS_A_THREAD 8u /* with fewer, waking it takes longer than the calls themselves */
 #define STACK_BYTES    65536u
 
 typedef struct Work {

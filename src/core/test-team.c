@@ -7,8 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define N 1000u
-
+#define N         1000u
 #define LIMIT_SEC 60
 
 typedef struct Tally {

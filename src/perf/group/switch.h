@@ -8,8 +8,8 @@
 
 #include "core/util.h"
 
-/* PERF_EVENT_IOC_ENABLE or DISABLE of an event, or while switches are gathered, at the latest when
- * these are settled. An event is switched once meanwhile. */
+/* PERF_EVENT_IOC_ENABLE or DISABLE of an event, at once. While switches are gathered it is made
+ * when they are settled or flushed, in any order: so an event is switched only once until then. */
 void switch_event(int fd, unsigned long request);
 
 /* What is switched between them may be switched at once, when the outermost is settled. */

@@ -14,7 +14,7 @@ void counter_set_changed(CounterSet *set);
 
 void counter_changed(Counter *c, unsigned changes); /* COUNTER_CHANGED_ bits */
 
-/* The counter is closed and was taken out of its set: frees it once everybody knows. */
+/* The counter is closed and was taken out of its set: frees it once that is told. */
 void counter_bury(Counter *c);
 
 /* Sends some of what is queued: ObjectNode.tell, for &counters->objects. */

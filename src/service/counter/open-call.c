@@ -218,7 +218,6 @@ static int open_call_step(OpenCall *o, Refusal *why) {
 
         counters_end_before(o->counters, sets, n);
         r = counter_sets_open(sets, n, why);
-
         if (r == 0 && n == 0)
                 group_start(o->all.sets[o->n_started++]->group);
         o->n_open += n;
