@@ -7,7 +7,8 @@
  * perfalloc-sample(5).
  *
  * The stream keeps records apart (SOCK_SEQPACKET): one recv(2) gives one whole record. It is at the
- * end when recv(2) returns 0. All words are in the byte order of the host.
+ * end when recv(2) returns 0. With option map there is no stream: the last record is in memory that
+ * the client maps (struct perfalloc_map). All words are in the byte order of the host.
  */
 
 #include <stdint.h>
@@ -58,6 +59,28 @@ static inline uint64_t perfalloc_sample_tag(const struct perfalloc_sample *sampl
         return tag;
 }
 
+/* The memory of a sampler with option map: this, and then the last record. */
+struct perfalloc_map {
+        uint64_t sequence; /* 0: there is no record yet; odd: it is being written */
+        uint64_t ended;    /* 1: the sampler has ended, and the record stays as it is */
+};
+
+/* What is to be mapped (PROT_READ, MAP_SHARED) for a record of that size. */
+#define PERFALLOC_MAP_SIZE(record_size) (sizeof(struct perfalloc_map) + (record_size))
+
+/* Copies the record, record_size bytes, to record. 0: there is none yet, or it is being written,
+ * and what was copied means nothing; try again. */
+static inline int perfalloc_map_read(const struct perfalloc_map *map,
+                                     struct perfalloc_sample *record, size_t record_size) {
+        uint64_t sequence = __atomic_load_n(&map->sequence, __ATOMIC_ACQUIRE);
+
+        if (sequence == 0 || sequence % 2 != 0)
+                return 0;
+        memcpy((void *) record, (const void *) (map + 1), record_size);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        return __atomic_load_n(&map->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
 #ifdef __cplusplus
 #define PERFALLOC_STATIC_ASSERT static_assert
 #else
@@ -65,6 +88,7 @@ static inline uint64_t perfalloc_sample_tag(const struct perfalloc_sample *sampl
 #endif
 PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_reading) == 5 * 8, "a reading has five words");
 PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_sample) == 4 * 8, "four words come before them");
+PERFALLOC_STATIC_ASSERT(sizeof(struct perfalloc_map) == 2 * 8, "two words come before a record");
 #undef PERFALLOC_STATIC_ASSERT
 
 #endif

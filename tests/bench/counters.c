@@ -10,15 +10,18 @@
  * - open-far: theirs: the same from another CPU, where the service may run; starting each event is
  *   an interrupt then, for the service as well
  * - read-counters: ours: ReadCounters of these; theirs: bare reads, and an empty call
+ * - read-mapped: ours: Refresh of a sampler that maps their readings, and a copy of these
  * - event-first: ours: the first OpenEvent of a connection; theirs: the first PerfEventOpen of one
  *   to sysprofd
  * - event-later: the same, for the second call and later ones
  */
 
 #include <linux/perf_event.h>
+#include <perfalloc/sample.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -67,7 +70,41 @@ static void bare_trial(sd_bus *bus, pid_t pid) {
                 check_errno((int) read(fds[i], data, sizeof(data)), "read");
         usec = usec_since(start);
         events_close(fds, N_COUNTERS);
-        sample("read-counters", THEIRS, usec + bus_ping_usec(bus));
+        usec += bus_ping_usec(bus);
+        sample("read-counters", THEIRS, usec);
+        sample("read-mapped", THEIRS, usec);
+}
+
+static void mapped_trial(sd_bus *bus, sd_bus_message *counters) {
+        static union {
+                struct perfalloc_sample sample;
+                uint8_t bytes[PERFALLOC_SAMPLE_SIZE(N_COUNTERS)];
+        } record;
+        const size_t size = PERFALLOC_MAP_SIZE(sizeof(record));
+        sd_bus_message *m = bus_message(bus, MANAGER, "CreateSampler"), *sampler;
+        struct perfalloc_map *map;
+        const char *path;
+        uint64_t start;
+        int fd;
+
+        check(sd_bus_message_rewind(counters, true), "counters");
+        check(sd_bus_message_copy(m, counters, true), "CreateSampler");
+        check(sd_bus_message_append(m, "ta{sv}", UINT64_C(0), 1, "map", "b", 1), "CreateSampler");
+        sampler = bus_call(bus, m);
+        check(sd_bus_message_read(sampler, "oh", &path, &fd), "CreateSampler");
+        map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+        check(map == MAP_FAILED ? -errno : 0, "mmap");
+        while (!perfalloc_map_read(map, &record.sample, sizeof(record)))
+                sleep_usec(USEC_PER_MSEC); /* its tick */
+        m = bus_message(bus, SERVICE, path, PERFALLOC_SAMPLER_INTERFACE, "Refresh");
+        start = clock_nsec(CLOCK_MONOTONIC);
+        sd_bus_message_unref(bus_call(bus, m));
+        check(perfalloc_map_read(map, &record.sample, sizeof(record)) ? 0 : -EBUSY, "Refresh");
+        sample("read-mapped", OURS, usec_since(start));
+        check_errno(munmap(map, size), "munmap");
+        sd_bus_message_unref(bus_call(
+                bus, bus_message(bus, SERVICE, path, PERFALLOC_SAMPLER_INTERFACE, "Close")));
+        sd_bus_message_unref(sampler);
 }
 
 static void counters_trial(sd_bus *bus) {
@@ -81,6 +118,7 @@ static void counters_trial(sd_bus *bus) {
         start = clock_nsec(CLOCK_MONOTONIC);
         sd_bus_message_unref(bus_call(bus, m));
         sample("read-counters", OURS, usec_since(start));
+        mapped_trial(bus, counters);
         counters_close(bus, counters);
         bus_drain(bus);
 }

@@ -112,7 +112,7 @@ counters() {
         else
                 printf '%s\tskip\tsysprofd is not installed\n' event-first event-later
         fi
-        run open-counters,read-counters,event-first,event-later as alice "$bench/bench-counters" "${words[@]}"
+        run open-counters,read-counters,read-mapped,event-first,event-later as alice "$bench/bench-counters" "${words[@]}"
 }
 
 # Six monitors of ours; those of PCP.

@@ -61,6 +61,13 @@ void run_sampler(Scene *s) {
         TRY(s, MANAGER, "UnblockSamplers", NULL);
 }
 
+static void run_map(Scene *s) {
+        TRY_PATH(s, "oh", MANAGER, "CreateSampler", "aota{sv}", 1, s->path, (uint64_t) 0, 1, "map",
+                 "b", 1);
+        TRY(s, s->path, PERFALLOC_SAMPLER_INTERFACE, "Refresh", NULL);
+        TRY(s, s->path, PERFALLOC_SAMPLER_INTERFACE, "Close", NULL);
+}
+
 static void prepare_sampler(Scene *s) {
         prepare_counter(s);
         run_sampler(s);
@@ -179,6 +186,7 @@ const Operation other_operations[] = {
         { "event-cpu", "alice", NULL, run_event_cpu, NULL },
         { "events-of-tree", "alice", prepare_family, run_events_of_tree, NULL },
         { "sampler", "alice", prepare_counter, run_sampler, NULL },
+        { "map", "alice", prepare_counter, run_map, NULL },
         { "ticks", "alice", prepare_sampler, run_ticks, NULL },
         { "register", "alice", NULL, run_register, NULL },
         { "probe", "root", NULL, run_probe, NULL },

@@ -42,6 +42,7 @@ static const struct {
         { "start_usec", "t", "CreateSampler" },
         { "tag", "t", "CreateSampler" },
         { "signal", "b", "CreateSampler" },
+        { "map", "b", "CreateSampler" },
         { "allow", "as", "Broker" },
 };
 

@@ -84,6 +84,7 @@ const MethodActions method_table[] = {
         { COUNTER, "GetFds", ACTIONS_SAMPLE | OWNED },
         { COUNTER, "Close", OWNED },
 
+        { SAMPLER, "Refresh", OWNED },
         { SAMPLER, "Close", OWNED },
 
         /* only the connection that registered the monitor may answer, whatever polkit says */

@@ -6,6 +6,7 @@
 
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/sampler/sampler-clock.h"
 #include "service/util/property.h"
 #include "service/util/reply.h"
 
@@ -38,6 +39,24 @@ PROPERTY_GETTER(get_tag) {
                                      told ? perfalloc_sample_tag(a->send_log.record) : 0);
 }
 
+static int method_refresh(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Sampler *a = userdata;
+        Peer *peer = peers_sender(a->all->context->peers, m);
+        Refusal why = REFUSAL_NULL;
+        int r = auth_check_owner(a->all->context->auth, peer, m, a->object.uid, a->object.path,
+                                 &why);
+
+        if (r == 0 && !a->mapped)
+                r = refuse(&why, REFUSAL_NOT_SUPPORTED,
+                           "'%s' writes to a stream, at its ticks only; option 'map' of "
+                           "CreateSampler makes one that can be refreshed",
+                           a->object.path);
+        if (r != 0)
+                return reply_failure(r, &why, error);
+        sampler_refresh(a);
+        return sd_bus_reply_method_return(m, NULL);
+}
+
 static int method_close(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Sampler *a = userdata;
         Samplers *all = a->all;
@@ -62,6 +81,8 @@ static const sd_bus_vtable sampler_vtable[] = {
         SD_BUS_PROPERTY("Ticks", "t", NULL, offsetof(Sampler, streamed.told), 0),
         SD_BUS_PROPERTY("Missed", "t", NULL, offsetof(Sampler, streamed.missed), 0),
         SD_BUS_PROPERTY("Blocked", "b", get_blocked, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("Refresh", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_refresh,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Close", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_close,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS(

@@ -14,6 +14,7 @@ enum {
         OPTION_START_USEC,
         OPTION_SIGNAL,
         OPTION_TAG,
+        OPTION_MAP,
         _OPTION_MAX,
 };
 
@@ -21,6 +22,7 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_START_USEC] = { "start_usec", "t", offsetof(SamplerOptions, start_usec) },
         [OPTION_SIGNAL] = { "signal", "b", offsetof(SamplerOptions, signal) },
         [OPTION_TAG] = { "tag", "t", offsetof(SamplerOptions, tag) },
+        [OPTION_MAP] = { "map", "b", offsetof(SamplerOptions, map) },
 };
 
 static int counters_add(SamplerOptions *o, Counter *c, Refusal *why) {
@@ -83,7 +85,7 @@ static int options_take(Samplers *all, Peer *peer, sd_bus_message *m, SamplerOpt
         int r;
 
         o->n_counters = 0;
-        o->signal = false;
+        o->signal = o->map = false;
         r = sd_bus_message_rewind(m, true);
         if (r >= 0)
                 r = counters_read(all, peer, m, o, why);

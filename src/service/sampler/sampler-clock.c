@@ -44,6 +44,15 @@ static void sampler_trace(const Sampler *a, int r) {
                           r < 0 ? strerror(-r) : "sent");
 }
 
+/* Counted before it can be seen: a run that is killed in between has missed no tick. */
+static int sampler_put(Sampler *a, const TickCount *after) {
+        if (!a->mapped)
+                return send_log_send(&a->send_log, a->stream, after);
+        send_log_put(&a->send_log, after);
+        mapping_publish(&a->mapping);
+        return 0;
+}
+
 /* False: the client end is closed. A client that is slow loses the record, as does one for whose
  * record the kernel has no memory. */
 static bool sampler_send(Sampler *a) {
@@ -52,7 +61,7 @@ static bool sampler_send(Sampler *a) {
 
         a->send_log.record->missed = tick_count_missed(&a->streamed, a->send_log.record->tick);
         tick_count_tell(&after, a->send_log.record->tick);
-        r = send_log_send(&a->send_log, a->stream, &after);
+        r = sampler_put(a, &after);
         sampler_trace(a, r);
         if (r >= 0) {
                 totals_add(&a->all->context->totals, TOTAL_TICKS, 1);
@@ -126,6 +135,12 @@ static void sampler_tick(Sampler *a, uint64_t nsec, uint64_t instant) {
                 sampler_signal(a);
         if (!sampler_send(a))
                 a->all->hung_up(a);
+}
+
+void sampler_refresh(Sampler *a) {
+        sampler_read(a, a->send_log.record->tick, now_nsec(CLOCK_BOOTTIME),
+                     counters_now(a->all->counters));
+        mapping_publish(&a->mapping);
 }
 
 /* Runs the samplers that are due, for one slice. They share the instant, so each counter is read

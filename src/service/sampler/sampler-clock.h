@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The timer of all samplers, and what happens when it expires.
+ * The timer of all samplers, and what happens when it expires or is not waited for.
  */
 
 #include "service/sampler/sampler-object.h"
@@ -12,3 +12,6 @@ void sampler_clock_done(Samplers *all);
 
 /* The schedule has changed: sets the timer to the first tick. */
 void sampler_clock_set(Samplers *all);
+
+/* Reads the counters of a mapped sampler now, between ticks. */
+void sampler_refresh(Sampler *a);

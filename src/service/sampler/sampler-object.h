@@ -5,7 +5,8 @@
  * Samplers as objects, /org/perfalloc1/sampler/N: periodic reads of counters.
  *
  * A sampler belongs to the connection that created it, its client. It ends with that connection,
- * and when the client's end of its stream is closed. One timer drives all samplers (Samplers): all
+ * and when the client's end of its stream is closed. In place of a stream it may have a mapping,
+ * which nobody can see being closed. One timer drives all samplers (Samplers): all
  * that are due at an instant are read at that instant. A tick allocates nothing, sends one record,
  * and does not use D-Bus unless the client asked for signals.
  *
@@ -20,6 +21,7 @@
 #include "core/prioq.h"
 #include "core/tick.h"
 #include "service/bus/object.h"
+#include "service/sampler/mapping.h"
 #include "service/sampler/reading-cache.h"
 #include "service/sampler/send-log.h"
 #include "service/store/store.h"
@@ -70,7 +72,9 @@ struct Sampler {
         TickCount streamed, signalled;
         PrioqNode entry;
 
-        int stream; /* the service's end: for sending only */
+        int stream;      /* the service's end: for sending only; or the file of the mapping */
+        bool mapped;     /* it has a mapping and no stream */
+        Mapping mapping; /* of the send log's record */
         sd_event_source *hangup;
 
         size_t n_counters;

@@ -66,6 +66,18 @@ static int sampler_restore_ticks(Sampler *a) {
         return 0;
 }
 
+/* The sampler has fd now, if it succeeds. */
+static int sampler_restore_stream(Sampler *a, int fd) {
+        int r;
+
+        if (!a->mapped)
+                return sampler_watch_stream(a, fd);
+        r = mapping_open(fd, a->send_log.record, a->send_log.record_size, &a->mapping);
+        if (r >= 0)
+                a->stream = fd;
+        return r;
+}
+
 static int sampler_restore(void *userdata, StoreRecord *record) {
         Samplers *all = userdata;
         _cleanup_(sampler_discardp) Sampler *a = sampler_allocate(all);
@@ -89,10 +101,10 @@ static int sampler_restore(void *userdata, StoreRecord *record) {
                                         &a->charge);
         }
         if (r >= 0)
-                r = sampler_watch_stream(a, record->fds[SAMPLER_FD_STREAM]);
+                r = sampler_restore_stream(a, record->fds[SAMPLER_FD_STREAM]);
         if (r < 0)
                 return r;
-        record->fds[SAMPLER_FD_STREAM] = -1; /* the sampler has it now */
+        record->fds[SAMPLER_FD_STREAM] = -1;
         r = sampler_enter(a, record->id);
         if (r < 0)
                 return r;

@@ -8,6 +8,7 @@ static const PackField sampler_fields[] = {
         PACK_FIELD(PACK_U64, "interval_usec", Sampler, tick.interval_usec),
         PACK_FIELD(PACK_BOOL, "signal", Sampler, signal),
         PACK_FIELD(PACK_BOOL, "tagged", Sampler, tagged),
+        PACK_FIELD(PACK_BOOL, "mapped", Sampler, mapped),
 };
 
 static void pack_counters(Pack *p, const Sampler *a) {

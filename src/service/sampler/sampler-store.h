@@ -9,7 +9,7 @@
 
 /* Indexes of a sampler's stored descriptors. Written to the store: never renumber. */
 enum {
-        SAMPLER_FD_STREAM = 0,
+        SAMPLER_FD_STREAM = 0, /* or the mapping */
         SAMPLER_FD_SEND_LOG = 1,
         _SAMPLER_FD_MAX,
 };

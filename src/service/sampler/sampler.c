@@ -199,6 +199,7 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
         a->tick = (Tick){ .start_usec = o->start_usec, .interval_usec = o->interval_usec };
         a->signal = o->signal;
         a->tagged = o->tagged;
+        a->mapped = o->map;
         r = quota_charge(&all->context->quota, peer->uid, QUOTA_SAMPLERS, 1, &a->charge, why);
         if (r != 0)
                 return r;
@@ -211,7 +212,9 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
                 r = send_log_new(o->n_counters, o->tagged ? &o->tag : NULL, &a->send_log,
                                  &send_log);
         if (r >= 0)
-                r = sampler_open_stream(a, &client_end);
+                r = o->map ? mapping_new(a->send_log.record, a->send_log.record_size, &a->mapping,
+                                         &a->stream, &client_end)
+                           : sampler_open_stream(a, &client_end);
         if (r >= 0)
                 r = sampler_enter(a, serial_next(&all->context->serial, SERIAL_SAMPLER));
         if (r < 0)
@@ -244,6 +247,7 @@ static void sampler_destroy(Sampler *a) {
         for (size_t i = 0; i < a->n_counters; i++)
                 reading_cache_unref(a->counters[i]);
         quota_release(&a->charge);
+        mapping_done(&a->mapping);
         send_log_done(&a->send_log);
         close_fd(a->unkept_log);
         free(a->counters);
@@ -270,8 +274,9 @@ Sampler *sampler_free(Sampler *a) {
                 return NULL;
         if (a->announced)
                 (void) sd_bus_emit_object_removed(a->all->context->bus, a->object.path);
+        mapping_end(&a->mapping);
         /* the store keeps a copy for some time: tell the client now */
-        if (a->stream >= 0)
+        if (a->stream >= 0 && !a->mapped)
                 (void) shutdown(a->stream, SHUT_WR);
         return sampler_discard(a);
 }

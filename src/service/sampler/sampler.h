@@ -13,14 +13,15 @@ struct SamplerOptions {
         uint64_t interval_usec;
         uint64_t start_usec; /* CLOCK_BOOTTIME */
         int signal;          /* boolean: also send Sample */
+        int map;             /* boolean: a mapping and no stream */
         uint64_t tag;
         bool tagged;
         Counter *counters[PERFALLOC_READINGS_MAX]; /* all different */
         size_t n_counters;
 };
 
-/* ret_stream is the client's end, for the caller to send and close. Refusals are those of
- * quota_charge(). The sampler is not announced yet. */
+/* ret_stream is the client's end or mapping, for the caller to send and close. Refusals are those
+ * of quota_charge(). The sampler is not announced yet. */
 int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *options, Sampler **ret,
                 int *ret_stream, Refusal *why);
 Sampler *sampler_free(Sampler *a);

@@ -102,16 +102,30 @@ static const SendLogMessage *send_log_last(const SendLog *l) {
         return last;
 }
 
-int send_log_send(SendLog *l, int stream, const TickCount *after) {
+/* The place that the last one is not at. It does not count until it has a length. */
+static SendLogMessage *send_log_prepare(SendLog *l, const TickCount *after) {
         SendLogMessage *m = &l->state->messages[send_log_last(l) == &l->state->messages[0]];
+
+        m->message.msg_len = 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        m->after = *after;
+        return m;
+}
+
+int send_log_send(SendLog *l, int stream, const TickCount *after) {
+        SendLogMessage *m = send_log_prepare(l, after);
         struct iovec whole = { l->record, l->record_size };
 
-        m->message.msg_len = 0; /* does not count until the kernel stores a length */
-        atomic_signal_fence(memory_order_seq_cst);
         m->message.msg_hdr = (struct msghdr){ .msg_iov = &whole, .msg_iovlen = 1 };
-        m->after = *after;
         atomic_signal_fence(memory_order_seq_cst);
         return sendmmsg(stream, &m->message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void send_log_put(SendLog *l, const TickCount *after) {
+        SendLogMessage *m = send_log_prepare(l, after);
+
+        atomic_signal_fence(memory_order_seq_cst);
+        m->message.msg_len = (unsigned) l->record_size;
 }
 
 TickCount send_log_count(const SendLog *l) {

@@ -41,6 +41,9 @@ void send_log_done(SendLog *l);
 /* Sends l's record without waiting. -errno: it was not sent. after is the count once it was. */
 int send_log_send(SendLog *l, int stream, const TickCount *after);
 
+/* Counts l's record, which is told in another way, as sent. */
+void send_log_put(SendLog *l, const TickCount *after);
+
 /* The count of the last record that was sent. */
 TickCount send_log_count(const SendLog *l);
 

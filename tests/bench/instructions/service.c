@@ -179,6 +179,22 @@ static void ticks(sd_bus_message *all) {
         close_fd(stream);
 }
 
+static void refreshes(sd_bus_message *all) {
+        sd_bus_message *m = message(MANAGER, "CreateSampler");
+        const char *path;
+
+        check(sd_bus_message_rewind(all, true), "counters");
+        check(sd_bus_message_copy(m, all, true), "counters");
+        check(sd_bus_message_append(m, "ta{sv}", 3600 * USEC_PER_SEC, 1, "map", "b", 1), "map");
+        m = call(m);
+        check(sd_bus_message_read(m, "oh", &path, NULL), "map");
+        mark("set up", 0);
+        for (int i = 0; i < N_READS; i++)
+                do_call(path, PERFALLOC_SAMPLER_INTERFACE, "Refresh");
+        mark("refresh", N_READS * N_COUNTERS);
+        sd_bus_message_unref(m);
+}
+
 int main(void) {
         sd_bus_message *all;
 
@@ -188,6 +204,7 @@ int main(void) {
         all = counters();
         reads(all);
         ticks(all);
+        refreshes(all);
         holds(); /* last: 10 s later they are forgotten, which is work too */
         sd_bus_message_unref(all);
         sd_bus_flush_close_unref(bus);
