@@ -214,6 +214,99 @@ static void test_processes_are_attached_and_detached(const char *restart) {
         counter_do(alice, counter, "Close");
 }
 
+/* ---- processes that are attached one after the other ---- */
+
+enum { CROWD = 70 };
+
+static void crowd_new(Actor *crowd[static CROWD]) {
+        for (unsigned i = 0; i < CROWD; i++)
+                crowd[i] = actor_new("alice", play_writer, NULL);
+}
+
+static void crowd_free(Actor *crowd[static CROWD]) {
+        for (unsigned i = 0; i < CROWD; i++)
+                actor_free(crowd[i]);
+}
+
+static void crowd_write(Actor *crowd[static CROWD]) {
+        for (unsigned i = 0; i < CROWD; i++)
+                writer_write(crowd[i]);
+}
+
+static char *empty_open(Client *c) {
+        g_autofree char *event = watched_event(0);
+
+        return counter_open(c, event, "a{sv}", 2, "attach", "b", false, "start", "b", false);
+}
+
+static uint64_t attach_send(Client *c, const char *counter, const Actor *a) {
+        return client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}", (uint32_t) a->pid, 0);
+}
+
+static unsigned n_targets(Client *c, const char *counter) {
+        g_autoptr(sd_bus_message) reply = client_get_variant(c, counter, COUNTER, "Targets", "au");
+        const void *pids;
+        size_t size;
+
+        g_assert_cmpint(sd_bus_message_read_array(reply, 'u', &pids, &size), >=, 0);
+        return (unsigned) (size / sizeof(uint32_t));
+}
+
+/* Each is stored beside those before it. */
+static void test_a_crowd_is_attached(const char *restart) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *counter = empty_open(alice);
+        Actor *crowd[CROWD];
+
+        crowd_new(crowd);
+        for (unsigned i = 0; i < CROWD; i++)
+                sd_bus_message_unref(client_receive(alice, attach_send(alice, counter, crowd[i])));
+        sd_bus_message_unref(client_call(alice, counter, COUNTER, "DetachProcess", "u",
+                                         (uint32_t) crowd[CROWD - 2]->pid));
+        rig(restart, NULL);
+        g_assert_cmpuint(n_targets(alice, counter), ==, CROWD - 1);
+        sd_bus_message_unref(client_receive(alice, attach_send(alice, counter, crowd[CROWD - 2])));
+        counter_do(alice, counter, "Start");
+        crowd_write(crowd);
+        rig(restart, NULL);
+        crowd_write(crowd);
+        exact(alice, counter, 2 * 100 * CROWD);
+        counter_do(alice, counter, "Close");
+        crowd_free(crowd);
+}
+
+/* What was answered is attached, and nobody is by half. */
+static void test_killed_while_a_crowd_is_attached(const char *restart) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *counter = empty_open(alice);
+        uint64_t cookies[CROWD];
+        Actor *crowd[CROWD];
+        unsigned n = 0;
+
+        crowd_new(crowd);
+        for (unsigned i = 0; i < CROWD; i++)
+                cookies[i] = attach_send(alice, counter, crowd[i]);
+        sd_bus_message_unref(client_receive(alice, cookies[CROWD / 2]));
+        rig(restart, NULL);
+        for (unsigned i = 0; i < CROWD; i++) {
+                g_autoptr(sd_bus_message) reply = NULL;
+
+                if (i == CROWD / 2)
+                        n++;
+                else {
+                        reply = client_receive(alice, cookies[i]);
+                        n += !sd_bus_message_is_method_error(reply, NULL);
+                }
+        }
+        g_test_message("%u of %u attached and answered", n, CROWD);
+        g_assert_cmpuint(n_targets(alice, counter), >=, n);
+        counter_do(alice, counter, "Start");
+        crowd_write(crowd);
+        exact(alice, counter, 100ull * n_targets(alice, counter));
+        counter_do(alice, counter, "Close");
+        crowd_free(crowd);
+}
+
 /* ---- ownership ---- */
 
 static void test_client_that_left_meanwhile_is_noticed(const char *restart) {
@@ -747,6 +840,8 @@ int main(int argc, char *argv[]) {
                 { "those-opened-together-go-on", test_those_opened_together_go_on },
                 { "target-that-ended-meanwhile", test_target_that_ended_meanwhile },
                 { "processes-are-attached-and-detached", test_processes_are_attached_and_detached },
+                { "a-crowd-is-attached", test_a_crowd_is_attached },
+                { "killed-while-a-crowd-is-attached", test_killed_while_a_crowd_is_attached },
                 { "client-that-left-meanwhile-is-noticed",
                   test_client_that_left_meanwhile_is_noticed },
                 { "root-stays-root", test_root_stays_root },

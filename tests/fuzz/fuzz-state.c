@@ -83,7 +83,7 @@ static void group_look_with(const Unpack *u, size_t n_fds) {
                 fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
                 promise(fds[i] >= 0);
         }
-        r = group_load(u, &pmus, fds, n_fds, &group);
+        r = group_load(u, u, &pmus, fds, n_fds, &group);
         promise(r <= 0 && (r == 0) == (group != NULL));
         group_free(group);
         for (size_t i = 0; i < n_fds; i++)

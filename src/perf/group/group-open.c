@@ -110,7 +110,8 @@ static void opening_run(Opening *o) {
                         *fd = fd_reserve_check(*fd);
                 if (*fd >= 0) {
                         group_slot(place->group, place->part, place->event)->fd = *fd;
-                        place->group->version += place->event == 0;
+                        if (place->event == 0)
+                                group_touch_part(place->group, place->part);
                 }
         }
 }

@@ -72,30 +72,30 @@ static void save_target(const Group *g, const GroupTarget *t, Pack *p) {
         pack_end(p, begin);
 }
 
-static void save_parts(const Group *g, Pack *p) {
-        _cleanup_free_ SavedPart *saved = calloc(MAX(g->n_parts, 1u), sizeof(SavedPart));
+static void save_parts(const Group *g, size_t from, size_t n, Pack *p) {
+        _cleanup_free_ SavedPart *saved = calloc(MAX(n, 1u), sizeof(SavedPart));
 
         if (!saved) {
                 p->failed = true;
                 return;
         }
-        for (size_t part = 0; part < g->n_parts; part++) {
-                const GroupPart *from = &g->parts[part];
+        for (size_t i = 0; i < n; i++) {
+                const GroupPart *part = &g->parts[from + i];
 
-                saved[part] = (SavedPart){ .cpu = from->cpu,
-                                           .tid = from->tid,
-                                           .target = (uint32_t) from->target,
-                                           .unit = (uint32_t) from->unit,
-                                           .pid = from->pid,
-                                           .dropped_nsec = from->dropped_nsec };
-                if (group_part_is_open(g, part))
-                        saved[part].flags |= PART_OPEN;
-                if (from->ended)
-                        saved[part].flags |= PART_ENDED;
-                if (from->yielded)
-                        saved[part].flags |= PART_YIELDED;
+                saved[i] = (SavedPart){ .cpu = part->cpu,
+                                        .tid = part->tid,
+                                        .target = (uint32_t) part->target,
+                                        .unit = (uint32_t) part->unit,
+                                        .pid = part->pid,
+                                        .dropped_nsec = part->dropped_nsec };
+                if (group_part_is_open(g, from + i))
+                        saved[i].flags |= PART_OPEN;
+                if (part->ended)
+                        saved[i].flags |= PART_ENDED;
+                if (part->yielded)
+                        saved[i].flags |= PART_YIELDED;
         }
-        pack_bytes(p, "parts", saved, g->n_parts * sizeof(SavedPart));
+        pack_bytes(p, "parts", saved, n * sizeof(SavedPart));
 }
 
 static void save_past(const Group *g, Pack *p) {
@@ -122,50 +122,95 @@ static void save_counts(const char *key, const Count *counts, size_t n, Pack *p)
 }
 
 /* The counts at this offset of each slot. */
-static void save_slots(const Group *g, const char *key, size_t offset, Pack *p) {
-        size_t n = g->n_parts * g->n_events;
-        _cleanup_free_ Count *saved = calloc(MAX(n, 1u), sizeof(Count));
+static void save_slots(const Group *g, const char *key, size_t offset, size_t from, size_t n,
+                       Pack *p) {
+        const GroupSlot *slots = &g->slots[from * g->n_events];
+        _cleanup_free_ Count *saved = NULL;
 
+        n *= g->n_events;
+        saved = calloc(MAX(n, 1u), sizeof(Count));
         if (!saved) {
                 p->failed = true;
                 return;
         }
         for (size_t i = 0; i < n; i++)
-                memcpy(&saved[i], (const char *) &g->slots[i] + offset, sizeof(Count));
+                memcpy(&saved[i], (const char *) &slots[i] + offset, sizeof(Count));
         save_counts(key, saved, n, p);
+}
+
+GroupExtent group_extent(const Group *g) {
+        GroupExtent e = { g->n_targets, g->n_parts };
+
+        if (g->mixed)
+                return e;
+        while (e.n_targets > 0 && g->targets[e.n_targets - 1].pending &&
+               g->targets[e.n_targets - 1].pending != g)
+                e.n_targets--;
+        while (e.n_targets < g->n_targets && e.n_parts > 0 &&
+               g->parts[e.n_parts - 1].target >= e.n_targets)
+                e.n_parts--;
+        return e;
+}
+
+void group_note_saved(Group *g) {
+        g->same = (GroupExtent){ SIZE_MAX, SIZE_MAX };
+}
+
+/* Targets and parts. */
+static void save_extent(const Group *g, GroupExtent from, Pack *p) {
+        const GroupExtent to = group_extent(g);
+        size_t n = to.n_parts - from.n_parts;
+
+        for (size_t i = from.n_targets; i < to.n_targets; i++)
+                save_target(g, &g->targets[i], p);
+        save_parts(g, from.n_parts, n, p);
+        save_slots(g, "bases", offsetof(GroupSlot, base), from.n_parts, n, p);
+        /* any other event can be read again, even if its target has ended */
+        if (g->pinned)
+                save_slots(g, "seen", offsetof(GroupSlot, seen), from.n_parts, n, p);
 }
 
 void group_save(const Group *g, Pack *p) {
         pack_struct_set(p, group_fields, ELEMENTSOF(group_fields), g);
+        pack_u64(p, "together", true);
         for (size_t i = 0; i < g->n_events; i++) {
                 size_t begin = pack_begin(p, "event");
 
                 event_save(&g->events[i], p);
                 pack_end(p, begin);
         }
-        for (size_t i = 0; i < g->n_targets; i++)
-                save_target(g, &g->targets[i], p);
         save_past(g, p);
-        save_parts(g, p);
-        save_slots(g, "bases", offsetof(GroupSlot, base), p);
-        /* any other event can be read again, even if its target has ended */
-        if (g->pinned)
-                save_slots(g, "seen", offsetof(GroupSlot, seen), p);
+        save_extent(g, (GroupExtent){}, p);
 }
 
-int group_save_descriptors(const Group *g, int **ret, size_t *ret_n) {
-        int *fds = calloc(group_n_descriptors(g) + 1, sizeof(int));
-        size_t n = 0;
+void group_save_more(const Group *g, GroupExtent from, Pack *p) {
+        size_t begin = pack_begin(p, "more");
+
+        save_extent(g, from, p);
+        pack_end(p, begin);
+}
+
+/* A target comes right before the first part that is its own or a later one's, so that more of
+ * both are behind all. */
+int group_save_descriptors(const Group *g, GroupExtent from, int **ret, size_t *ret_n) {
+        const GroupExtent to = group_extent(g);
+        size_t n = 0, target = from.n_targets;
+        int *fds = calloc((to.n_parts - from.n_parts) * g->n_events + to.n_targets -
+                                  from.n_targets + 2,
+                          sizeof(int));
 
         if (!fds)
                 return -ENOMEM;
-        if (g->cgroup >= 0)
+        if (g->cgroup >= 0 && from.n_parts == 0)
                 fds[n++] = g->cgroup;
-        for (size_t i = 0; i < g->n_targets; i++)
-                fds[n++] = g->targets[i].pidfd;
-        for (size_t part = 0; part < g->n_parts; part++)
+        for (size_t part = from.n_parts; part < to.n_parts; part++) {
+                while (target < to.n_targets && target <= g->parts[part].target)
+                        fds[n++] = g->targets[target++].pidfd;
                 for (size_t event = 0; event < g->n_events && group_part_is_open(g, part); event++)
                         fds[n++] = group_slot(g, part, event)->fd;
+        }
+        while (target < to.n_targets)
+                fds[n++] = g->targets[target++].pidfd;
         *ret = fds;
         *ret_n = n;
         return 0;
@@ -204,22 +249,26 @@ static int load_events(Group *g, const Unpack *u, const PmuTable *pmus) {
         return group_allocate(g);
 }
 
+/* Behind those that it has. */
 static int load_targets(Group *g, const Unpack *u, const void *caller) {
-        size_t n = count_elements(u, "target"), place = 0;
+        size_t n = g->n_targets + count_elements(u, "target"), place = 0;
+        GroupTarget *targets;
         Unpack element;
 
         if ((n > 0 && g->scope != GROUP_PROCESS) || n > UINT32_MAX)
                 return -EBADMSG;
-        g->targets = calloc(MAX(n, 1u), sizeof(GroupTarget));
-        if (!g->targets)
+        targets = reallocarray(g->targets, MAX(n, 1u), sizeof(GroupTarget));
+        if (!targets)
                 return -ENOMEM;
+        g->targets = targets;
         while (unpack_next(u, "target", &place, &element)) {
                 GroupTarget *t = &g->targets[g->n_targets];
                 uint64_t pending = unpack_u64(&element, "pending", _PENDING_MAX);
-                int r = unpack_struct(&element, target_fields, ELEMENTSOF(target_fields), t);
+                int r;
 
-                t->pidfd = -1;
+                *t = (GroupTarget){ .pidfd = -1 };
                 g->n_targets++;
+                r = unpack_struct(&element, target_fields, ELEMENTSOF(target_fields), t);
                 if (r < 0)
                         return r;
                 if (t->pid <= 0 || pending >= _PENDING_MAX)
@@ -240,34 +289,46 @@ static bool part_is_sound(const Group *g, const SavedPart *p) {
                p->target == 0;
 }
 
-/* Leaves the parts closed: ret_open tells which were open. */
-static int load_parts(Group *g, const Unpack *u, bool **ret_open) {
+static int load_part(Group *g, const SavedPart *p) {
+        if (!part_is_sound(g, p) ||
+            (g->scope == GROUP_PROCESS && p->unit != g->n_parts % group_units(g)))
+                return -EBADMSG;
+        group_add_part(g, (GroupPart){ .cpu = p->cpu,
+                                       .tid = p->tid,
+                                       .pid = p->pid,
+                                       .target = p->target,
+                                       .unit = p->unit,
+                                       .ended = p->flags & PART_ENDED,
+                                       .yielded = p->flags & PART_YIELDED,
+                                       .dropped_nsec = p->dropped_nsec });
+        return 0;
+}
+
+/* Behind those that it has. Leaves the parts closed: open tells which were open. */
+static int load_parts(Group *g, const Unpack *u, bool **open) {
         size_t size = 0;
         const char *saved = unpack_bytes(u, "parts", &size);
         size_t n = size / sizeof(SavedPart);
+        bool *more;
 
         if (!saved || size % sizeof(SavedPart) != 0 ||
             (g->scope == GROUP_PROCESS && n % group_units(g) != 0))
                 return -EBADMSG;
-        *ret_open = calloc(MAX(n, 1u), sizeof(bool));
-        if (!*ret_open || group_grow(g, n) < 0)
+        more = reallocarray(*open, MAX(g->n_parts + n, 1u), sizeof(bool));
+        if (!more)
+                return -ENOMEM;
+        *open = more;
+        if (group_grow(g, n) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 SavedPart p;
+                int r;
 
                 memcpy(&p, saved + i * sizeof(p), sizeof(p));
-                if (!part_is_sound(g, &p) ||
-                    (g->scope == GROUP_PROCESS && p.unit != i % group_units(g)))
-                        return -EBADMSG;
-                group_add_part(g, (GroupPart){ .cpu = p.cpu,
-                                               .tid = p.tid,
-                                               .pid = p.pid,
-                                               .target = p.target,
-                                               .unit = p.unit,
-                                               .ended = p.flags & PART_ENDED,
-                                               .yielded = p.flags & PART_YIELDED,
-                                               .dropped_nsec = p.dropped_nsec });
-                (*ret_open)[i] = p.flags & PART_OPEN;
+                (*open)[g->n_parts] = p.flags & PART_OPEN;
+                r = load_part(g, &p);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -299,25 +360,45 @@ static int load_counts_of(const Unpack *u, const char *key, size_t n, const char
         return !*ret || size == n * sizeof(Count) ? 0 : -EBADMSG;
 }
 
-static int load_counts(Group *g, const Unpack *u) {
-        const size_t n = g->n_parts * g->n_events;
+/* Of the parts from this one on. */
+static int load_counts(Group *g, const Unpack *u, size_t from) {
+        GroupSlot *slots = &g->slots[from * g->n_events];
+        const size_t n = (g->n_parts - from) * g->n_events;
         const char *bases, *seen;
         int r;
 
-        r = load_past(g, u);
-        if (r == 0)
-                r = load_counts_of(u, "bases", n, &bases);
+        r = load_counts_of(u, "bases", n, &bases);
         if (r == 0)
                 r = load_counts_of(u, "seen", n, &seen);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++) {
                 if (bases)
-                        memcpy(&g->slots[i].base, bases + i * sizeof(Count), sizeof(Count));
+                        memcpy(&slots[i].base, bases + i * sizeof(Count), sizeof(Count));
                 if (seen)
-                        memcpy(&g->slots[i].seen, seen + i * sizeof(Count), sizeof(Count));
+                        memcpy(&slots[i].seen, seen + i * sizeof(Count), sizeof(Count));
         }
         return 0;
+}
+
+/* What save_extent() has saved. */
+static int load_extent(Group *g, const Unpack *u, const void *caller, bool **open) {
+        size_t from = g->n_parts;
+        int r = load_targets(g, u, caller);
+
+        if (r == 0)
+                r = load_parts(g, u, open);
+        return r == 0 ? load_counts(g, u, from) : r;
+}
+
+static int load_more(Group *g, const Unpack *more, const void *caller, bool **open) {
+        size_t place = 0;
+        Unpack element;
+        int r = 0;
+
+        while (r == 0 && unpack_next(more, "more", &place, &element))
+                r = load_extent(g, &element, caller, open);
+        return r;
 }
 
 /* ---- its descriptors ---- */
@@ -350,19 +431,33 @@ static int take(Descriptors *d, bool (*is_right)(int fd), int *ret) {
         return 0;
 }
 
-static int load_descriptors(Group *g, const bool *open, Descriptors *d) {
-        int r = g->scope == GROUP_CGROUP ? take(d, is_directory, &g->cgroup) : 0;
+static int take_targets(Group *g, Descriptors *d, size_t *target, size_t n) {
+        int r = 0;
 
-        for (size_t i = 0; i < g->n_targets && r == 0; i++)
-                r = take(d, is_process, &g->targets[i].pidfd);
-        for (size_t part = 0; part < g->n_parts; part++)
+        for (; *target < n && r == 0; ++*target)
+                r = take(d, is_process, &g->targets[*target].pidfd);
+        return r;
+}
+
+/* together: as group_save_descriptors() has them now. Earlier versions had all targets first. */
+static int load_descriptors(Group *g, bool together, const bool *open, Descriptors *d) {
+        int r = g->scope == GROUP_CGROUP ? take(d, is_directory, &g->cgroup) : 0;
+        size_t target = 0;
+
+        if (r == 0 && !together)
+                r = take_targets(g, d, &target, g->n_targets);
+        for (size_t part = 0; part < g->n_parts && r == 0; part++) {
+                r = take_targets(g, d, &target, MIN(g->parts[part].target + 1, g->n_targets));
                 for (size_t event = 0; event < g->n_events && open[part] && r == 0; event++)
                         r = take(d, is_event, &group_slot(g, part, event)->fd);
+        }
+        if (r == 0)
+                r = take_targets(g, d, &target, g->n_targets);
         return r < 0 || d->next == d->n ? r : -EBADMSG;
 }
 
-static int load_state(Group *g, const Unpack *u, const PmuTable *pmus, const void *caller,
-                      bool **ret_open) {
+static int load_state(Group *g, const Unpack *u, const Unpack *more, const PmuTable *pmus,
+                      const void *caller, bool **ret_open) {
         int r = unpack_struct(u, group_fields, ELEMENTSOF(group_fields), g);
 
         if (r == 0 && (g->scope >= _GROUP_SCOPE_MAX || g->error < 0))
@@ -370,15 +465,14 @@ static int load_state(Group *g, const Unpack *u, const PmuTable *pmus, const voi
         if (r == 0)
                 r = load_events(g, u, pmus);
         if (r == 0)
-                r = load_targets(g, u, caller);
+                r = load_past(g, u);
         if (r == 0)
-                r = load_parts(g, u, ret_open);
-        if (r == 0)
-                r = load_counts(g, u);
-        return r;
+                r = load_extent(g, u, caller, ret_open);
+        return r == 0 ? load_more(g, more, caller, ret_open) : r;
 }
 
-int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Group **ret) {
+int group_load(const Unpack *u, const Unpack *more, const PmuTable *pmus, int *fds, size_t n_fds,
+               Group **ret) {
         _cleanup_(group_freep) Group *g = calloc(1, sizeof(Group));
         _cleanup_free_ bool *open = NULL;
         Descriptors d = { .fds = fds, .n = n_fds };
@@ -387,9 +481,9 @@ int group_load(const Unpack *u, const PmuTable *pmus, int *fds, size_t n_fds, Gr
         if (!g)
                 return -ENOMEM;
         g->cgroup = -1;
-        r = load_state(g, u, pmus, &d, &open);
+        r = load_state(g, u, more, pmus, &d, &open);
         if (r == 0)
-                r = load_descriptors(g, open, &d);
+                r = load_descriptors(g, unpack_u64(u, "together", false), open, &d);
         if (r < 0)
                 return r;
         for (size_t i = g->n_targets; i-- > 0;)

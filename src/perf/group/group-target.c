@@ -2,6 +2,7 @@
 #include "group-target.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "perf/group/group-read.h"
@@ -25,46 +26,48 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const p
         targets[g->n_targets] = *target;
         targets[g->n_targets].pidfd = fd;
         g->n_targets++;
-        g->version++;
+        g->version++; /* what there was is the same */
         for (size_t i = 0; i < n_tids; i++)
                 group_add_thread(g, tids[i], pids ? pids[i] : target->pid, g->n_targets - 1);
         return 0;
 }
 
 void group_accept(Group *g, size_t target) {
+        group_touch_target(g, target);
         g->targets[target].pending = NULL;
         if (g->wanted && !g->yielded)
                 group_gate_all(g, PERF_EVENT_IOC_ENABLE);
 }
 
-/* Folds its parts into the past and removes them. */
+/* Folds the parts of a target into the past and removes them. Later targets move up. */
 static void group_remove_parts(Group *g, size_t target) {
         size_t n = 0;
 
         for (size_t part = 0; part < g->n_parts; part++) {
-                bool stays = g->parts[part].target != target;
+                GroupPart *p = &g->parts[part];
+                bool stays = p->target != target;
 
-                if (!stays && g->parts[part].unit == 0)
+                if (!stays && p->unit == 0)
                         group_fold_thread(g, part);
-                for (size_t event = 0; event < g->n_events && stays; event++)
+                if (p->target >= target)
+                        group_touch_part(g, part);
+                for (size_t event = 0; event < g->n_events && stays && n < part; event++)
                         *group_slot(g, n, event) = *group_slot(g, part, event);
+                p->target -= p->target > target;
                 if (stays)
-                        g->parts[n++] = g->parts[part];
+                        g->parts[n++] = *p;
         }
         g->n_parts = n;
 }
 
 void group_detach(Group *g, size_t target) {
-        size_t last = g->n_targets - 1;
-
         group_remove_parts(g, target);
+        group_touch_target(g, target);
         close_fd(g->targets[target].pidfd);
-        g->targets[target] = g->targets[last];
         g->n_targets--;
         g->version++;
-        for (size_t part = 0; part < g->n_parts; part++)
-                if (g->parts[part].target == last)
-                        g->parts[part].target = target;
+        memmove(g->targets + target, g->targets + target + 1,
+                (g->n_targets - target) * sizeof(GroupTarget));
 }
 
 size_t group_find_target(const Group *g, pid_t pid) {
@@ -76,10 +79,14 @@ size_t group_find_target(const Group *g, pid_t pid) {
         return i;
 }
 
-void group_reap(Group *g) {
-        for (size_t i = g->n_targets; i-- > 0;)
+void group_reap(Group *g, size_t n) {
+        for (n = MIN(n, g->n_targets); n > 0; n--) {
+                size_t i = (g->reap > 0 && g->reap <= g->n_targets ? g->reap : g->n_targets) - 1;
+
+                g->reap = i;
                 if (!g->targets[i].descendants && !process_exists(g->targets[i].pidfd))
                         group_detach(g, i);
+        }
 }
 
 bool group_is_open_at(const Group *g, size_t target) {

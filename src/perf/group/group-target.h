@@ -15,16 +15,16 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const p
 /* A pending target counts like the others from now on. */
 void group_accept(Group *g, size_t target);
 
-/* Closes its events; what they have counted stays in the sum (past). The last target takes its
- * index. */
+/* Closes its events; what they have counted stays in the sum (past). Later targets move up. */
 void group_detach(Group *g, size_t target);
 
 /* The index of a process that lives (or is a zombie) among the targets, else n_targets. One that
  * has ended is not found, as its number may be reused. */
 size_t group_find_target(const Group *g, pid_t pid);
 
-/* Detaches targets that have ended, except those with descendants, which may still live. */
-void group_reap(Group *g);
+/* Looks at n targets, others each time, and detaches those that have ended, except those with
+ * descendants, which may still live. */
+void group_reap(Group *g, size_t n);
 
 /* Whether one of the target's threads, or of its descendants', is open. */
 bool group_is_open_at(const Group *g, size_t target);

@@ -75,10 +75,19 @@ int group_new(GroupScope scope, Event *events, size_t n_events, Group **ret, Ref
         return 0;
 }
 
+void group_touch_target(Group *g, size_t target) {
+        g->same.n_targets = MIN(g->same.n_targets, target);
+}
+
+void group_touch_part(Group *g, size_t part) {
+        g->version++;
+        g->same.n_parts = MIN(g->same.n_parts, part);
+}
+
 void group_close_part(Group *g, size_t part) {
         switches_flush();
         if (group_part_is_open(g, part))
-                g->version++;
+                group_touch_part(g, part);
         /* siblings first: without their leader they would count on their own */
         for (size_t event = g->n_events; event-- > 0;) {
                 close_fdp(&group_slot(g, part, event)->fd);
@@ -105,10 +114,14 @@ Group *group_free(Group *g) {
 }
 
 int group_grow(Group *g, size_t n_more) {
-        size_t n = MAX(g->n_parts + n_more, 1u); /* a size of 0 would free it */
-        GroupPart *parts = reallocarray(g->parts, n, sizeof(GroupPart));
+        size_t n = g->n_parts + n_more;
+        GroupPart *parts;
         GroupSlot *slots;
 
+        if (n <= g->room)
+                return 0;
+        n = MAX(n, 2 * g->room); /* process after process is attached */
+        parts = reallocarray(g->parts, n, sizeof(GroupPart));
         if (!parts)
                 return -ENOMEM;
         g->parts = parts;
@@ -116,10 +129,12 @@ int group_grow(Group *g, size_t n_more) {
         if (!slots)
                 return -ENOMEM;
         g->slots = slots;
+        g->room = n;
         return 0;
 }
 
 void group_add_part(Group *g, GroupPart part) {
+        g->mixed |= g->n_parts > 0 && part.target < g->parts[g->n_parts - 1].target;
         g->parts[g->n_parts] = part;
         for (size_t event = 0; event < g->n_events; event++)
                 *group_slot(g, g->n_parts, event) = (GroupSlot){ .fd = -1 };

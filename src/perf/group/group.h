@@ -18,6 +18,7 @@
 #include "perf/event/event.h"
 
 typedef struct Group Group;
+typedef struct GroupExtent GroupExtent;
 typedef struct GroupPart GroupPart;
 typedef struct GroupSlot GroupSlot;
 typedef struct GroupTarget GroupTarget;
@@ -59,6 +60,11 @@ struct GroupTarget {
         gid_t gid;
 };
 
+/* So many of its first targets and parts. */
+struct GroupExtent {
+        size_t n_targets, n_parts;
+};
+
 struct Group {
         GroupScope scope;
         bool pinned;      /* never multiplexed: the kernel drops it instead */
@@ -82,6 +88,10 @@ struct Group {
         int error;    /* errno of an opening that failed after a yield, else 0 */
 
         uint64_t version; /* changes whenever a descriptor is opened or closed */
+        GroupExtent same; /* so much has not changed since group_note_saved() */
+        bool mixed;       /* parts are not in the order of their targets */
+        size_t room;      /* parts that there is memory for */
+        size_t reap;      /* where group_reap() goes on */
 };
 
 /* Takes the events over, on failure too. REFUSAL_INVALID_EVENT: they do not fit into one group, or
@@ -132,6 +142,10 @@ static inline size_t group_buffer_size(const Group *g) {
 static inline const Event *group_part_event(const Group *g, size_t part, size_t event) {
         return event_on(&g->events[event], g->parts[part].unit);
 }
+
+/* These and what is behind them are not the same any more. */
+void group_touch_target(Group *g, size_t target);
+void group_touch_part(Group *g, size_t part);
 
 /* To the leader, which gates its siblings. */
 void group_part_ioctl(const Group *g, size_t part, unsigned long request);

@@ -19,7 +19,7 @@ static Kept keep(const Group *g) {
 
         group_save(g, &k.pack);
         g_assert_false(k.pack.failed);
-        g_assert_cmpint(group_save_descriptors(g, &k.fds, &k.n_fds), ==, 0);
+        g_assert_cmpint(group_save_descriptors(g, (GroupExtent){}, &k.fds, &k.n_fds), ==, 0);
         for (size_t i = 0; i < k.n_fds; i++) {
                 k.fds[i] = fcntl(k.fds[i], F_DUPFD_CLOEXEC, 3);
                 g_assert_cmpint(k.fds[i], >=, 0);
@@ -37,7 +37,8 @@ static void kept_done(Kept *k) {
 static int kept_load(Kept *k, Group **ret) {
         const Unpack u = { k->pack.data, k->pack.n };
 
-        return unpack_is_valid(&u) ? group_load(&u, &sysfs.pmus, k->fds, k->n_fds, ret) : -EBADMSG;
+        return unpack_is_valid(&u) ? group_load(&u, &u, &sysfs.pmus, k->fds, k->n_fds, ret)
+                                   : -EBADMSG;
 }
 
 /* What remains of g after a restart. */
@@ -106,6 +107,44 @@ static void test_counts_while_nobody_is_there(void) {
         target_write(&s, 0, 10, 0);
         g = load(&k);
         assert_exact(g, 10);
+}
+
+/* What was saved of the first target, then of the second, is one group. */
+static void test_more_targets(void) {
+        _cleanup_(target_done) Target first = target_new(), second = target_new();
+        _cleanup_(target_done) Target third = target_new();
+        _cleanup_(group_freep) Group *g = group_on(&first, 2);
+        GroupExtent from = group_extent(g);
+        Kept k = keep(g), more = {};
+        int *fds;
+
+        group_note_saved(g);
+        add_target(g, &second);
+        add_target(g, &third);
+        g->targets[2].pending = &k;
+        assert_opens(g);
+        g_assert_cmpuint(g->same.n_targets, >=, from.n_targets);
+        g_assert_cmpuint(g->same.n_parts, >=, from.n_parts);
+        group_save_more(g, from, &k.pack);
+        g_assert_cmpint(group_save_descriptors(g, from, &more.fds, &more.n_fds), ==, 0);
+        fds = g_renew(int, k.fds, k.n_fds + more.n_fds);
+        for (size_t i = 0; i < more.n_fds; i++)
+                fds[k.n_fds++] = fcntl(more.fds[i], F_DUPFD_CLOEXEC, 3);
+        k.fds = fds;
+        free(more.fds);
+        group_start(g);
+        target_write(&first, 0, 10, 0);
+        target_write(&second, 0, 10, 0);
+        target_write(&third, 0, 10, 0);
+        group_free(g);
+        g = load(&k);
+        g_assert_cmpuint(g->n_targets, ==, 2);
+        g_assert_cmpint(g->targets[0].pid, ==, first.pid);
+        g_assert_cmpint(g->targets[1].pid, ==, second.pid);
+        target_write(&first, 0, 10, 0);
+        target_write(&second, 0, 5, 1);
+        assert_reads(g, 0, 30, QUALITY_EXACT);
+        assert_reads(g, 1, 5, QUALITY_EXACT);
 }
 
 static void test_stopped_stays_stopped(void) {
@@ -483,6 +522,7 @@ int main(int argc, char **argv) {
         static const GroupTest tests[] = {
                 { "values-go-on", test_values_go_on },
                 { "counts-while-nobody-is-there", test_counts_while_nobody_is_there },
+                { "more-targets", test_more_targets },
                 { "stopped-stays-stopped", test_stopped_stays_stopped },
                 { "reset-holds", test_reset_holds },
                 { "detached-keeps-what-it-has-counted", test_detached_keeps_what_it_has_counted },

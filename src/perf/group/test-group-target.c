@@ -143,11 +143,11 @@ static void test_reaps_what_has_ended(void) {
         (void) attach(g, &alive, (GroupTarget){});
         group_start(g);
         target_write(&ended, 0, 7, 0);
-        group_reap(g);
+        group_reap(g, g->n_targets);
         g_assert_cmpuint(g->n_targets, ==, 3);
         target_kill(&ended);
         target_kill(&tree); /* its descendants may go on */
-        group_reap(g);
+        group_reap(g, g->n_targets);
         g_assert_cmpuint(g->n_targets, ==, 2);
         g_assert_cmpuint(g->n_parts, ==, 2);
         target_write(&alive, 0, 20, 0);

@@ -38,11 +38,13 @@ static Group *restart(Group *g) {
 
         group_save(g, &p);
         g_assert_false(p.failed);
-        g_assert_cmpint(group_save_descriptors(g, &fds, &n), ==, 0);
+        g_assert_cmpint(group_save_descriptors(g, (GroupExtent){}, &fds, &n), ==, 0);
         for (size_t i = 0; i < n; i++)
                 fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
         group_free(g);
-        g_assert_cmpint(group_load(&(Unpack){ p.data, p.n }, &sysfs.pmus, fds, n, &loaded), ==, 0);
+        g_assert_cmpint(
+                group_load(&(Unpack){ p.data, p.n }, &(Unpack){}, &sysfs.pmus, fds, n, &loaded), ==,
+                0);
         free(fds);
         groups_go_on(&loaded, 1);
         return loaded;

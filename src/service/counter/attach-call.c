@@ -167,7 +167,7 @@ static void attach_call_attached(void *userdata, int r, const Refusal *why) {
 
         r = attach_call_translate(r, why, &mine);
         if ((!c->opening && r == 0) || attach_call_asks_more(c, r)) {
-                request_resume(c->call);
+                request_pause(c->call); /* a client may attach hundreds at once */
                 return;
         }
         if (r == 0)

@@ -7,6 +7,8 @@
 #include "service/counter/counter-target.h"
 #include "service/hold/hold-scope.h"
 
+#define REAP_AT_ONCE 8u /* targets that are looked at before each new one */
+
 /* ---- opening and undoing ---- */
 
 /* The index of the target under way in the set; n_targets if it is not there. */
@@ -52,7 +54,12 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
 
         /* an exclusive hold may have been granted since the call was */
         r = holds_admit_opening(set->counters->holds, set->uid, g->events, g->n_events, NULL, why);
-        return r == 0 ? counter_set_attach(set, &target, tids, pids, n_tids, why) : r;
+        if (r == 0)
+                r = counter_set_attach(set, &target, tids, pids, n_tids, why);
+        if (r <= 0)
+                return r;
+        counter_set_reap(set, g->n_targets); /* what ended targets were charged may be enough */
+        return counter_set_attach(set, &target, tids, pids, n_tids, why);
 }
 
 static int attach_sets_open(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n_tids,
@@ -113,7 +120,7 @@ static int attach_sets_check(AttachJob *a, const ReaderTree *tree, Refusal *why)
         int r = 0;
 
         for (size_t i = 0; i < all->n_sets && r == 0; i++) {
-                counter_set_reap(all->sets[i]);
+                counter_set_reap(all->sets[i], REAP_AT_ONCE);
                 r = set_check(all->sets[i], a->pid, why);
                 if (r == 0 && tree)
                         r = set_check_tree(all->sets[i], tree, why);

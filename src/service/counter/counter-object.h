@@ -51,7 +51,8 @@ struct CounterSet {
         QuotaCharge counter_charge, descriptor_charge;
         QuotaCharge kept_charge; /* its share in counters->n_limited */
         StoreItem item;
-        uint64_t kept;    /* group->version of the stored descriptors */
+        uint64_t kept;      /* group->version of the stored descriptors */
+        GroupExtent stored; /* so much of the group is stored */
         CounterUse *uses; /* of a foreground set, by the parts of scope, once somebody has asked */
         bool by_hold;     /* counted in counters->n_by_hold */
         size_t unkept;    /* its share in the host state's n_unkept */

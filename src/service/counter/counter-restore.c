@@ -84,7 +84,8 @@ static int restore_group(Counters *counters, StoreRecord *record, Group **ret) {
 
         if (!unpack_next(&record->state, "group", &place, &group))
                 return -EBADMSG;
-        return group_load(&group, &counters->context->pmus, record->fds, record->n_fds, ret);
+        return group_load(&group, &record->state, &counters->context->pmus, record->fds,
+                          record->n_fds, ret);
 }
 
 /* The set without users, charges and yielder. */

@@ -5,6 +5,8 @@
 #include "service/bus/host-state.h"
 #include "service/counter/counter-kept.h"
 
+#define ADDITIONS_MIN 32u
+
 static const PackField set_fields[] = {
         PACK_FIELD(PACK_U32, "uid", SavedSet, uid),
         PACK_FIELD(PACK_BOOL, "persistent", SavedSet, persistent),
@@ -105,16 +107,28 @@ static StoreUrgency counter_set_urgency(const CounterSet *set) {
         return STORE_SOON;
 }
 
+static void counter_set_note_stored(CounterSet *set) {
+        set->kept = set->group->version;
+        set->stored = group_extent(set->group);
+        group_note_saved(set->group);
+}
+
+static bool counter_set_is_stored(const CounterSet *set) {
+        GroupExtent e = group_extent(set->group);
+
+        return e.n_targets == set->stored.n_targets && e.n_parts == set->stored.n_parts;
+}
+
 static int counter_set_keep(CounterSet *set) {
         _cleanup_free_ int *fds = NULL;
         size_t n;
         int r;
 
-        r = group_save_descriptors(set->group, &fds, &n);
+        r = group_save_descriptors(set->group, (GroupExtent){}, &fds, &n);
         if (r < 0)
                 return r;
         store_keep(&set->item, fds, n, counter_set_urgency(set));
-        set->kept = set->group->version;
+        counter_set_note_stored(set);
         return 0;
 }
 
@@ -132,7 +146,8 @@ void counter_set_keep_current(CounterSet *set) {
         if (is_new)
                 store_enter(counters->context->store, &set->item, STORE_COUNTERS,
                             counter_set_number(set), NULL);
-        if ((is_new || set->item.lost || set->kept != set->group->version) &&
+        if ((is_new || set->item.lost || set->kept != set->group->version ||
+             !counter_set_is_stored(set)) &&
             counter_set_keep(set) < 0)
                 /* better no record than descriptors and values of two different moments */
                 store_leave(&set->item);
@@ -151,6 +166,47 @@ void counter_set_write(CounterSet *set) {
 void counter_set_save(CounterSet *set) {
         counter_set_keep_current(set);
         counter_set_write(set);
+        counters_save_unkept(set->counters);
+}
+
+/* ---- its targets ---- */
+
+/* Additions are merged before they are many, but not so often that it takes time in proportion. */
+static bool counter_set_may_grow(const CounterSet *set) {
+        const Group *g = set->group;
+
+        return set->item.store && !set->item.lost && set->item.record != 0 &&
+               set->item.n_more < ADDITIONS_MIN + g->n_targets / 4 &&
+               g->same.n_targets >= set->stored.n_targets && g->same.n_parts >= set->stored.n_parts;
+}
+
+static int counter_set_add(CounterSet *set) {
+        _cleanup_free_ int *fds = NULL;
+        Pack *p = store_pack(set->item.store);
+        size_t n;
+        int r;
+
+        r = group_save_descriptors(set->group, set->stored, &fds, &n);
+        if (r < 0)
+                return r;
+        group_save_more(set->group, set->stored, p);
+        store_add(&set->item, fds, n, counter_set_urgency(set), p);
+        counter_set_note_stored(set);
+        return 0;
+}
+
+/* Nothing that is new stays: it was never stored. */
+static bool counter_set_is_undone(CounterSet *set) {
+        if (!counter_set_is_stored(set))
+                return false;
+        set->kept = set->group->version;
+        return true;
+}
+
+void counter_set_save_targets(CounterSet *set) {
+        if (!counter_set_may_grow(set) || !counter_set_may_be_kept(set) ||
+            (!counter_set_is_undone(set) && counter_set_add(set) < 0))
+                counter_set_save(set);
         counters_save_unkept(set->counters);
 }
 

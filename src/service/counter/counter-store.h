@@ -30,6 +30,9 @@ void saved_set_done(SavedSet *saved);
  * still being opened. */
 void counter_set_save(CounterSet *set);
 
+/* The same when targets came or went: stores only what is new, if nothing else has changed. */
+void counter_set_save_targets(CounterSet *set);
+
 /* The two halves of saving: its descriptors, then its record. */
 void counter_set_keep_current(CounterSet *set);
 void counter_set_write(CounterSet *set);

@@ -28,7 +28,7 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
 
 void counter_set_accept(CounterSet *set, size_t target) {
         group_accept(set->group, target);
-        counter_set_save(set);
+        counter_set_save_targets(set);
 }
 
 void counter_set_detach(CounterSet *set, size_t target) {
@@ -36,16 +36,19 @@ void counter_set_detach(CounterSet *set, size_t target) {
         set->guard = reader_job_cancel(set->guard);
         group_detach(set->group, target);
         (void) counter_set_recharge(set, NULL);
-        counter_set_save(set);
+        counter_set_save_targets(set);
         counter_set_guard(set);
 }
 
-void counter_set_reap(CounterSet *set) {
+void counter_set_reap(CounterSet *set, size_t n) {
+        uint64_t version = set->group->version;
+
+        group_reap(set->group, n);
+        if (set->group->version == version)
+                return;
         set->guard = reader_job_cancel(set->guard);
-        group_reap(set->group);
         (void) counter_set_recharge(set, NULL);
-        if (set->group->version != set->kept)
-                counter_set_save(set);
+        counter_set_save_targets(set);
         counter_set_guard(set);
 }
 

@@ -15,8 +15,8 @@ int counter_set_attach(CounterSet *set, const GroupTarget *target, const pid_t *
 void counter_set_accept(CounterSet *set, size_t target);
 void counter_set_detach(CounterSet *set, size_t target);
 
-/* Releases what ended targets still take. */
-void counter_set_reap(CounterSet *set);
+/* Looks at n targets, others each time, and releases what those that have ended still take. */
+void counter_set_reap(CounterSet *set, size_t n);
 
 /* Targets that were reopened after a yield may have become processes that the user may not trace.
  * They count again after an inspection, or are detached. */

@@ -29,7 +29,7 @@ struct Restore {
         Stored *stored;
         StateLog *log; /* of the newest complete generation; NULL: there is none */
         size_t n_records;
-        StoreRecord *records; /* in the order of compare_objects() */
+        StoreRecord *records; /* in the order of store_record_compare() */
 };
 
 /* ---- what there is ---- */
@@ -95,50 +95,22 @@ static void restore_open_log(Restore *p, Stored *s) {
 
 /* ---- its records ---- */
 
-static int compare_objects(const void *a, const void *b) {
-        const StoreRecord *x = a, *y = b;
-
-        if (x->kind != y->kind)
-                return x->kind < y->kind ? -1 : 1;
-        return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int compare_records(const void *a, const void *b) {
-        const StoreRecord *x = a, *y = b;
-        int r = compare_objects(a, b);
-
-        return r != 0 ? r : x->place < y->place ? -1 : x->place > y->place;
-}
-
-static int restore_add_record(Restore *p, const StateEntry *e, uint64_t place) {
-        StoreRecord r = { .kind = (StoreKind) e->kind,
+static void restore_add_record(Restore *p, const StateEntry *e, uint64_t place) {
+        StoreRecord r = { .kind = (StoreKind) (e->kind & ~STATELOG_MORE),
                           .id = e->id,
                           .state = { e->state, e->n_state },
                           .n_fds = e->n_fds,
                           .version = e->version,
-                          .place = place };
+                          .place = place,
+                          .more = e->kind & STATELOG_MORE };
 
-        if (e->n_fds > FDS_MAX || !unpack_is_valid(&r.state)) {
+        if (e->n_fds > FDS_MAX || !unpack_is_valid(&r.state))
                 log_plain(LOG_ERR,
-                          "A record of the service's state (kind %" PRIu32 ", %" PRIu64
+                          "A record of the service's state (kind %d, %" PRIu64
                           ") is invalid, and is dropped.",
-                          e->kind, e->id);
-                return 0;
-        }
-        if (r.n_fds > 0) {
-                r.fds = malloc(r.n_fds * sizeof(int));
-                if (!r.fds)
-                        return -ENOMEM;
-                memset(r.fds, 0xff, r.n_fds * sizeof(int)); /* -1 each */
-        }
-        p->records[p->n_records++] = r;
-        return 0;
-}
-
-static void record_done(StoreRecord *r) {
-        for (size_t i = 0; i < r->n_fds; i++)
-                close_fd(r->fds[i]);
-        free(r->fds);
+                          (int) r.kind, e->id);
+        else
+                p->records[p->n_records++] = r;
 }
 
 static void restore_remove_left_out(Restore *p) {
@@ -146,33 +118,56 @@ static void restore_remove_left_out(Restore *p) {
 
         for (StoreRecord *r = p->records; r < p->records + p->n_records; r++)
                 if (r->left_out)
-                        record_done(r);
+                        store_record_done(r);
                 else
                         p->records[n++] = *r;
         p->n_records = n;
+}
+
+static int restore_merge(Restore *p) {
+        size_t n;
+        int r = 0;
+
+        qsort(p->records, p->n_records, sizeof(StoreRecord), store_record_compare_places);
+        for (size_t i = 0; i < p->n_records && r >= 0; i += n) {
+                for (n = 1; i + n < p->n_records; n++)
+                        if (store_record_compare(&p->records[i], &p->records[i + n]) != 0)
+                                break;
+                r = store_records_merge(&p->records[i], n);
+        }
+        if (r >= 0)
+                restore_remove_left_out(p);
+        return r;
+}
+
+/* Room for their descriptors, -1 each. */
+static int restore_make_room(Restore *p) {
+        for (StoreRecord *r = p->records; r < p->records + p->n_records; r++) {
+                if (r->n_fds == 0)
+                        continue;
+                r->fds = malloc(r->n_fds * sizeof(int));
+                if (!r->fds)
+                        return -ENOMEM;
+                memset(r->fds, 0xff, r->n_fds * sizeof(int));
+        }
+        return 0;
 }
 
 static int restore_read_log(Restore *p) {
         const StateEntry *e;
         uint64_t place = 0;
         size_t n = 0;
-        int r = 0;
+        int r;
 
         while (statelog_next(p->log, &place))
                 n++;
         p->records = calloc(n + 1, sizeof(StoreRecord)); /* never NULL, as qsort() wants it */
         if (!p->records)
                 return -ENOMEM;
-        for (place = 0; r >= 0 && n > 0 && (e = statelog_next(p->log, &place)); n--)
-                r = restore_add_record(p, e, place);
-        if (r < 0)
-                return r;
-        qsort(p->records, p->n_records, sizeof(StoreRecord), compare_records);
-        for (size_t i = 1; i < p->n_records; i++) /* of two of an object the later one counts */
-                p->records[i - 1].left_out =
-                        compare_objects(&p->records[i - 1], &p->records[i]) == 0;
-        restore_remove_left_out(p);
-        return 0;
+        for (place = 0; n > 0 && (e = statelog_next(p->log, &place)); n--)
+                restore_add_record(p, e, place);
+        r = restore_merge(p);
+        return r < 0 ? r : restore_make_room(p);
 }
 
 /* ---- their descriptors ---- */
@@ -180,7 +175,7 @@ static int restore_read_log(Restore *p) {
 static StoreRecord *restore_find(const Restore *p, const FdLabel *label) {
         const StoreRecord key = { .kind = (StoreKind) label->kind, .id = label->id };
         StoreRecord *r =
-                bsearch(&key, p->records, p->n_records, sizeof(StoreRecord), compare_objects);
+                bsearch(&key, p->records, p->n_records, sizeof(StoreRecord), store_record_compare);
 
         return r && r->version == label->version ? r : NULL;
 }
@@ -196,16 +191,9 @@ static int restore_take_fds(void *userdata, const FdLabel *label, int *fds) {
         return 0;
 }
 
-static bool record_is_whole(const StoreRecord *r) {
-        for (size_t i = 0; i < r->n_fds; i++)
-                if (r->fds[i] < 0)
-                        return false;
-        return true;
-}
-
 static void restore_leave_out_incomplete(Restore *p) {
         for (StoreRecord *r = p->records; r < p->records + p->n_records; r++) {
-                r->left_out = !record_is_whole(r);
+                r->left_out = !store_record_is_whole(r);
                 if (r->left_out)
                         log_plain(LOG_ERR,
                                   "Descriptors of the service's state (kind %d, %" PRIu64
@@ -357,7 +345,7 @@ Restore *restore_free(Restore *p) {
         if (!p)
                 return NULL;
         for (StoreRecord *r = p->records; r < p->records + p->n_records; r++)
-                record_done(r);
+                store_record_done(r);
         free(p->records);
         for (Stored *s = p->stored; s < p->stored + p->n_stored; s++) {
                 close_fd(s->fd);

@@ -8,6 +8,9 @@
  * a writer that is killed leaves all records that it had appended. When most of the log is out of
  * date, the records that count are copied to the other half of the file, and a single store makes
  * that half the log.
+ *
+ * A record may continue the one before it of the same object, which then counts together with it:
+ * so what is added to a large object is written without all that it has already.
  */
 
 #include "core/util.h"
@@ -26,14 +29,17 @@ struct StateLog {
         uint64_t n_garbage;    /* bytes of records that are out of date */
 };
 
+/* Added to the kind of a record that continues what was written of the object before. */
+#define STATELOG_MORE (1u << 31)
+
 /* A record as it is in the log. A later run reads it: see STATELOG_FORMAT. */
 struct StateEntry {
         uint32_t size;    /* of the whole record, a multiple of 8 */
         uint32_t gone;    /* out of date */
-        uint32_t kind;    /* StoreKind */
+        uint32_t kind;    /* StoreKind, with or without STATELOG_MORE */
         uint32_t version; /* of its descriptors */
         uint64_t id;
-        uint32_t n_fds;
+        uint32_t n_fds;   /* with those of the records that it continues */
         uint32_t n_state; /* bytes */
         uint8_t state[];
 };

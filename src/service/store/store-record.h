@@ -32,5 +32,20 @@ struct StoreRecord {
         /* restore.c's own */
         uint32_t version; /* of the descriptors */
         uint64_t place;   /* in the log: of two records of an object the later one counts */
+        bool more;        /* it continues the one before it */
         bool left_out;    /* not restored */
+        uint8_t *joined;  /* the state, where several records make it up */
 };
+
+/* For qsort(): by kind and id; and of the same object by place. */
+int store_record_compare(const void *a, const void *b);
+int store_record_compare_places(const void *a, const void *b);
+
+/* Of n records of one object, in the order of their places, one stays, with what continues it, or
+ * none. The others are left out. -ENOMEM. */
+int store_records_merge(StoreRecord *records, size_t n);
+
+/* Whether all descriptors are there. */
+bool store_record_is_whole(const StoreRecord *r);
+
+void store_record_done(StoreRecord *r); /* closes those that nobody took over */

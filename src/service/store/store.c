@@ -17,6 +17,13 @@
 
 LIST_HEAD(StoreItemList, StoreItem);
 
+/* A record that continues one. */
+struct StoreMore {
+        uint64_t record, record_copy; /* as those of the item */
+        TAILQ_ENTRY(StoreMore) more;
+        LIST_ENTRY(StoreMore) all;
+};
+
 /* Parts of several objects, to be put as one message. */
 typedef struct Bundle {
         bool open; /* between store_gather() and store_ship() */
@@ -33,7 +40,8 @@ struct Store {
         FdStore fd_store;
         uint32_t version; /* of the descriptors kept last, of any object */
         struct StoreItemList items;
-        Restore *restore; /* until store_commit() */
+        LIST_HEAD(, StoreMore) all_more; /* of all items */
+        Restore *restore;                /* until store_commit() */
         Pack pack;
         Bundle bundle;
         bool degraded; /* something could not be kept, which was logged */
@@ -62,6 +70,7 @@ void store_enter(Store *s, StoreItem *item, StoreKind kind, uint64_t id,
                  void (*again)(StoreItem *item)) {
         *item = (StoreItem){ .store = s, .kind = kind, .id = id, .again = again };
         TAILQ_INIT(&item->parts);
+        TAILQ_INIT(&item->more);
         LIST_INSERT_HEAD(&s->items, item, items);
 }
 
@@ -78,6 +87,22 @@ static void item_drop_parts(StoreItem *item, uint32_t version, bool others) {
         }
 }
 
+static void more_free(StoreMore *more) {
+        LIST_REMOVE(more, all);
+        free(more);
+}
+
+static void item_drop_more(StoreItem *item) {
+        StoreMore *more;
+
+        while ((more = TAILQ_FIRST(&item->more))) {
+                TAILQ_REMOVE(&item->more, more, more);
+                statelog_forget(item->store->log, more->record);
+                more_free(more);
+        }
+        item->n_more = 0;
+}
+
 static void item_lose(StoreItem *item, int error, const char *what) {
         Store *s = item->store;
 
@@ -86,6 +111,7 @@ static void item_lose(StoreItem *item, int error, const char *what) {
                 store_degraded(s, error, what);
         statelog_forget(s->log, item->record);
         item->record = 0;
+        item_drop_more(item);
         item_drop_parts(item, UINT32_MAX, true);
         item->lost = true;
 }
@@ -139,6 +165,20 @@ static void item_keep(StoreItem *item, const FdLabel *label, const int *fds, Sto
                          fds);
 }
 
+/* Behind those of this version that it has. */
+static void item_keep_all(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency) {
+        for (size_t i = 0; i < n_fds && !item->lost; i += FD_QUEUE_FDS_MAX) {
+                const FdLabel label = { .kind = item->kind,
+                                        .version = item->version,
+                                        .id = item->id,
+                                        .first = (uint32_t) (item->n_fds + i),
+                                        .n_fds = (uint32_t) MIN(n_fds - i, FD_QUEUE_FDS_MAX) };
+
+                item_keep(item, &label, fds + i, urgency);
+        }
+        item->n_fds += n_fds;
+}
+
 void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency) {
         Store *s = item->store;
 
@@ -148,17 +188,9 @@ void store_keep(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urge
         if (item->record == 0)
                 item_drop_parts(item, UINT32_MAX, true);
         item->version = ++s->version;
-        item->n_fds = n_fds;
+        item->n_fds = 0;
         item->lost = false;
-        for (size_t i = 0; i < n_fds && !item->lost; i += FD_QUEUE_FDS_MAX) {
-                const FdLabel label = { .kind = item->kind,
-                                        .version = item->version,
-                                        .id = item->id,
-                                        .first = (uint32_t) i,
-                                        .n_fds = (uint32_t) MIN(n_fds - i, FD_QUEUE_FDS_MAX) };
-
-                item_keep(item, &label, fds + i, urgency);
-        }
+        item_keep_all(item, fds, n_fds, urgency);
 }
 
 void store_gather(Store *s) {
@@ -170,45 +202,67 @@ void store_ship(Store *s) {
         s->bundle.open = false;
 }
 
+static int item_copy(const Store *s, StoreItem *item) {
+        StoreMore *more;
+        int r = 0;
+
+        item->record_copy = item->record;
+        if (item->record != 0)
+                r = statelog_copy(s->log, &item->record_copy);
+        TAILQ_FOREACH (more, &item->more, more) {
+                more->record_copy = more->record;
+                if (r >= 0)
+                        r = statelog_copy(s->log, &more->record_copy);
+        }
+        return r;
+}
+
 /* Copies the records that count, when most of the log is out of date. */
 static void store_compact(Store *s) {
         StoreItem *item;
+        StoreMore *more;
         int r = 0;
 
         statelog_copy_begin(s->log);
-        LIST_FOREACH (item, &s->items, items) {
-                item->record_copy = item->record;
-                if (item->record != 0 && r >= 0)
-                        r = statelog_copy(s->log, &item->record_copy);
-        }
+        LIST_FOREACH (item, &s->items, items)
+                if (r >= 0)
+                        r = item_copy(s, item);
         if (r < 0)
                 return;
         LIST_FOREACH (item, &s->items, items)
                 item->record = item->record_copy;
+        LIST_FOREACH (more, &s->all_more, all)
+                more->record = more->record_copy;
         statelog_copy_end(s->log);
 }
 
-/* On failure the record before it stands. */
-static int item_write(StoreItem *item, const Pack *state) {
-        StateLog *log = item->store->log;
-        StateEntry entry = { .kind = item->kind,
+static int item_append(const StoreItem *item, uint32_t more, const Pack *state, uint64_t *ret) {
+        StateEntry entry = { .kind = item->kind | more,
                              .id = item->id,
                              .version = item->version,
                              .n_fds = (uint32_t) item->n_fds,
                              .n_state = (uint32_t) state->n };
-        uint64_t before = item->record;
-        int r;
 
-        r = state->failed ? -ENOMEM : statelog_append(log, &entry, state->data, &item->record);
+        return state->failed ? -ENOMEM
+                             : statelog_append(item->store->log, &entry, state->data, ret);
+}
+
+/* On failure the record before it stands. */
+static int item_write(StoreItem *item, const Pack *state) {
+        uint64_t before = item->record;
+        int r = item_append(item, 0, state, &item->record);
+
         if (r < 0)
                 return r;
-        statelog_forget(log, before);
+        statelog_forget(item->store->log, before);
+        item_drop_more(item);
         item_drop_parts(item, item->version, true);
         return 0;
 }
 
+static const char write_failed[] = "State could not be written down";
+
 void store_save(StoreItem *item, const Pack *state) {
-        static const char failed[] = "State could not be written down";
         Store *s = item->store;
         int r;
 
@@ -218,11 +272,41 @@ void store_save(StoreItem *item, const Pack *state) {
                 return;
         r = item_write(item, state);
         if (r < 0 && item->kind == STORE_HOST && item->record != 0)
-                store_degraded(s, r, failed); /* the old one is kept: clients are known by it */
+                store_degraded(s, r,
+                               write_failed); /* the old one is kept: clients are known by it */
         else if (r < 0)
-                item_lose(item, r, failed);
+                item_lose(item, r, write_failed);
         else if (statelog_is_stale(s->log))
                 store_compact(s);
+}
+
+static int item_write_more(StoreItem *item, const Pack *state) {
+        StoreMore *more = calloc(1, sizeof(StoreMore));
+        int r;
+
+        if (!more)
+                return -ENOMEM;
+        r = item_append(item, STATELOG_MORE, state, &more->record);
+        if (r < 0) {
+                free(more);
+                return r;
+        }
+        TAILQ_INSERT_TAIL(&item->more, more, more);
+        LIST_INSERT_HEAD(&item->store->all_more, more, all);
+        item->n_more++;
+        return 0;
+}
+
+void store_add(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency,
+               const Pack *state) {
+        int r;
+
+        if (!item->store->works || item->lost)
+                return;
+        item_keep_all(item, fds, n_fds, urgency);
+        r = item->lost ? 0 : item_write_more(item, state);
+        if (r < 0)
+                item_lose(item, r, write_failed);
 }
 
 void store_leave(StoreItem *item) {
@@ -233,6 +317,7 @@ void store_leave(StoreItem *item) {
         bundle_send(s); /* the item may be in it */
         if (s->works) {
                 statelog_forget(s->log, item->record);
+                item_drop_more(item);
                 item_drop_parts(item, UINT32_MAX, true);
         }
         LIST_REMOVE(item, items);
@@ -287,6 +372,7 @@ int store_new(sd_event *event, Store **ret) {
         if (!s)
                 return -ENOMEM;
         LIST_INIT(&s->items);
+        LIST_INIT(&s->all_more);
         r = fd_store_init(&s->fd_store, event, store_degraded, s);
         if (r < 0)
                 return r;
@@ -320,6 +406,8 @@ void store_commit(Store *s) {
 Store *store_free(Store *s) {
         if (!s)
                 return NULL;
+        while (!LIST_EMPTY(&s->all_more))
+                more_free(LIST_FIRST(&s->all_more));
         fd_store_done(&s->fd_store);
         statelog_free(s->log);
         restore_free(s->restore);

@@ -15,6 +15,8 @@
  * those of other versions are ignored when it is restored. So a process that is killed between two
  * steps leaves either the old state or the new one.
  *
+ * What is added to an object can be stored alone (store_add()), in the same order.
+ *
  * A restart reads it all, makes the objects anew and stores them in a new generation. The
  * generation before stays unchanged until the new one is complete, so a restart may be killed as
  * well.
@@ -33,6 +35,7 @@
 
 typedef struct Store Store;
 typedef struct StoreItem StoreItem;
+typedef struct StoreMore StoreMore;
 
 /* Embedded in each object that is kept. All zero: it is not entered. */
 struct StoreItem {
@@ -42,10 +45,12 @@ struct StoreItem {
         void (*again)(StoreItem *item);
 
         /* store.c's own */
-        uint32_t version;     /* of the descriptors kept last */
-        size_t n_fds;         /* likewise */
-        uint64_t record;      /* the place of its record in the log; 0: it has none */
-        uint64_t record_copy; /* the new place, while the log is copied */
+        uint32_t version;             /* of the descriptors kept last */
+        size_t n_fds;                 /* likewise */
+        uint64_t record;              /* the place of its record in the log; 0: it has none */
+        uint64_t record_copy;         /* the new place, while the log is copied */
+        TAILQ_HEAD(, StoreMore) more; /* records that continue it */
+        size_t n_more;
         struct FdParts parts; /* of this version, and until it is saved of the one before */
         bool lost;            /* could not be kept: nothing is saved before the next store_keep() */
         LIST_ENTRY(StoreItem) items;
@@ -91,6 +96,12 @@ void store_ship(Store *s);
 /* Replaces the record of the object: this state, with the descriptors kept last. */
 void store_save(StoreItem *item, const Pack *state);
 
+/* Stores more descriptors and more state beside those that were saved last; a reader finds the
+ * state of both as one. Whoever adds often saves anew from time to time (item->n_more): each
+ * addition is a message and a record. */
+void store_add(StoreItem *item, const int *fds, size_t n_fds, StoreUrgency urgency,
+               const Pack *state);
+
 /* Drops the record and the descriptors. Does nothing where the item was not entered. */
 void store_leave(StoreItem *item);
 
@@ -98,7 +109,7 @@ void store_leave(StoreItem *item);
  * measured or opened. */
 void store_settle(Store *s);
 
-/* An empty buffer for the next store_save(). */
+/* An empty buffer for the next store_save() or store_add(). */
 Pack *store_pack(Store *s);
 
 /* False: there is no descriptor store. */
