@@ -44,14 +44,19 @@ unsigned trials(unsigned n) {
         return getenv("BENCH_QUICK") ? MAX(n / 10, 3u) : n;
 }
 
+/* Rows of the same programs under a load have names of their own. */
+static const char *prefix(void) {
+        return getenv("BENCH_PREFIX") ?: "";
+}
+
 void sample(const char *row, const char *side, double value) {
-        printf("%s\t%s\t%.3f\n", row, side, value);
+        printf("%s%s\t%s\t%.3f\n", prefix(), row, side, value);
 }
 
 void say(const char *row, const char *kind, const char *format, ...) {
         va_list ap;
 
-        printf("%s\t%s\t", row, kind);
+        printf("%s%s\t%s\t", prefix(), row, kind);
         va_start(ap, format);
         (void) vprintf(format, ap);
         va_end(ap);

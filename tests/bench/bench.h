@@ -8,6 +8,8 @@
  * - ROW ours|theirs VALUE
  * - ROW note|skip WORDS
  *
+ * ROW begins with $BENCH_PREFIX, if that is set.
+ *
  * Times are in microseconds. An unexpected failure ends the program.
  */
 

@@ -14,6 +14,10 @@
  * - event-first: ours: the first OpenEvent of a connection; theirs: the first PerfEventOpen of one
  *   to sysprofd
  * - event-later: the same, for the second call and later ones
+ *
+ *         bench-counters [events] [sysprofd]
+ *
+ * "events": only the last two.
  */
 
 #include <linux/perf_event.h>
@@ -188,13 +192,22 @@ static void events_trial(void (*open)(sd_bus *bus, const char *row)) {
         sd_bus_flush_close_unref(bus);
 }
 
+static bool has_word(char *words[], const char *word) {
+        while (*words && strcmp(*words, word) != 0)
+                words++;
+        return *words;
+}
+
 int main(int argc, char *argv[]) {
-        counters_measure();
+        bool theirs = has_word(argv, "sysprofd");
+
+        if (!has_word(argv, "events"))
+                counters_measure();
         /* The first event on all tasks makes the kernel patch itself for 10 ms. */
         (void) event_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY, 0, 0, -1);
         for (unsigned i = trials(100); i > 0; i--) {
                 events_trial(our_event);
-                if (argc > 1 && strcmp(argv[1], "sysprofd") == 0)
+                if (theirs)
                         events_trial(their_event);
         }
         return EXIT_SUCCESS;

@@ -65,6 +65,7 @@ peer_start() {
         shift
 
         [[ -x $1 ]] || return
+        ! has_owner "$name" >/dev/null 2>&1 || return 0
         "$@" >"$log/$name" 2>&1 &
         wait_until has_owner "$name" >/dev/null || {
                 cat "$log/$name" >&2
@@ -72,10 +73,20 @@ peer_start() {
         }
 }
 
+# skip WHY ROW...: these cannot be measured, under the load that there is.
+skip() {
+        local row
+
+        for row in "${@:2}"; do
+                printf '%s\tskip\t%s\n' "${BENCH_PREFIX:-}$row" "$1"
+        done
+}
+
 # run ROW,... COMMAND [ARG...]
 run() {
         "${@:2}" || {
-                printf '%s\tskip\tthe benchmark failed\n' ${1//,/ }
+                # shellcheck disable=SC2086
+                skip 'the benchmark failed' ${1//,/ }
                 status=1
         }
 }
@@ -85,7 +96,7 @@ pcp_begin() {
         if pcp_unpack && pcp_run >&2; then
                 return
         fi
-        printf '%s\tskip\tPCP cannot be had (it is unpacked from its Debian package)\n' "$@"
+        skip 'PCP cannot be had (it is unpacked from its Debian package)' "$@"
         return 1
 }
 
@@ -105,32 +116,37 @@ yield() {
 }
 
 counters() {
+        run open-counters,read-counters,read-mapped as alice "$bench/bench-counters"
+        events
+}
+
+events() {
         local words=()
 
         if peer_start org.gnome.Sysprof3 /usr/libexec/sysprofd; then
                 words=(sysprofd)
         else
-                printf '%s\tskip\tsysprofd is not installed\n' event-first event-later
+                skip 'sysprofd is not installed' event-first event-later
         fi
-        run open-counters,read-counters,read-mapped,event-first,event-later as alice "$bench/bench-counters" "${words[@]}"
+        run event-first,event-later as alice "$bench/bench-counters" events "${words[@]}"
 }
 
-# Six monitors of ours; those of PCP.
+# race [OURS THEIRS]: so many times each. Six monitors of ours; those of PCP.
 race() {
-        local i
+        local i ours=${1:-1000} theirs=${2:-80}
 
         for i in 1 2 3 4 5 6; do
                 printf '[Monitor]\nEvents=context-switches\n' >/etc/perfalloc/monitors.d/bench-$i.conf
         done
         service-signal HUP
         wait_until monitors_are 6
-        run race "$bench/bench-start" race race ours "$(service-pid)" 1000 \
+        run race,race-start "$bench/bench-start" race race ours "$(service-pid)" "$ours" \
                 as alice perfalloc --quiet --pmu=software "$bench/bench-start" stamp
         rm /etc/perfalloc/monitors.d/bench-*
         service-signal HUP
         wait_until monitors_are 0
-        if pcp_begin race; then
-                run race "$bench/bench-start" race race theirs "$pcp_pid" 80 \
+        if pcp_begin race race-start; then
+                run race,race-start "$bench/bench-start" race race theirs "$pcp_pid" "$theirs" \
                         env PCP_CONF="$pcp_conf" LD_LIBRARY_PATH="$pcp_libraries" $pcp/usr/lib/pcp/pmdas/perfevent/perfalloc -f $perflock \
                         "$bench/bench-start" stamp
                 pcp_stop
@@ -139,6 +155,35 @@ race() {
 
 monitors_are() {
         [[ $(busctl tree --list org.perfalloc1 | grep -c '^/org/perfalloc1/counter/[0-9]') -eq $1 ]]
+}
+
+# under NAME ARG...: holds, COMMANDs and events while stress-ng loads the machine so.
+under() {
+        local stress
+
+        export BENCH_PREFIX=$1-
+        if ! command -v stress-ng >/dev/null; then
+                skip 'stress-ng is not installed' hold-user hold-root race-start event-first
+                unset BENCH_PREFIX
+                return
+        fi
+        # a disk, and no memory of the rig's
+        mkdir -p /var/tmp/bench-stress
+        stress-ng --quiet --temp-path /var/tmp/bench-stress "${@:2}" >&2 &
+        stress=$!
+        sleep 2 # until there is something on the disk
+        hold
+        race 200 60
+        events
+        kill "$stress"
+        wait "$stress"
+        rm -rf /var/tmp/bench-stress
+        unset BENCH_PREFIX
+}
+
+busy() {
+        under cpu --cpu "$(nproc)"
+        under memory --vm "$(nproc)" --vm-bytes 512M --hdd 2 --hdd-bytes 256M
 }
 
 crowd() {
@@ -170,12 +215,12 @@ broker() {
                 run broker-perf as alice "$bench/bench-start" pairs broker-perf 100 \
                         'perfalloc --quiet --pmu=software --broker=yes perf stat -o /dev/null true' 'perf stat -o /dev/null true'
         else
-                printf '%s\tskip\tperf is not installed\n' broker-perf
+                skip 'perf is not installed' broker-perf
         fi
 }
 
 configure
-[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds turns broker
+[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds turns broker busy
 for benchmark; do
         "$benchmark"
 done

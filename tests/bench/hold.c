@@ -16,6 +16,7 @@
 #include "bench.h"
 
 #define MONITORS   6u
+#define HOLDS      5u /* in turns with one of PCP's, which takes a tenth of a second */
 #define EVENTS_MAX 2048u
 
 #define PROFILES "net.hadess.PowerProfiles", "/net/hadess/PowerProfiles", "net.hadess.PowerProfiles"
@@ -197,8 +198,10 @@ int main(int argc, char *argv[]) {
                 if (profiles)
                         profile_trial(user);
                 polkit_trial(root, user);
-                hold_trial(user, &w, rows_user);
-                hold_trial(root, &w, rows_root);
+                for (unsigned j = 0; j < HOLDS; j++) {
+                        hold_trial(user, &w, rows_user);
+                        hold_trial(root, &w, rows_root);
+                }
                 if (lock >= 0)
                         pcp_trial(lock, &pcp);
         }

@@ -7,7 +7,7 @@
  *
  * runs N times COMMAND (perfalloc of ours, or PCP's) with "bench-start stamp" at its end, which
  * says when it was started, and says how many were started before the events of process PID were
- * all off.
+ * all off. Row ROW-start: how long it took until it ran and the events were off.
  *
  *         bench-start pairs ROW N 'OUR COMMAND' 'THEIR COMMAND'
  *
@@ -58,15 +58,16 @@ static pid_t command_start(char *argv[], int out, int in) {
         _exit(127);
 }
 
-static bool race_trial(Watch *w, char *argv[]) {
+static bool race_trial(Watch *w, const char *row, const char *side, char *argv[]) {
         int out[2], in[2], status;
-        uint64_t started, last;
+        uint64_t begin, started, last;
         unsigned i;
         pid_t pid;
 
         check_errno(pipe2(out, O_CLOEXEC), "pipe");
         check_errno(pipe2(in, O_CLOEXEC), "pipe");
         watch_look(w);
+        begin = clock_nsec(CLOCK_MONOTONIC_RAW);
         pid = command_start(argv, out[1], in[0]);
         close_fd(out[1]);
         close_fd(in[0]);
@@ -75,6 +76,7 @@ static bool race_trial(Watch *w, char *argv[]) {
                 sleep_usec(1000);
         check(i < 1000 ? 0 : -ETIME, "the monitors do not give way");
         last = watch_last_off(w);
+        sample(row, side, (double) (MAX(started, last) - begin) / 1e3);
         close_fd(in[1]);
         close_fd(out[0]);
         (void) waitpid(pid, &status, 0);
@@ -89,12 +91,15 @@ static int race(const char *row, const char *side, pid_t monitor, unsigned n, ch
         static int fds[EVENTS_MAX];
         size_t n_fds = events_take(monitor, fds, EVENTS_MAX);
         unsigned too_early = 0;
+        char row_start[64];
         Watch w;
+
+        (void) snprintf(row_start, sizeof(row_start), "%s-start", row);
 
         check(n_fds > 0 ? 0 : -ENOENT, "the monitor has no events");
         watch_init(&w, fds, n_fds);
         for (unsigned i = 0; i < n; i++) {
-                if (race_trial(&w, argv))
+                if (race_trial(&w, row_start, side, argv))
                         too_early++;
                 if (strcmp(side, THEIRS) == 0)
                         sleep_usec((uint64_t) random() % 100000);
