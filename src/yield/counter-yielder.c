@@ -48,6 +48,7 @@ static void counter_yielder_describe(const Yielder *y, pid_t *ret_pid, char *buf
 }
 
 static const YielderOps counter_yielder_ops = {
+        .sliced = true,
         .start = counter_yielder_start,
         .yield = counter_yielder_yield,
         .resume = counter_yielder_resume,
@@ -85,9 +86,9 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
 CounterYielder *counter_yielder_free(CounterYielder *m) {
         if (!m)
                 return NULL;
+        m->group = group_free(m->group); /* a hold may go on as soon as nobody waits for it */
         if (m->yielder.yielders)
                 yielders_dismiss(m->yielder.yielders, &m->yielder);
-        group_free(m->group);
         free(m->uses);
         free(m);
         return NULL;
@@ -107,7 +108,7 @@ static int counter_yielder_mend(CounterYielder *m) {
 }
 
 bool counter_yielder_retry(CounterYielder *m) {
-        if (counter_yielder_mend(m) == 0)
+        if (!yielder_is_due(&m->yielder) && counter_yielder_mend(m) == 0)
                 counter_yielder_changed(m);
         return m->group->error == 0;
 }

@@ -25,5 +25,6 @@ int counter_yielder_new(Yielders *yielders, Group *group, const Scope *scope, ui
                         PlanClass yields_to, uint64_t seq, CounterYielder **ret);
 CounterYielder *counter_yielder_free(CounterYielder *m);
 
-/* Tries again what failed, or was not done in an earlier run. True: the group counts now. */
+/* Tries again what failed, or was not done in an earlier run, unless its turn to yield or to resume
+ * comes anyway. True: the group counts, or will. */
 bool counter_yielder_retry(CounterYielder *m);

@@ -20,6 +20,10 @@ typedef enum YielderState {
 } YielderState;
 
 struct YielderOps {
+        /* yield() returns 0, and like resume() it takes the kernel's time: when there are many they
+         * are told in slices (yielders.h). They are not told of a hold. */
+        bool sliced;
+
         /* It was enrolled while active holds demand that it yields: it starts out yielded, and no
          * hold waits for it. May be NULL. */
         void (*start)(Yielder *y);

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "core/clock.h"
 #include "perf/group/switch.h"
+
+#define SWITCHED_AT_ONCE 8u /* yielders, where threads switch (core/team.h) */
 
 void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
                    void *userdata) {
@@ -125,6 +128,12 @@ static void yielder_set_yielded(Yielder *y) {
                        y->plan.where.n_words * sizeof(uint64_t));
 }
 
+/* The plan says more than is so: that is done now. */
+static void yielder_add_yielded(Yielder *y) {
+        for (size_t i = 0; y->plan.by_cpu && i < y->plan.where.n_words; i++)
+                y->yielded.words[i] |= y->plan.where.words[i];
+}
+
 /* As the plan says. */
 static void yielder_start(Yielder *y) {
         y->fresh = false;
@@ -194,45 +203,169 @@ static bool yielders_may_resume(const Yielders *r, const Yielder *y) {
                               : y->state != YIELDER_COUNTING && !yielders_demands(r, y);
 }
 
+/* ---- those that are told at once ---- */
+
 /* Returns how many are told. */
-static size_t yielders_yield(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
+static size_t yielders_ask(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         size_t n_told = 0;
 
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
-                if (!yielders_must_yield(r, y))
+                if (y->ops->sliced || !yielders_must_yield(r, y))
                         continue;
                 yielder_set_state(y, YIELDER_ASKED);
                 n_told++;
                 if (y->ops->yield(y, hold, deadline_usec) == 0)
                         yielder_set_state(y, YIELDER_YIELDED);
+                yielder_add_yielded(y);
         }
         return n_told;
 }
 
-static void yielders_resume(Yielders *r) {
+/* ---- those that are told in slices ---- */
+
+/* Whether it counts where it must not: also when it was asked already. */
+static bool yielder_is_late(const Yielders *r, const Yielder *y) {
+        if (!yielders_demands(r, y))
+                return false;
+        return y->plan.by_cpu ? !cpuset_is_subset(&y->plan.where, &y->yielded)
+                              : y->state != YIELDER_YIELDED;
+}
+
+/* The state of one that need not yield any more, or has done so. */
+static YielderState yielder_reached(const Yielder *y) {
+        return y->plan.by_cpu && !cpuset_is_empty(&y->yielded) ? YIELDER_YIELDED : YIELDER_COUNTING;
+}
+
+/* Asked is who has to yield and has not. Returns how many are new among them. */
+static size_t yielders_mark(Yielders *r) {
+        size_t n_asked = 0;
+
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
-                if (yielders_may_resume(r, y)) {
-                        if (!yielders_demands(r, y))
-                                yielder_set_state(y, YIELDER_COUNTING);
-                        y->ops->resume(y);
-                }
-                yielder_set_yielded(y);
+                if (!y->ops->sliced || y->fresh)
+                        continue;
+                if (yielder_is_late(r, y)) {
+                        n_asked += y->state != YIELDER_ASKED;
+                        yielder_set_state(y, YIELDER_ASKED);
+                } else if (y->state == YIELDER_ASKED)
+                        yielder_set_state(y, yielder_reached(y));
         }
+        return n_asked;
 }
+
+static void yielder_yield(Yielders *r, Yielder *y) {
+        if (!yielder_is_late(r, y)) { /* by a plan that is applied later */
+                yielder_set_state(y, yielder_reached(y));
+                return;
+        }
+        (void) y->ops->yield(y, 0, 0);
+        yielder_add_yielded(y);
+        yielder_set_state(y, YIELDER_YIELDED);
+}
+
+static void yielder_resume(Yielders *r, Yielder *y) {
+        if (!yielders_demands(r, y))
+                yielder_set_state(y, YIELDER_COUNTING);
+        y->ops->resume(y);
+        yielder_set_yielded(y);
+}
+
+bool yielder_is_due(const Yielder *y) {
+        const Yielders *r = y->yielders;
+
+        return r && y->ops->sliced && (y->state == YIELDER_ASKED || yielders_may_resume(r, y));
+}
+
+static bool yielder_is_asked(const Yielders *r, const Yielder *y) {
+        return y->ops->sliced && y->state == YIELDER_ASKED;
+}
+
+/* A slice of a turn. */
+typedef struct Slice {
+        uint64_t usec; /* UINT64_MAX: without end */
+        uint64_t since, cpu_since;
+        unsigned n;
+} Slice;
+
+static Slice slice_begin(const Yielders *r) {
+        return (Slice){ .usec = r->busy ? r->slice_usec : UINT64_MAX,
+                        .since = now_usec(CLOCK_MONOTONIC),
+                        .cpu_since = now_usec(CLOCK_THREAD_CPUTIME_ID) };
+}
+
+/* What others take of the processor is not this one's; reading that clock is a system call. */
+static bool slice_is_over(const Slice *s) {
+        return s->n > 0 && s->usec != UINT64_MAX &&
+               now_usec(CLOCK_MONOTONIC) - s->since >= s->usec &&
+               now_usec(CLOCK_THREAD_CPUTIME_ID) - s->cpu_since >= s->usec;
+}
+
+/* Calls f for those of which is() is true. False: the slice is over before all were. */
+static bool yielders_each(Yielders *r, Slice *s, bool (*is)(const Yielders *r, const Yielder *y),
+                          void (*f)(Yielders *r, Yielder *y)) {
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                if (!is(r, r->yielders[i]))
+                        continue;
+                if (slice_is_over(s))
+                        return false;
+                f(r, r->yielders[i]);
+                if (++s->n % SWITCHED_AT_ONCE == 0)
+                        switches_flush();
+        }
+        switches_flush(); /* before any of them is switched again */
+        return true;
+}
+
+static void yielders_resume_others(Yielders *r) {
+        for (size_t i = 0; i < r->n_yielders; i++)
+                if (!r->yielders[i]->ops->sliced && yielders_may_resume(r, r->yielders[i]))
+                        yielder_resume(r, r->yielders[i]);
+}
+
+/* False: there is more to do. */
+static bool yielders_work(Yielders *r) {
+        Slice s = slice_begin(r);
+        bool done;
+
+        switches_gather();
+        done = yielders_each(r, &s, yielder_is_asked, yielder_yield);
+        if (done)
+                yielders_resume_others(r);
+        done = done && yielders_each(r, &s, yielders_may_resume, yielder_resume);
+        switches_settle();
+        return done;
+}
+
+static void yielders_work_some(Yielders *r) {
+        if (!yielders_work(r))
+                r->busy(r->userdata);
+}
+
+void yielders_go_on(Yielders *r) {
+        bool yields = yielders_are_busy(r);
+
+        yielders_work_some(r);
+        if (yields)
+                yielders_acknowledged(r);
+}
+
+bool yielders_are_busy(const Yielders *r) {
+        for (size_t i = 0; i < r->n_yielders; i++)
+                if (yielder_is_asked(r, r->yielders[i]))
+                        return true;
+        return false;
+}
+
+/* ---- all ---- */
 
 /* What the plan says that is not so yet; returns how many are told to yield. */
 static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
-        size_t n_told;
+        size_t n_told = yielders_ask(r, hold, deadline_usec) + yielders_mark(r);
 
-        switches_gather();
-        n_told = yielders_yield(r, hold, deadline_usec);
-        switches_flush(); /* before any of them is switched again */
-        yielders_resume(r);
-        switches_settle();
+        yielders_work_some(r);
         return n_told;
 }
 

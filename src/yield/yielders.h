@@ -4,6 +4,12 @@
 /*
  * All yielders, and the one place that makes them yield and resume: it compares the plan with their
  * states, yields before it resumes, and asks all at once.
+ *
+ * To switch thousands of counters takes the kernel seconds. What yielders_apply() does not get done
+ * in one slice goes on from the loop (yielders_go_on()). Until its turn comes a counter that has to
+ * yield is asked, and holds wait for it as for any other yielder; one that may resume stays
+ * yielded. Each slice does what the latest plan wants: a hold that comes while counters resume
+ * finds the rest of them yielded.
  */
 
 #include "core/ledger.h"
@@ -20,6 +26,10 @@ struct Yielders {
         /* change (1 or -1) more of them have yielded, those that are absent left out; may be NULL
          */
         void (*counted)(void *userdata, int change);
+        /* there is more to do: yielders_go_on() is to be called, after others had their turn. NULL:
+         * all is done at once */
+        void (*busy)(void *userdata);
+        uint64_t slice_usec; /* CPU time of a slice, in which at least one yielder is told */
         void *userdata;
         unsigned n_gathers;  /* calls of yielders_gather() without yielders_settle() */
         bool unsettled;      /* what yielders_settle() has to do: start fresh ones, */
@@ -46,6 +56,15 @@ void yielder_rank(Yielder *y, uint32_t priority, PlanClass klass);
  * the number of the hold and deadline_usec (CLOCK_MONOTONIC). ret_n_told (may be NULL): how many
  * they are. -ENOMEM: nothing changed. */
 int yielders_apply(Yielders *r, uint64_t hold, uint64_t deadline_usec, size_t *ret_n_told);
+
+/* The next slice. */
+void yielders_go_on(Yielders *r);
+
+/* Whether sliced yielders have to yield that have not been told. */
+bool yielders_are_busy(const Yielders *r);
+
+/* Whether the plan wants of y what is not done yet. */
+bool yielder_is_due(const Yielder *y);
 
 /* Who has to yield is computed from all yielders. So when many come or go at once it is computed
  * once: between these two calls, which may be nested, yielders that are enrolled do not start yet

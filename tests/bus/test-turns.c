@@ -5,7 +5,10 @@
 
 #include "bus-util.h"
 
+#include <fcntl.h>
 #include <signal.h>
+
+static const char *cpus = "0"; /* of what is opened */
 
 /* Closing takes 2 µs on the service's own CPU. */
 enum { MANY = 1000, ANSWERS_MIN = 4, LEFT = 12 };
@@ -35,7 +38,7 @@ static sd_bus_message *opening_new(Client *c, const char *role, bool start) {
         for (unsigned i = 0; i < MANY; i++)
                 g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
         g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
-        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 4, "scope", "s", "cpu", "cpus", "s", "0",
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 4, "scope", "s", "cpu", "cpus", "s", cpus,
                                               "role", "s", role, "start", "b", (int) start),
                         >=, 0);
         return m;
@@ -355,8 +358,270 @@ static void test_leaving_and_a_hold(Fixture *f, const void *data) {
         hold_release(f->other, path);
 }
 
-#define ADD(name, test)                                                                            \
-        g_test_add("/turns/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
+/* ---- monitors of a hold ---- */
+
+enum { CROWDS = 4 }; /* of monitors */
+
+/* A client with monitors that count, on CPU 0 (or another one); first and last are told first and
+ * last. */
+typedef struct Crowd {
+        Client *client;
+        char *first, *last;
+        uint64_t enabled; /* of the last, when it was looked at */
+} Crowd;
+
+static char *crowd_counter(Client *c) {
+        return counter_open(c, "dummy", "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", cpus, "role",
+                            "s", "monitor");
+}
+
+static void crowd_up(Crowd *crowd) {
+        crowd->client = client_new("root");
+        crowd->first = crowd_counter(crowd->client);
+        for (unsigned i = 0; i < CROWDS; i++)
+                counters_open(crowd->client, "monitor", true);
+        crowd->last = crowd_counter(crowd->client);
+        crowd->enabled = 0;
+}
+
+static void crowd_down(Crowd *crowd) {
+        if (crowd->client)
+                client_free(crowd->client);
+        g_free(crowd->first);
+        g_free(crowd->last);
+}
+
+/* Values never go back. */
+static void crowd_look(Crowd *crowd) {
+        g_auto(Measured) m = counter_read(crowd->client, crowd->last);
+
+        g_assert_cmpuint(m.enabled, >=, crowd->enabled);
+        crowd->enabled = m.enabled;
+}
+
+static void crowd_assert_stands(Crowd *crowd) {
+        uint64_t before;
+
+        g_assert_true(counter_is(crowd->client, crowd->first, "yielded"));
+        g_assert_true(counter_is(crowd->client, crowd->last, "yielded"));
+        crowd_look(crowd);
+        before = crowd->enabled;
+        crowd_look(crowd);
+        g_assert_cmpuint(crowd->enabled, ==, before);
+}
+
+static void crowd_await(Crowd *crowd) {
+        await(counter_is(crowd->client, crowd->last, "counting"));
+        g_assert_true(counter_is(crowd->client, crowd->first, "counting"));
+        crowd_look(crowd);
+}
+
+static char *crowd_hold(Client *c, int *ret_lease) {
+        return hold_take(c, ret_lease, "a{sv}", 1, "pmus", "as", 1, "software");
+}
+
+static void hold_end_by_lease(Client *c, const char *path, int lease) {
+        close_fd(lease);
+        await(!hold_is(c, path, "granted"));
+}
+
+/* To yield takes only a few slices: a slow client may come too late. */
+static void crowd_note_midway(Crowd *crowd) {
+        bool midway = counter_is(crowd->client, crowd->last, "counting");
+
+        g_test_message("%s", midway ? "midway" : "all have yielded already");
+}
+
+/* Calls that are answered before the last monitor has resumed. */
+static unsigned answers_until_counting(Client *other, Crowd *crowd) {
+        unsigned n = 0;
+
+        for (; counter_is(crowd->client, crowd->last, "yielded"); n++)
+                client_greet(other);
+        return n;
+}
+
+static void test_yielding(Fixture *f, const void *data) {
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        unsigned n;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(holder, &lease);
+        n = answers_until(f->other, holder, client_send(holder, path, HOLD, "Wait", NULL));
+        g_test_message("%u answers while monitors yield", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+        crowd_assert_stands(&crowd);
+        hold_release(holder, path);
+        n = answers_until_counting(f->other, &crowd);
+        g_test_message("%u answers while they resume", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+        crowd_await(&crowd);
+        close_fd(lease);
+        crowd_down(&crowd);
+}
+
+/* A user who is queued comes to their turn too. */
+static void test_resuming_beside_a_queue(Fixture *f, const void *data) {
+        g_autoptr(Client) busy = client_new("alice");
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        unsigned n;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        g_assert_true(hold_wait(f->other, path));
+        for (unsigned i = 0; i < 4; i++)
+                counters_open(busy, "foreground", false);
+        hold_release(f->other, path);
+        n = answers_until_counting(busy, &crowd);
+        g_test_message("%u answers meanwhile", n);
+        g_assert_cmpuint(n, >=, ANSWERS_MIN);
+        crowd_await(&crowd);
+        close_fd(lease);
+        crowd_down(&crowd);
+}
+
+static void test_yielding_hold_ends(Fixture *f, const void *data) {
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        crowd_note_midway(&crowd);
+        hold_end_by_lease(f->other, path, lease);
+        crowd_await(&crowd);
+        crowd_down(&crowd);
+}
+
+static void test_resuming_hold_comes(Fixture *f, const void *data) {
+        g_autofree char *path = NULL, *next = NULL;
+        Crowd crowd;
+        int lease, lease_of_next;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        g_assert_true(hold_wait(f->other, path));
+        crowd_assert_stands(&crowd);
+        hold_release(f->other, path);
+        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
+        next = crowd_hold(f->other, &lease_of_next);
+        g_assert_true(hold_wait(f->other, next));
+        crowd_assert_stands(&crowd);
+        hold_release(f->other, next);
+        crowd_await(&crowd);
+        close_fd(lease);
+        close_fd(lease_of_next);
+        crowd_down(&crowd);
+}
+
+/* Nobody waits for what has gone. */
+static void test_yielding_monitors_leave(Fixture *f, const void *data) {
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        client_free(TAKE_PTR(crowd.client));
+        g_assert_true(hold_wait(f->other, path));
+        hold_release(f->other, path);
+        close_fd(lease);
+        crowd_down(&crowd);
+}
+
+static void test_resuming_monitors_leave(Fixture *f, const void *data) {
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        g_assert_true(hold_wait(f->other, path));
+        hold_release(f->other, path);
+        client_free(TAKE_PTR(crowd.client));
+        close_fd(lease);
+        crowd_down(&crowd);
+}
+
+/* Ways to restart: both in the midst. */
+static void test_yielding_restart(Fixture *f, const void *data) {
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        int lease;
+
+        crowd_up(&crowd);
+        path = crowd_hold(f->other, &lease);
+        crowd_note_midway(&crowd);
+        rig(data, NULL);
+        g_assert_true(hold_wait(f->other, path));
+        crowd_assert_stands(&crowd);
+        hold_release(f->other, path);
+        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
+        rig(data, NULL);
+        crowd_await(&crowd);
+        close_fd(lease);
+        crowd_down(&crowd);
+}
+
+#define CPU_SWITCH "/sys/devices/system/cpu/cpu1/online"
+
+static bool cpu_switch(bool online) {
+        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
+        bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
+
+        close_fd(fd);
+        return done;
+}
+
+/* Switches it on again, however the test ends. */
+static void end_early(int number) {
+        (void) cpu_switch(true);
+        (void) signal(number, SIG_DFL);
+        (void) raise(number);
+}
+
+/* Monitors of two CPUs, of which one goes and comes back in the midst. */
+static void test_yielding_cpu_goes(Fixture *f, const void *data) {
+        g_autofree char *path = NULL;
+        Crowd crowd;
+        int lease, lock;
+
+        if (access(CPU_SWITCH, W_OK) < 0) {
+                g_test_skip("CPU 1 cannot be switched off");
+                return;
+        }
+        lock = machine_lock();
+        (void) signal(SIGABRT, end_early);
+        (void) signal(SIGTERM, end_early);
+        cpus = "0-1";
+        crowd_up(&crowd);
+        cpus = "0";
+        path = crowd_hold(f->other, &lease);
+        g_assert_true(cpu_switch(false));
+        g_assert_true(hold_wait(f->other, path));
+        crowd_assert_stands(&crowd);
+        g_assert_true(cpu_switch(true));
+        client_greet(f->other);
+        crowd_assert_stands(&crowd);
+        hold_release(f->other, path);
+        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
+        g_assert_true(cpu_switch(false));
+        crowd_await(&crowd);
+        g_assert_true(cpu_switch(true));
+        crowd_await(&crowd);
+        close_fd(lease);
+        crowd_down(&crowd);
+        close_fd(lock);
+}
+
+#define ADD_WITH(name, data, test)                                                                 \
+        g_test_add("/turns/" name, Fixture, data, fixture_set_up, test, fixture_tear_down)
+#define ADD(name, test) ADD_WITH(name, NULL, test)
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
@@ -371,5 +636,14 @@ int main(int argc, char *argv[]) {
         ADD("leaving-monitors-under-a-hold", test_leaving_monitors);
         ADD("leaving-and-the-limit", test_leaving_limit);
         ADD("leaving-and-a-hold", test_leaving_and_a_hold);
+        ADD("yielding-and-resuming", test_yielding);
+        ADD("resuming-beside-a-queue", test_resuming_beside_a_queue);
+        ADD("yielding-hold-ends", test_yielding_hold_ends);
+        ADD("resuming-hold-comes", test_resuming_hold_comes);
+        ADD("yielding-monitors-leave", test_yielding_monitors_leave);
+        ADD("resuming-monitors-leave", test_resuming_monitors_leave);
+        ADD_WITH("yielding-restart", "service-restart", test_yielding_restart);
+        ADD_WITH("yielding-kill", "service-kill --again", test_yielding_restart);
+        ADD("yielding-cpu-goes", test_yielding_cpu_goes);
         return g_test_run();
 }

@@ -127,7 +127,7 @@ static int managed_call_step(ManagedCall *c, sd_bus_error *error) {
 }
 
 static int managed_call_go_on(ManagedCall *c, sd_bus_error *error) {
-        uint64_t until = now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC;
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + SLICE_USEC;
 
         while (c->node) {
                 int r = managed_call_step(c, error);

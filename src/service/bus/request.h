@@ -14,7 +14,7 @@
  */
 
 #include "service/bus/peer.h"
-#include "service/util/context.h"
+#include "service/util/slices.h"
 
 typedef struct AuthRequest AuthRequest;
 typedef struct Request Request;
@@ -100,11 +100,8 @@ int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
 /* The work that this message has begun, if end is what frees it, else NULL. */
 void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
 
-/* How long a handler may keep others waiting. */
-#define REQUEST_SLICE_USEC (4 * USEC_PER_MSEC)
-
-/* The handler has done what one turn of the loop has time for, and runs again after others had
- * theirs. Requests that are paused take turns. */
+/* The handler has done what one turn of the loop has time for (SLICE_USEC), and runs again after
+ * others had theirs. Requests that are paused take turns. */
 void request_pause(Request *r);
 
 /* The age of the call in microseconds; 0 while its handler runs for the first time. */

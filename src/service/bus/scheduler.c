@@ -64,10 +64,11 @@ static int scheduler_prepare(sd_event_source *source, void *userdata) {
 
         scheduler_settle(s);
         unsent_watch(&s->unsent);
-        /* a call in slices leaves the loop no time that nobody wants: queued calls take turns with
+        /* work in slices leaves the loop no time that nobody wants: queued calls take turns with
          * it */
         (void) sd_event_source_set_priority(s->serve,
-                                            requests_n(s->context->requests, REQUEST_PAUSED) > 0
+                                            requests_n(s->context->requests, REQUEST_PAUSED) > 0 ||
+                                                            s->context->n_slices > 0
                                                     ? SD_EVENT_PRIORITY_NORMAL
                                                     : SD_EVENT_PRIORITY_NORMAL + 1);
         return 0;

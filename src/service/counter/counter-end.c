@@ -34,14 +34,13 @@ static void counters_end_until(Counters *counters, uint64_t usec) {
 static void counters_end_some(Counters *counters) {
         if (TAILQ_EMPTY(&counters->ending))
                 return;
-        counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC);
-        (void) sd_event_source_set_enabled(
-                counters->end, TAILQ_EMPTY(&counters->ending) ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + SLICE_USEC);
+        if (!TAILQ_EMPTY(&counters->ending))
+                slices_go_on(&counters->end);
 }
 
-static int counters_end_slice(sd_event_source *source, uint64_t usec, void *userdata) {
+static void counters_end_slice(void *userdata) {
         counters_end_some(userdata);
-        return 0;
 }
 
 bool counters_end_rest(Counters *counters) {
@@ -90,16 +89,12 @@ void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n) {
 }
 
 int counters_end_init(Counters *counters) {
-        int r;
-
         TAILQ_INIT(&counters->ending);
-        r = sd_event_add_time(counters->context->event, &counters->end, CLOCK_MONOTONIC, 0, 1,
-                              counters_end_slice, counters);
-        return r < 0 ? r : sd_event_source_set_enabled(counters->end, SD_EVENT_OFF);
+        return slices_init(&counters->end, counters->context, counters_end_slice, counters);
 }
 
 void counters_end_done(Counters *counters) {
-        if (counters->end)
+        if (counters->end.turn)
                 (void) counters_end_rest(counters);
-        counters->end = sd_event_source_disable_unref(counters->end);
+        slices_done(&counters->end);
 }

@@ -17,7 +17,7 @@
 #include "service/hold/hold-object.h"
 #include "service/sibling/reader.h"
 #include "service/store/store.h"
-#include "service/util/context.h"
+#include "service/util/slices.h"
 #include "yield/counter-yielder.h"
 
 typedef struct Counter Counter;
@@ -104,7 +104,7 @@ struct Counters {
         size_t n_buried;              /* closed ones among them */
         uint64_t instant;             /* the number of the last one, see counters_now() */
         struct CounterEndings ending; /* sets, by counter-end.c */
-        sd_event_source *end;         /* closes some of them */
+        Slices end;                   /* closes some of them */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
         uint64_t n_limited;     /* stored descriptors that KeptDescriptors= limits */

@@ -227,7 +227,7 @@ static int open_call_step(OpenCall *o, Refusal *why) {
 /* Counters without a target: what opening and starting them takes grows with what counts on their
  * CPUs already, so other calls are answered in between. */
 static int open_call_go_on(OpenCall *o, Refusal *why) {
-        uint64_t until = now_usec(CLOCK_MONOTONIC) + REQUEST_SLICE_USEC;
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + SLICE_USEC;
         size_t n_to_start = o->request.start ? o->all.n_sets : 0;
 
         while (o->n_open < o->all.n_sets || o->n_started < n_to_start) {

@@ -34,6 +34,12 @@ static void yielders_counted(void *userdata, int change) {
         totals_level(&m->context.totals, LEVEL_YIELDED, change);
 }
 
+static void yielders_busy(void *userdata) {
+        Manager *m = userdata;
+
+        slices_go_on(&m->yielding);
+}
+
 static void hold_requested(void *userdata, pid_t pid) {
         Manager *m = userdata;
 
@@ -138,12 +144,20 @@ void manager_init(Manager *m, Reader *reader) {
         ledger_init(&context->ledger);
         yielders_init(&context->yielders, &context->ledger, yielder_acknowledged, m);
         context->yielders.counted = yielders_counted;
+        context->yielders.busy = yielders_busy;
+        context->yielders.slice_usec = SLICE_USEC;
         manager_open_files(context);
         m->events = (Events){ .context = context, .holds = &m->holds };
         issued_events_init(&m->events.issued);
         m->brokers = (Brokers){ .context = context, .events = &m->events };
         m->monitors = (Monitors){ .context = context, .holds = &m->holds };
         m->configured.counters = &m->counters;
+}
+
+static void manager_yield_slice(void *userdata) {
+        Manager *m = userdata;
+
+        yielders_go_on(&m->context.yielders);
 }
 
 int manager_start(Manager *m) {
@@ -158,7 +172,9 @@ int manager_start(Manager *m) {
         Context *context = &m->context;
         int r;
 
-        r = store_new(context->event, &context->store);
+        r = slices_init(&m->yielding, context, manager_yield_slice, m);
+        if (r >= 0)
+                r = store_new(context->event, &context->store);
         if (r >= 0)
                 r = host_state_new(&context->host);
         if (r >= 0)
@@ -256,6 +272,7 @@ void manager_done(Manager *m) {
         reader_free(context->reader);
         capacities_free(context->capacities);
         sd_bus_flush_close_unref(context->bus);
+        slices_done(&m->yielding);
         sd_event_unref(context->event);
         yielders_done(&context->yielders);
         ledger_done(&context->ledger);

@@ -15,6 +15,7 @@
 #include "service/monitor/monitor.h"
 #include "service/pmu/probe-call.h"
 #include "service/sampler/sampler.h"
+#include "service/util/slices.h"
 
 typedef struct Manager Manager;
 
@@ -30,7 +31,8 @@ struct Manager {
         ConfiguredMonitors configured;
         Bridges *bridges;
         Probing *probing;
-        bool ends; /* systemd stops the service: nothing of it outlives this process */
+        Slices yielding; /* and resuming */
+        bool ends;       /* systemd stops the service: nothing of it outlives this process */
 };
 
 /* m is all zero before. Takes over the reader. */

@@ -307,7 +307,9 @@ static bool hold_advance(Hold *h) {
         if (!h->probe) {
                 if (yielders_asked(&holds->context->yielders, &h->request.what.scope, NULL, NULL) >
                     0) {
-                        if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
+                        /* what the service has not told yet is nobody's delay */
+                        if (now_usec(CLOCK_MONOTONIC) < h->yield_until_usec ||
+                            yielders_are_busy(&holds->context->yielders))
                                 return false;
                         hold_add_asked(h);
                         hold_settle(h, false);

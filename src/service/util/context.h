@@ -50,6 +50,7 @@ struct Context {
         Redaction *redaction;
         Capacities *capacities;
 
+        unsigned n_slices;    /* works of the loop that go on in slices (slices.h) */
         uint64_t called_usec; /* CLOCK_MONOTONIC: when the last call was handled */
 
         /* Something was created or removed: idle exit is evaluated again. */
