@@ -60,12 +60,14 @@ static void close_all(PerfOpen *opens, size_t n) {
 
 static bool need_events(void) {
         PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS);
+        bool can;
 
         perf_open_here(&o, 1);
-        if (o.fd < 0)
+        can = o.fd >= 0;
+        if (!can)
                 g_test_skip("needs the right to open events");
         close_all(&o, 1);
-        return o.fd != -EACCES && o.fd != -EPERM;
+        return can;
 }
 
 static unsigned count_descriptors(pid_t pid) {
