@@ -2,129 +2,214 @@
 #include "team.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
+#include <string.h>
+#include <time.h>
 
-#include "core/util.h"
-
-#define TEAM_MAX       32u
-#define CPUS_A_THREAD  8u
-#define CALLS_A_THREAD 8u /* with fewer, waking it takes longer than the calls themselves */
-#define STACK_BYTES    65536u
+#define STACK_BYTES ((size_t) 128 * 1024)
 
 typedef struct Work {
-        void (*f)(void *userdata, size_t i);
+        TeamCall f;
         void *userdata;
         size_t n;
-        atomic_size_t next;
+        atomic_size_t next, n_done;
 } Work;
 
-typedef struct Team {
-        pthread_t threads[TEAM_MAX];
-        unsigned n_threads;
+typedef struct Member {
+        Team *team;
+        unsigned lane;
+        pthread_t thread;
+} Member;
+
+struct Team {
         pthread_mutex_t mutex;
         pthread_cond_t begin, end;
-        Work *work;      /* NULL: nothing, or nothing more to begin */
+        Work *work;      /* NULL: nothing */
         unsigned n_busy; /* threads that are at work */
         bool stopped;
-} Team;
+        void (*stuck)(void *userdata);
+        void *userdata;
+        unsigned n_members;
+        Member members[];
+};
 
-static Team team = { .mutex = PTHREAD_MUTEX_INITIALIZER,
-                     .begin = PTHREAD_COND_INITIALIZER,
-                     .end = PTHREAD_COND_INITIALIZER };
+static _Thread_local unsigned lane_of_thread;
 
-unsigned team_size_for(unsigned n_cpus) {
-        return n_cpus < 2 * CPUS_A_THREAD ? 0 : MIN(n_cpus / CPUS_A_THREAD, TEAM_MAX);
+unsigned team_lane(void) {
+        return lane_of_thread;
 }
+
+/* ---- a thread ---- */
 
 static void work_do(Work *w) {
         size_t i;
 
-        while ((i = atomic_fetch_add(&w->next, 1)) < w->n)
+        while ((i = atomic_fetch_add(&w->next, 1)) < w->n) {
                 w->f(w->userdata, i);
+                atomic_fetch_add(&w->n_done, 1);
+        }
+}
+
+static bool work_is_left(const Work *w) {
+        return w && w->next < w->n;
 }
 
 /* NULL: it ends. The mutex is locked before and afterwards. */
-static Work *team_await(void) {
-        while (!team.stopped && !team.work)
-                (void) pthread_cond_wait(&team.begin, &team.mutex);
-        return team.stopped ? NULL : team.work;
+static Work *team_await(Team *t) {
+        while (!t->stopped && !work_is_left(t->work))
+                (void) pthread_cond_wait(&t->begin, &t->mutex);
+        return t->stopped ? NULL : t->work;
 }
 
-static void *team_member(void *unused) {
+static void *member_run(void *userdata) {
+        const Member *m = userdata;
+        Team *t = m->team;
         Work *w;
 
-        (void) pthread_mutex_lock(&team.mutex);
-        while ((w = team_await())) {
-                team.n_busy++;
-                (void) pthread_mutex_unlock(&team.mutex);
+        lane_of_thread = m->lane;
+        (void) pthread_mutex_lock(&t->mutex);
+        while ((w = team_await(t))) {
+                t->n_busy++;
+                (void) pthread_mutex_unlock(&t->mutex);
                 work_do(w);
-                (void) pthread_mutex_lock(&team.mutex);
-                team.work = NULL;
-                if (--team.n_busy == 0)
-                        (void) pthread_cond_signal(&team.end);
+                (void) pthread_mutex_lock(&t->mutex);
+                if (--t->n_busy == 0)
+                        (void) pthread_cond_signal(&t->end);
         }
-        (void) pthread_mutex_unlock(&team.mutex);
+        (void) pthread_mutex_unlock(&t->mutex);
         return NULL;
 }
 
-void team_start(unsigned n_threads) {
-        pthread_attr_t attr;
+/* ---- a team ---- */
+
+static int team_start(Team *t, unsigned n, unsigned first_lane, const CpuSet *cpus) {
         sigset_t all, before;
+        pthread_attr_t attr;
+        int r;
 
         (void) sigfillset(&all);
         (void) pthread_sigmask(SIG_SETMASK, &all, &before);
         (void) pthread_attr_init(&attr);
         (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
-        while (team.n_threads < MIN(n_threads, TEAM_MAX) &&
-               pthread_create(&team.threads[team.n_threads], &attr, team_member, NULL) == 0)
-                team.n_threads++;
+        r = pthread_attr_setaffinity_np(&attr, cpus->n_words * sizeof(uint64_t),
+                                        (const cpu_set_t *) cpus->words);
+        while (r == 0 && t->n_members < n) {
+                Member *m = &t->members[t->n_members];
+
+                *m = (Member){ .team = t, .lane = first_lane + t->n_members };
+                r = pthread_create(&m->thread, &attr, member_run, m);
+                t->n_members += r == 0;
+        }
         (void) pthread_attr_destroy(&attr);
         (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return t->n_members > 0 ? 0 : -r;
 }
 
-void team_stop(void) {
-        (void) pthread_mutex_lock(&team.mutex);
-        team.stopped = true;
-        (void) pthread_cond_broadcast(&team.begin);
-        (void) pthread_mutex_unlock(&team.mutex);
-        while (team.n_threads > 0)
-                (void) pthread_join(team.threads[--team.n_threads], NULL);
-        team.stopped = false;
+int team_new(Team **ret, unsigned n_threads, unsigned first_lane, const CpuSet *cpus) {
+        _cleanup_(team_freep) Team *t = calloc(1, sizeof(Team) + n_threads * sizeof(Member));
+        pthread_condattr_t clock;
+        int r;
+
+        if (!t)
+                return -ENOMEM;
+        (void) pthread_mutex_init(&t->mutex, NULL);
+        (void) pthread_cond_init(&t->begin, NULL);
+        (void) pthread_condattr_init(&clock);
+        (void) pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        (void) pthread_cond_init(&t->end, &clock);
+        (void) pthread_condattr_destroy(&clock);
+        r = team_start(t, n_threads, first_lane, cpus);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(t);
+        return 0;
 }
 
-unsigned team_size(void) {
-        return team.n_threads;
+Team *team_free(Team *t) {
+        if (!t)
+                return NULL;
+        (void) pthread_mutex_lock(&t->mutex);
+        t->stopped = true;
+        (void) pthread_cond_broadcast(&t->begin);
+        (void) pthread_mutex_unlock(&t->mutex);
+        while (t->n_members > 0)
+                (void) pthread_join(t->members[--t->n_members].thread, NULL);
+        (void) pthread_cond_destroy(&t->begin);
+        (void) pthread_cond_destroy(&t->end);
+        (void) pthread_mutex_destroy(&t->mutex);
+        free(t);
+        return NULL;
 }
 
-/* Wakes as many as have enough to do. */
-static void team_give(Work *w) {
-        size_t n_wanted = MIN(w->n / CALLS_A_THREAD, team.n_threads);
-
-        (void) pthread_mutex_lock(&team.mutex);
-        team.work = w;
-        for (size_t i = 0; i < n_wanted; i++)
-                (void) pthread_cond_signal(&team.begin);
-        (void) pthread_mutex_unlock(&team.mutex);
+void team_set_stuck(Team *t, void (*stuck)(void *userdata), void *userdata) {
+        t->stuck = stuck;
+        t->userdata = userdata;
 }
 
-/* Who has not begun by now finds nothing. The next work is given only when all have ended. */
-static void team_take_back(void) {
-        (void) pthread_mutex_lock(&team.mutex);
-        team.work = NULL;
-        while (team.n_busy > 0)
-                (void) pthread_cond_wait(&team.end, &team.mutex);
-        (void) pthread_mutex_unlock(&team.mutex);
+/* ---- work ---- */
+
+/* The threads may be where this one is. */
+static void team_let_go(Team *t) {
+        cpu_set_t here;
+
+        CPU_ZERO(&here);
+        if (sched_getaffinity(0, sizeof(here), &here) < 0)
+                memset(&here, 0xff, sizeof(here)); /* of CPUs that are not there none is meant */
+        for (unsigned i = 0; i < t->n_members; i++)
+                (void) pthread_setaffinity_np(t->members[i].thread, sizeof(here), &here);
+        if (t->stuck)
+                t->stuck(t->userdata);
+        t->stuck = NULL;
 }
 
-void team_run(size_t n, void (*f)(void *userdata, size_t i), void *userdata) {
+static void team_give(Team *t, Work *w, size_t n_wanted) {
+        (void) pthread_mutex_lock(&t->mutex);
+        t->work = w;
+        for (size_t i = 0; i < MIN(n_wanted, t->n_members); i++)
+                (void) pthread_cond_signal(&t->begin);
+        (void) pthread_mutex_unlock(&t->mutex);
+}
+
+static bool team_has_done(const Team *t, const Work *w) {
+        return w->n_done == w->n && t->n_busy == 0;
+}
+
+static struct timespec patience_end(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        t.tv_nsec += (long) (TEAM_PATIENCE_USEC * NSEC_PER_USEC);
+        t.tv_sec += t.tv_nsec / 1000000000;
+        t.tv_nsec %= 1000000000;
+        return t;
+}
+
+static void team_wait(Team *t, Work *w) {
+        struct timespec until = patience_end();
+        size_t n_done = 0;
+
+        (void) pthread_mutex_lock(&t->mutex);
+        while (!team_has_done(t, w)) {
+                if (pthread_cond_timedwait(&t->end, &t->mutex, &until) != ETIMEDOUT)
+                        continue;
+                if (w->n_done == n_done)
+                        team_let_go(t);
+                n_done = w->n_done;
+                until = patience_end();
+        }
+        t->work = NULL;
+        (void) pthread_mutex_unlock(&t->mutex);
+}
+
+void team_run(Team *t, size_t n, size_t n_each, TeamCall f, void *userdata) {
         Work w = { .f = f, .userdata = userdata, .n = n };
-        bool helped = n >= 2 * CALLS_A_THREAD && team.n_threads > 0;
 
-        if (helped)
-                team_give(&w);
-        work_do(&w);
-        if (helped)
-                team_take_back();
+        if (!t || n < 2 * n_each) {
+                work_do(&w);
+                return;
+        }
+        team_give(t, &w, n / n_each);
+        team_wait(t, &w);
 }

@@ -4,18 +4,24 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#include "core/team.h"
-
 typedef struct Switch {
         int fd;
         unsigned long request;
 } Switch;
+
+#define CALLS_A_THREAD 8u /* with fewer, waking it takes longer than the calls themselves */
+
+static Team *team;
 
 static struct {
         unsigned n_gathers;
         size_t n, n_allocated;
         Switch *items; /* they stay allocated: the next hold switches as many */
 } gathered;
+
+void switches_set_team(Team *t) {
+        team = t;
+}
 
 static void switch_now(void *userdata, size_t i) {
         const Switch *s = userdata;
@@ -40,14 +46,14 @@ static bool gathered_add(Switch s) {
 void switch_event(int fd, unsigned long request) {
         Switch s = { fd, request };
 
-        if (gathered.n_gathers == 0 || team_size() == 0 || !gathered_add(s))
+        if (gathered.n_gathers == 0 || !team || !gathered_add(s))
                 switch_now(&s, 0);
 }
 
 void switches_flush(void) {
         if (gathered.n == 0)
                 return;
-        team_run(gathered.n, switch_now, gathered.items);
+        team_run(team, gathered.n, CALLS_A_THREAD, switch_now, gathered.items);
         gathered.n = 0;
 }
 

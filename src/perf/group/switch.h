@@ -6,7 +6,10 @@
  * (core/team.h), as an event of another CPU takes an interrupt there.
  */
 
-#include "core/util.h"
+#include "core/team.h"
+
+/* Who does it; NULL, as at first: this thread, at once. */
+void switches_set_team(Team *t);
 
 /* PERF_EVENT_IOC_ENABLE or DISABLE of an event, at once. While switches are gathered it is made
  * when they are settled or flushed, in any order: so an event is switched only once until then. */

@@ -263,9 +263,9 @@ static void test_thread_born_between_listing_and_opening_is_counted(void) {
         LateThread late = { .target = &s };
 
         group_yield(g);
-        perf_open_set(open_with_late_thread, &late);
+        perf_open_set(&(PerfOpener){ .open = open_with_late_thread, .userdata = &late });
         g_assert_cmpint(group_resume(g, NULL), ==, 0);
-        perf_open_set(NULL, NULL);
+        perf_open_set(NULL);
         g_assert_cmpuint(late.n_openings, ==, 2);
         target_write(&s, 0, 1, 0);
         target_write(&s, 1, 10, 0);

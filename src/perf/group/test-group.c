@@ -319,9 +319,9 @@ static void test_cpu_that_has_just_left_is_not_opened(void) {
 
         if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
                 return;
-        perf_open_set(open_without_cpu, &offline);
+        perf_open_set(&(PerfOpener){ .open = open_without_cpu, .userdata = &offline });
         r = group_open(g, NULL);
-        perf_open_set(NULL, NULL);
+        perf_open_set(NULL);
         g_assert_cmpint(r, ==, 0);
         group_start(g);
         write_on_cpu(0, 9);
@@ -340,9 +340,9 @@ static void test_cpu_where_a_pmu_does_not_count_is_refused(void) {
 
         if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
                 return;
-        perf_open_set(open_without_cpu, &offline);
+        perf_open_set(&(PerfOpener){ .open = open_without_cpu, .userdata = &offline });
         r = group_open(g, &why);
-        perf_open_set(NULL, NULL);
+        perf_open_set(NULL);
         g_assert_cmpint(r, ==, REFUSAL_NOT_ON_THIS_CPU);
         g_assert_cmpuint(slots_free(1), ==, SLOTS);
 }

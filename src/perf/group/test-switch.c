@@ -3,10 +3,10 @@
 
 #include <glib.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/team.h"
 #include "machine.h"
 
 #define N 40u /* enough for the threads of the team to help */
@@ -54,6 +54,22 @@ static unsigned n_on(const int fds[static N]) {
         return n;
 }
 
+static Team *team;
+
+static void team_begin(void) {
+        CpuSet cpus = CPUSET_NULL;
+
+        g_assert_cmpint(cpuset_add(&cpus, (unsigned) sched_getcpu()), ==, 0);
+        g_assert_cmpint(team_new(&team, 2, 1, &cpus), ==, 0);
+        switches_set_team(team);
+        cpuset_done(&cpus);
+}
+
+static void team_end(void) {
+        switches_set_team(NULL);
+        team = team_free(team);
+}
+
 static void test_alone_at_once(void) {
         int fds[N];
 
@@ -68,7 +84,7 @@ static void test_alone_at_once(void) {
 static void test_together_when_settled(void) {
         int fds[N];
 
-        team_start(2);
+        team_begin();
         events_open(fds);
         switches_gather();
         switches_gather();
@@ -84,13 +100,13 @@ static void test_together_when_settled(void) {
         switches_settle(); /* nothing: what is over is not made again */
         g_assert_cmpuint(n_on(fds), ==, N - 1);
         events_close(fds);
-        team_stop();
+        team_end();
 }
 
 static void test_flushed_in_between(void) {
         int fds[N];
 
-        team_start(2);
+        team_begin();
         events_open(fds);
         switches_gather();
         events_switch(fds, PERF_EVENT_IOC_ENABLE);
@@ -100,7 +116,7 @@ static void test_flushed_in_between(void) {
         switches_settle();
         g_assert_cmpuint(n_on(fds), ==, 0);
         events_close(fds);
-        team_stop();
+        team_end();
 }
 
 int main(int argc, char *argv[]) {

@@ -17,7 +17,7 @@
 #define ASLEEP_USEC  20u
 #define ASLEEP_TRIES 100u
 
-static _Thread_local unsigned opened_from;
+static _Thread_local unsigned opened_from = KERNEL_NOWHERE;
 
 int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader) {
         PerfOpen o;
@@ -214,6 +214,21 @@ static cpu_set_t *cpus_without(unsigned cpu, size_t *ret_size) {
         return NULL;
 }
 
+int kernel_allowed(CpuSet *ret) {
+        size_t size;
+        cpu_set_t *cpus = cpus_without(KERNEL_NOWHERE, &size);
+        int r = cpus ? 0 : -ENOMEM;
+
+        *ret = CPUSET_NULL;
+        for (unsigned i = 0; r >= 0 && cpus && i < MIN(size * 8, CPUSET_CPUS_MAX); i++)
+                if (CPU_ISSET_S(i, size, cpus))
+                        r = cpuset_add(ret, i);
+        CPU_FREE(cpus);
+        if (r < 0)
+                cpuset_done(ret);
+        return r;
+}
+
 /* 0 or an errno. */
 static int errand_start(Errand *e, unsigned cpu, pthread_t *ret) {
         size_t size;
@@ -250,7 +265,7 @@ static bool errand_wait(Errand *e) {
 /* A thread that waits for a CPU that it does not get is moved to one that this one gets. */
 static void errand_call_back(pthread_t thread) {
         size_t size;
-        cpu_set_t *cpus = cpus_without(UINT32_MAX, &size);
+        cpu_set_t *cpus = cpus_without(KERNEL_NOWHERE, &size);
 
         if (!cpus)
                 return;

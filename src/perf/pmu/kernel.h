@@ -9,7 +9,7 @@
 #include <linux/perf_event.h>
 #include <sys/types.h>
 
-#include "core/util.h"
+#include "core/cpuset.h"
 
 typedef struct KernelTimes KernelTimes;
 
@@ -27,7 +27,8 @@ int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int lead
 int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds);
 
 /* The CPU from which this thread's last events were opened, by this process or another one: the
- * tasks of that CPU did not run meanwhile. */
+ * tasks of that CPU did not run meanwhile. KERNEL_NOWHERE: it has opened none. */
+#define KERNEL_NOWHERE UINT32_MAX
 unsigned kernel_opened_from(void);
 
 void kernel_close(int fd);
@@ -47,8 +48,9 @@ unsigned kernel_breakpoint_slots(void);
 uint64_t kernel_now_usec(void); /* CLOCK_MONOTONIC */
 void kernel_rest(uint64_t usec);
 
-/* The CPU that this thread is on. */
+/* The CPU that this thread is on, and those that it may be on. -ENOMEM. */
 unsigned kernel_cpu(void);
+int kernel_allowed(CpuSet *ret);
 
 /* Calls f from another CPU than this one, while this thread waits, and so does not run: what f
  * returns. -EAGAIN: there is no other CPU that this process may run on, or none that had the time

@@ -7,11 +7,18 @@
 #include <sys/syscall.h>
 
 static PerfOpener opener;
-static void *opener_userdata;
 
-void perf_open_set(PerfOpener f, void *userdata) {
-        opener = f;
-        opener_userdata = userdata;
+void perf_open_set(const PerfOpener *o) {
+        opener = o ? *o : (PerfOpener){};
+}
+
+int perf_open_add_lanes(unsigned n, const CpuSet *cpus) {
+        return opener.add_lanes ? opener.add_lanes(opener.userdata, n, cpus) : 0;
+}
+
+void perf_open_let_go(void) {
+        if (opener.let_go)
+                opener.let_go(opener.userdata);
 }
 
 void perf_open_init(PerfOpen *ret, const struct perf_event_attr *attr) {
@@ -62,8 +69,8 @@ void perf_open_here(PerfOpen *opens, size_t n) {
 void perf_open_all(PerfOpen *opens, size_t n) {
         if (n == 0)
                 return;
-        if (opener)
-                opener(opener_userdata, opens, n);
+        if (opener.open)
+                opener.open(opener.userdata, opens, n);
         else
                 perf_open_here(opens, n);
 }

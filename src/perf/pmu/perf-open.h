@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "core/attr-rules.h"
+#include "core/cpuset.h"
 
 typedef struct PerfOpen PerfOpen;
 
@@ -59,6 +60,23 @@ int perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group,
 /* The same by this process, whatever perf_open_set() was told. */
 void perf_open_here(PerfOpen *opens, size_t n);
 
-/* From now on f opens everything; NULL: this process does. */
-typedef void (*PerfOpener)(void *userdata, PerfOpen *opens, size_t n);
-void perf_open_set(PerfOpener f, void *userdata);
+/* Another process that opens events. Threads of this one that work side by side (core/team.h) have
+ * lanes of their own to it: what one asks for is not held up by what another one does. */
+typedef struct PerfOpener PerfOpener;
+
+struct PerfOpener {
+        void (*open)(void *userdata, PerfOpen *opens, size_t n); /* by the lane of this thread */
+        int (*add_lanes)(void *userdata, unsigned n, const CpuSet *cpus);
+        void (*let_go)(void *userdata);
+        void *userdata;
+};
+
+/* From now on it opens everything; NULL: this process does. */
+void perf_open_set(const PerfOpener *o);
+
+/* Adds the next n lanes (the first ones are 1, 2, ...). Their events are opened from these CPUs.
+ * 0, -ENOMEM, -EMFILE, -EAGAIN: they cannot be had. */
+int perf_open_add_lanes(unsigned n, const CpuSet *cpus);
+
+/* Lanes may be on any CPU from now on: those that they were given do not serve them. */
+void perf_open_let_go(void);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probe.h"
 
+#include "perf/pmu/looks.h"
+
 int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
         Probe *p = calloc(1, sizeof(Probe));
 
@@ -21,21 +23,27 @@ Probe *probe_free(Probe *p) {
                 return NULL;
         probe_close(p);
         free(p->looks);
+        free(p->due);
         free(p);
         return NULL;
 }
 
 int probe_add(Probe *p, const Pmu *pmu, const CpuSet *cpus) {
-        Look *looks;
+        size_t n = MAX(p->n_looks + cpuset_count(cpus), 1u);
+        Look *looks, **due;
 
         if (!look_can(pmu)) {
                 p->unknown |= !pmu->measured;
                 return 0;
         }
-        looks = reallocarray(p->looks, MAX(p->n_looks + cpuset_count(cpus), 1u), sizeof(*looks));
+        looks = reallocarray(p->looks, n, sizeof(*looks));
         if (!looks)
                 return -ENOMEM;
         p->looks = looks;
+        due = reallocarray(p->due, n, sizeof(Look *));
+        if (!due)
+                return -ENOMEM;
+        p->due = due;
         CPU_FOREACH (cpu, cpus)
                 p->looks[p->n_looks++] = (Look){ .pmu = pmu, .cpu = (unsigned) cpu };
         return 0;
@@ -61,18 +69,23 @@ static const Look *probe_taken(const Probe *p) {
 
 /* ---- rounds of looks ---- */
 
-static int probe_round(Probe *p, bool all, int (*f)(Look *l)) {
-        int r = 0;
+/* Those that are to be made, in p->due. */
+static size_t probe_due(Probe *p, bool all) {
+        size_t n = 0;
 
-        for (size_t i = 0; r == 0 && i < p->n_looks; i++) {
+        for (size_t i = 0; i < p->n_looks; i++) {
                 Look *l = &p->looks[i];
 
                 if (!all && is_settled(l))
                         continue;
                 l->wanted = p->wants(p->userdata, l->pmu, l->cpu);
-                r = f(l);
+                p->due[n++] = l;
         }
-        return r;
+        return n;
+}
+
+static int probe_round(Probe *p, bool all, int (*f)(Look *l)) {
+        return looks_make(p->due, probe_due(p, all), f);
 }
 
 typedef struct Seen {

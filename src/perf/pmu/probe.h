@@ -48,6 +48,7 @@ struct Probe {
         bool confirmed; /* all was free at one round of looks */
         size_t n_looks;
         Look *looks; /* one for each CPU of each PMU; free tells what there was when all is done */
+        Look **due;  /* room for as many: those of one round */
 };
 
 /* -ENOMEM. */

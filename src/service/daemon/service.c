@@ -7,7 +7,9 @@
 #include <systemd/sd-daemon.h>
 
 #include "core/clock.h"
-#include "core/team.h"
+#include "perf/group/switch.h"
+#include "perf/pmu/kernel.h"
+#include "perf/pmu/looks.h"
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
@@ -226,6 +228,24 @@ static int service_set_paths(Service *s, const char *config_path) {
 
 /* ---- start ---- */
 
+/* On a machine with many CPUs they are looked at and switched side by side. */
+static void service_start_teams(const CpuSet *online) {
+        _cleanup_(cpuset_done) CpuSet allowed = CPUSET_NULL, cpus = CPUSET_NULL, team = CPUSET_NULL,
+                                      others = CPUSET_NULL;
+        int r = kernel_allowed(&allowed);
+
+        if (r >= 0)
+                r = cpuset_intersect(&cpus, &allowed, online);
+        if (r >= 0)
+                r = looks_divide(&cpus, &team, &others);
+        if (r >= 0)
+                r = looks_start(&team, &others);
+        if (r < 0)
+                log_plain(LOG_WARNING, "Cannot start threads: %s. CPUs are measured one by one.",
+                          strerror(-r));
+        switches_set_team(looks_team());
+}
+
 int service_new(Reader *reader, Opener *opener, const char *config_path, Service **ret) {
         _cleanup_(service_freep) Service *s = calloc(1, sizeof(Service));
         int r;
@@ -248,7 +268,7 @@ int service_new(Reader *reader, Opener *opener, const char *config_path, Service
                 r = service_open_bus(s);
         if (r < 0)
                 return r;
-        team_start(team_size_for((unsigned) cpuset_count(&s->manager.context.pmus.online)));
+        service_start_teams(&s->manager.context.pmus.online);
         s->manager.context.touched = service_touched;
         s->manager.context.userdata = s;
         *ret = TAKE_PTR(s);
@@ -317,7 +337,8 @@ Service *service_free(Service *s) {
         if (!s)
                 return NULL;
         context = &s->manager.context;
-        team_stop();
+        switches_set_team(NULL);
+        looks_stop();
         context->touched = NULL; /* what ends now touches nothing any more */
         manager_end(&s->manager);
         idle_exit_free(s->idle_exit);

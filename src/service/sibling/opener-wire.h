@@ -3,13 +3,15 @@
 
 /*
  * The messages between the service and the opener: a request is an array of OpenerItem, its reply
- * an OpenerReply. Both are one program, so messages are structs.
+ * an OpenerReply; or a request is OpenerLanes, and its reply an int32_t. Both are one program, so
+ * messages are structs.
  */
 
 #include "perf/pmu/perf-open.h"
 #include "service/sibling/wire.h"
 
 typedef struct OpenerItem OpenerItem;
+typedef struct OpenerLanes OpenerLanes;
 typedef struct OpenerReply OpenerReply;
 typedef struct OpenerRequest OpenerRequest;
 
@@ -37,6 +39,15 @@ struct OpenerReply {
         uint32_t from; /* the CPU that they were opened from */
         int32_t results[FD_MESSAGE_MAX];
 };
+
+/* Comes with sockets: each is served by a thread of its own, on these CPUs only, as this one is.
+ * Without any, all these threads may run on any CPU from now on. The reply is how many threads were
+ * started: those of the first sockets. */
+struct OpenerLanes {
+        uint64_t cpus[CPUSET_CPUS_MAX / 64]; /* as the kernel takes them, sched_setaffinity(2) */
+};
+
+_Static_assert(sizeof(OpenerLanes) % sizeof(OpenerItem) != 0, "the size of a request tells which");
 
 #define OPENER_REPLY_SIZE(n) (offsetof(OpenerReply, results) + (n) * sizeof(int32_t))
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opener.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "core/team.h"
 #include "service/sibling/opener-process.h"
 #include "service/sibling/opener-wire.h"
 #include "service/sibling/sibling.h"
@@ -11,9 +13,16 @@
 
 #define OPENER_TRIES 3u
 
+/* What a thread of this process talks to the opener by; the first is that of the main thread. */
+typedef struct Lane {
+        int fd;
+        OpenerRequest q;
+} Lane;
+
 struct Opener {
         pid_t pid;
-        int fd;
+        Lane **lanes;
+        size_t n_lanes;
         sd_event_source *io;
         void (*died)(void *userdata);
         void *userdata;
@@ -37,21 +46,22 @@ static void reply_take(const OpenerReply *a, const int *fds, PerfOpen *opens, si
 
 /* An interruption (the process was stopped, and goes on) or a freezer's pause looks like silence.
  */
-static ssize_t reply_receive(const Opener *opener, OpenerReply *ret, int *ret_fds) {
+static ssize_t reply_receive(const Lane *l, OpenerReply *ret, int *ret_fds) {
         bool lost;
         ssize_t n = -EAGAIN;
 
         for (unsigned i = 0; n == -EAGAIN && i < OPENER_TRIES; i++)
-                n = wire_receive(opener->fd, ret, sizeof(*ret), ret_fds, FD_MESSAGE_MAX, &lost, 0);
+                n = wire_receive(l->fd, ret, sizeof(*ret), ret_fds, FD_MESSAGE_MAX, &lost, 0);
         return n;
 }
 
-static void opener_exchange(const Opener *opener, const OpenerRequest *q, PerfOpen *opens) {
+static void lane_exchange(const Lane *l, PerfOpen *opens) {
+        const OpenerRequest *q = &l->q;
         int fds[FD_MESSAGE_MAX], r;
         OpenerReply a;
         ssize_t n;
 
-        r = fd_message_send(opener->fd, q->items, q->n * sizeof(OpenerItem), q->fds, q->n_fds,
+        r = fd_message_send(l->fd, q->items, q->n * sizeof(OpenerItem), q->fds, q->n_fds,
                             MSG_DONTWAIT);
         if (r == -ENOMEM || r == -ENOBUFS || r == -ETOOMANYREFS) {
                 opens[0].fd = r == -ETOOMANYREFS ? -EMFILE : -ENOMEM;
@@ -59,7 +69,7 @@ static void opener_exchange(const Opener *opener, const OpenerRequest *q, PerfOp
         }
         if (r < 0)
                 opener_lost("has died");
-        n = reply_receive(opener, &a, fds);
+        n = reply_receive(l, &a, fds);
         if (n != (ssize_t) OPENER_REPLY_SIZE(q->n))
                 opener_lost(n == -EAGAIN ? "does not answer" : "has died");
         reply_take(&a, fds, opens, q->n);
@@ -74,16 +84,17 @@ static bool opens_stopped(const PerfOpen *opens, size_t n) {
 }
 
 static void opener_open(void *userdata, PerfOpen *opens, size_t n) {
-        static OpenerRequest q;
+        const Opener *opener = userdata;
+        Lane *l = opener->lanes[team_lane()];
         bool stopped = false;
 
         for (size_t first = 0, some; first < n; first += some) {
-                some = opener_request_pack(&q, opens, first, n);
+                some = opener_request_pack(&l->q, opens, first, n);
                 for (size_t i = 0; i < some; i++)
                         opens[first + i].fd = -ECANCELED;
                 if (stopped)
                         continue;
-                opener_exchange(userdata, &q, &opens[first]);
+                lane_exchange(l, &opens[first]);
                 stopped = opens_stopped(&opens[first], some);
         }
 }
@@ -96,19 +107,102 @@ static int socket_bound(int fd) {
         return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0 ? -errno : 0;
 }
 
+/* ---- lanes ---- */
+
+/* The socket is the lane's, and is closed on failure. */
+static int opener_add_lane(Opener *opener, int fd) {
+        Lane **lanes = reallocarray(opener->lanes, opener->n_lanes + 1, sizeof(Lane *));
+        Lane *l = NULL;
+        int r = -ENOMEM;
+
+        if (lanes) {
+                opener->lanes = lanes;
+                l = malloc(sizeof(Lane));
+        }
+        if (l)
+                r = socket_bound(fd);
+        if (r < 0) {
+                close_fd(fd);
+                free(l);
+                return r;
+        }
+        l->fd = fd;
+        opener->lanes[opener->n_lanes++] = l;
+        return 0;
+}
+
+/* Returns how many lanes the opener has started. */
+static size_t lanes_exchange(const Lane *l, const OpenerLanes *on, const int *fds, size_t n) {
+        int32_t started = 0;
+        bool lost;
+
+        if (fd_message_send(l->fd, on, sizeof(*on), fds, n, 0) < 0 ||
+            wire_receive(l->fd, &started, sizeof(started), NULL, 0, &lost, 0) != sizeof(started))
+                opener_lost("does not answer");
+        return (size_t) started;
+}
+
+static size_t pairs_make(int (*ret)[2], size_t n) {
+        size_t i = 0;
+
+        while (i < n && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret[i]) == 0)
+                i++;
+        return i;
+}
+
+static int opener_add_some(Opener *opener, size_t n, const OpenerLanes *on) {
+        int pairs[FD_MESSAGE_MAX][2], theirs[FD_MESSAGE_MAX], r = 0;
+        size_t n_pairs = pairs_make(pairs, n), n_started = 0;
+
+        for (size_t i = 0; i < n_pairs; i++)
+                theirs[i] = pairs[i][1];
+        if (n_pairs > 0)
+                n_started = lanes_exchange(opener->lanes[0], on, theirs, n_pairs);
+        for (size_t i = 0; i < n_pairs; i++) {
+                close_fd(pairs[i][1]);
+                if (r == 0 && i < n_started)
+                        r = opener_add_lane(opener, pairs[i][0]);
+                else
+                        close_fd(pairs[i][0]);
+        }
+        return r < 0 ? r : n_started == n ? 0 : -EAGAIN;
+}
+
+static int opener_add_lanes(void *userdata, unsigned n, const CpuSet *cpus) {
+        OpenerLanes on = {};
+        int r = 0;
+
+        memcpy(on.cpus, cpus->words, MIN(cpus->n_words * sizeof(uint64_t), sizeof(on.cpus)));
+        for (size_t some; r == 0 && n > 0; n -= some) {
+                some = MIN(n, FD_MESSAGE_MAX);
+                r = opener_add_some(userdata, some, &on);
+        }
+        return r;
+}
+
+static void opener_let_go(void *userdata) {
+        const Opener *opener = userdata;
+
+        (void) lanes_exchange(opener->lanes[0], &(OpenerLanes){}, NULL, 0);
+}
+
+/* ---- the process ---- */
+
 int opener_fork(Opener **ret) {
         _cleanup_(opener_freep) Opener *opener = calloc(1, sizeof(Opener));
-        int r;
+        int fd, r;
 
         if (!opener)
                 return -ENOMEM;
-        opener->fd = -1;
-        r = sibling_fork(opener_process_run, &opener->pid, &opener->fd);
+        r = sibling_fork(opener_process_run, &opener->pid, &fd);
         if (r >= 0)
-                r = socket_bound(opener->fd);
+                r = opener_add_lane(opener, fd);
         if (r < 0)
                 return r;
-        perf_open_set(opener_open, opener);
+        perf_open_set(&(PerfOpener){ .open = opener_open,
+                                     .add_lanes = opener_add_lanes,
+                                     .let_go = opener_let_go,
+                                     .userdata = opener });
         *ret = TAKE_PTR(opener);
         return 0;
 }
@@ -128,7 +222,8 @@ int opener_attach_event(Opener *opener, sd_event *event, void (*died)(void *user
 
         opener->died = died;
         opener->userdata = userdata;
-        r = sd_event_add_io(event, &opener->io, opener->fd, EPOLLRDHUP, on_hangup, opener);
+        r = sd_event_add_io(event, &opener->io, opener->lanes[0]->fd, EPOLLRDHUP, on_hangup,
+                            opener);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(opener->io, "opener");
@@ -138,9 +233,13 @@ int opener_attach_event(Opener *opener, sd_event *event, void (*died)(void *user
 Opener *opener_free(Opener *opener) {
         if (!opener)
                 return NULL;
-        perf_open_set(NULL, NULL);
+        perf_open_set(NULL);
         sd_event_source_disable_unref(opener->io);
-        close_fd(opener->fd);
+        for (size_t i = 0; i < opener->n_lanes; i++) {
+                close_fd(opener->lanes[i]->fd);
+                free(opener->lanes[i]);
+        }
+        free(opener->lanes);
         sibling_end(opener->pid);
         free(opener);
         return NULL;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <glib.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/capability.h>
@@ -10,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "core/team.h"
 #include "machine.h"
 #include "perf/pmu/perf-open.h"
 #include "perf/pmu/pmu.h"
@@ -264,6 +266,105 @@ static void test_it_has_nothing_that_it_does_not_need(Fixture *f, const void *us
         assert_keeps_nothing(f);
 }
 
+/* ---- lanes ---- */
+
+typedef struct Lanes {
+        CpuSet cpus;
+        unsigned cpu, n_opened;
+} Lanes;
+
+static bool need_two_cpus(void) {
+        if (sysconf(_SC_NPROCESSORS_ONLN) >= 2)
+                return true;
+        g_test_skip("needs two CPUs");
+        return false;
+}
+
+static Lanes lanes_add(unsigned n) {
+        Lanes l = { .cpu = (unsigned) sched_getcpu() };
+
+        g_assert_cmpint(cpuset_add(&l.cpus, l.cpu), ==, 0);
+        g_assert_cmpint(perf_open_add_lanes(n, &l.cpus), ==, 0);
+        return l;
+}
+
+static void open_by_lane(void *userdata, size_t i) {
+        PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS);
+        Lanes *l = userdata;
+
+        perf_open_all(&o, 1);
+        if (o.fd >= 0 && o.from == l->cpu && team_lane() > 0)
+                g_atomic_int_inc(&l->n_opened);
+        close_all(&o, 1);
+}
+
+static void thread_keep_off(pid_t tid, unsigned cpu) {
+        cpu_set_t cpus;
+
+        g_assert_cmpint(sched_getaffinity(tid, sizeof(cpus), &cpus), ==, 0);
+        CPU_CLR(cpu, &cpus);
+        g_assert_cmpint(sched_setaffinity(tid, sizeof(cpus), &cpus), ==, 0);
+}
+
+static void test_each_lane_is_served_on_its_cpus(Fixture *f, const void *userdata) {
+        Team *team = NULL;
+        Lanes l;
+
+        if (!need_events() || !need_two_cpus())
+                return;
+        l = lanes_add(3);
+        thread_keep_off(f->pid, l.cpu); /* the opener's first thread serves none of them */
+        g_assert_cmpint(team_new(&team, 3, 1, &l.cpus), ==, 0);
+        team_run(team, N_MANY, 1, open_by_lane, &l);
+        g_assert_cmpuint(l.n_opened, ==, N_MANY);
+        team_free(team);
+        cpuset_done(&l.cpus);
+}
+
+/* How many threads of the opener may run on one CPU only. */
+static unsigned n_confined(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/task", (int) pid);
+        g_autoptr(GDir) d = g_dir_open(path, 0, NULL);
+        unsigned n = 0;
+        const char *tid;
+
+        g_assert_nonnull(d);
+        while ((tid = g_dir_read_name(d))) {
+                cpu_set_t cpus;
+
+                g_assert_cmpint(sched_getaffinity(atoi(tid), sizeof(cpus), &cpus), ==, 0);
+                n += CPU_COUNT(&cpus) == 1;
+        }
+        return n;
+}
+
+static void test_lanes_are_let_go(Fixture *f, const void *userdata) {
+        Lanes l;
+
+        if (!need_two_cpus())
+                return;
+        l = lanes_add(3);
+        g_assert_cmpuint(n_confined(f->pid), ==, 3);
+        perf_open_let_go();
+        g_assert_cmpuint(n_confined(f->pid), ==, 0);
+        cpuset_done(&l.cpus);
+}
+
+static void test_lanes_that_cannot_be_had(Fixture *f, const void *userdata) {
+        PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS);
+        CpuSet cpus = CPUSET_NULL;
+
+        if (!need_events())
+                return;
+        g_assert_cmpint(cpuset_add(&cpus, CPUSET_CPUS_MAX - 1), ==, 0);
+        g_assert_cmpint(perf_open_add_lanes(3, &cpus), ==, -EAGAIN);
+        assert_keeps_nothing(f);
+        perf_open_all(&o, 1);
+        g_assert_cmpint(o.fd, >=, 0);
+        close_all(&o, 1);
+        cpuset_done(&cpus);
+}
+
 /* ---- an opener that is no good ---- */
 
 static void on_died(void *userdata) {
@@ -334,6 +435,9 @@ int main(int argc, char **argv) {
         ADD("the-first-failure-is-the-last", test_the_first_failure_is_the_last);
         ADD("a-number-that-was-reused-is-refused", test_a_number_that_was_reused_is_refused);
         ADD("it-has-nothing-that-it-does-not-need", test_it_has_nothing_that_it_does_not_need);
+        ADD("each-lane-is-served-on-its-cpus", test_each_lane_is_served_on_its_cpus);
+        ADD("lanes-are-let-go", test_lanes_are_let_go);
+        ADD("lanes-that-cannot-be-had", test_lanes_that_cannot_be_had);
         ADD("its-death-is-noticed", test_its_death_is_noticed);
         g_test_add_func("/opener/nothing-goes-on-without-it", test_nothing_goes_on_without_it);
         g_test_add_func("/opener/nothing-waits-for-it-for-ever",
