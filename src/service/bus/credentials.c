@@ -47,7 +47,7 @@ static int read_pidfd(sd_bus_message *m, Credentials *c) {
                 return r;
         close_fd(c->pidfd);
         c->pidfd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        return c->pidfd < 0 ? -errno : 0;
+        return c->pidfd < 0 ? -ENOMEM : 0;
 }
 
 static const struct {
