@@ -9,18 +9,18 @@
 
 char *step_cgroup_path(const char *text) {
         const char *line = strncmp(text, "0::/", 4) == 0 ? text - 1 : strstr(text, "\n0::/");
-        const char *step, *path;
+        const char *step, *path, *last = NULL;
         size_t n;
 
         if (!line)
                 return NULL;
         path = line + strlen("\n0::");
         n = strcspn(path, "\n");
-        step = memmem(path, n, "/job_", 5);
-        step = step ? memmem(step, n - (size_t) (step - path), "/step_", 6) : NULL;
-        if (!step)
+        for (step = path; (step = memmem(step, n - (size_t) (step - path), "/step_", 6)); step++)
+                last = step;
+        if (!last)
                 return NULL;
-        return strndup(path, (size_t) (step - path) + 1 + strcspn(step + 1, "/\n"));
+        return strndup(path, (size_t) (last - path) + 1 + strcspn(last + 1, "/\n"));
 }
 
 int step_cgroup_open(void) {

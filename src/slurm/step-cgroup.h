@@ -4,6 +4,7 @@
 /*
  * The cgroup of a job step, as Slurm's plugin cgroup/v2 makes it:
  * .../slurmstepd.scope/job_7/step_0/slurm has the slurmstepd, .../step_0/user the tasks.
+ * Slurm 26.05 names the job by its SLUID, as sD45M828RBYW00.
  */
 
 #include "core/util.h"

@@ -81,6 +81,10 @@ static void test_cgroup_is_the_steps(void) {
         assert_cgroup("12:cpu:/x/job_1/step_1\n0::/a/job_7/step_batch/user/task_0\n",
                       "/a/job_7/step_batch");
         assert_cgroup("0::/job_7/step_0", "/job_7/step_0");
+        assert_cgroup("0::/system.slice/slurmstepd.scope/sD45M828RBYW00/step_0/slurm\n",
+                      "/system.slice/slurmstepd.scope/sD45M828RBYW00/step_0");
+        assert_cgroup("0::/job_7/step_0/user/task_0/job_1/step_2/slurm\n",
+                      "/job_7/step_0/user/task_0/job_1/step_2");
         assert_cgroup("0::/user.slice\n", NULL);
         assert_cgroup("0::/job_7/slurm\n1:cpu:/step_0\n", NULL);
         assert_cgroup("1:cpu:/job_7/step_0\n", NULL);
