@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * To be preloaded by slurmd: what a process reads of its own cgroups has those of version 2 alone.
+ * To be preloaded by slurmd: /proc/PID/cgroup has cgroups of version 2 alone, and process 1 is in
+ * the root of slurmd's cgroup namespace.
  *
  * Slurm's cgroup/v2 ends on machines that have hierarchies of version 1, too, even if it is given a
- * cgroup2 for itself.
+ * cgroup2 for itself. Up to Slurm 22.05 it looks at itself, later at process 1, below whose cgroup
+ * it makes its own.
  */
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define SELF "/proc/self/cgroup"
 
 static int real_open(const char *path, int flags, mode_t mode) {
         static int (*next)(const char *path, int flags, ...);
@@ -25,16 +26,24 @@ static int real_open(const char *path, int flags, mode_t mode) {
         return next(path, flags, mode);
 }
 
+static bool is_cgroup_of_process(const char *path) {
+        int end = 0;
+
+        (void) sscanf(path, "/proc/%*[^/]/cgroup%n", &end);
+        return end > 0 && path[end] == 0;
+}
+
 /* The line of cgroups(7) that starts with "0::". */
-static int open_filtered(void) {
-        int real = real_open(SELF, O_RDONLY | O_CLOEXEC, 0);
+static int open_filtered(const char *path) {
+        bool first = strcmp(path, "/proc/1/cgroup") == 0;
+        int real = real_open(path, O_RDONLY | O_CLOEXEC, 0);
         int fd = memfd_create("cgroup", MFD_CLOEXEC);
         FILE *f = real < 0 ? NULL : fdopen(real, "re");
         char line[4096];
 
         while (f && fd >= 0 && fgets(line, sizeof(line), f))
                 if (strncmp(line, "0::", 3) == 0)
-                        (void) !write(fd, line, strlen(line));
+                        (void) dprintf(fd, "%s", first ? "0::/\n" : line);
         if (f)
                 (void) fclose(f);
         (void) lseek(fd, 0, SEEK_SET);
@@ -50,7 +59,7 @@ int open64(const char *path, int flags, ...) {
         va_start(arguments, flags);
         mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
         va_end(arguments);
-        return strcmp(path, SELF) == 0 ? open_filtered() : real_open(path, flags, mode);
+        return is_cgroup_of_process(path) ? open_filtered(path) : real_open(path, flags, mode);
 }
 
 int open(const char *path, int flags, ...) __attribute__((alias("open64")));
