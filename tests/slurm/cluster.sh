@@ -113,16 +113,18 @@ node_run() {
         nsenter --mount="$spaces/mnt" --cgroup="$spaces/cgroup" -- "$@"
 }
 
+# In the foreground: a daemon's first process ends while slurmd moves the processes of its cgroup, and it gives up then.
 node_start_slurmd() {
         local env=("SLURM_CONF=$cluster/slurm.conf")
 
         mkdir -p "$cluster/$1"
         [[ ! $cluster_cgroup ]] || env+=(LD_PRELOAD="$PERFALLOC_BUILD/tests/slurm/libcgroup2-only.so")
-        (node_enter "$1" && node_run "$1" env "${env[@]}" slurmd -N "$1" 9>&-)
+        (node_enter "$1" && node_run "$1" env "${env[@]}" slurmd -D -N "$1") </dev/null >/dev/null 2>&1 9>&- &
 }
 
+# A node is no longer completing a job: it would not be given to the next one at once (-t idle looks at the base state).
 cluster_is_up() {
-        [[ $(sinfo -h -o %T -t idle -N | wc -l) -eq ${#cluster_nodes[@]} ]]
+        [[ $(sinfo -h -o %T -N | grep -cx idle) -eq ${#cluster_nodes[@]} ]]
 }
 
 # cluster_start PLUGIN [cgroup]
