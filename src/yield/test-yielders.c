@@ -708,6 +708,23 @@ static void test_who_leaves_before_its_slice_has_answered(Stage *s, gconstpointe
         g_assert_cmpint(asked_in(s, "0"), ==, 0);
 }
 
+/* A plan that was made for somebody else, and is not applied yet. */
+static void test_who_is_spared_before_its_slice_goes_on(Stage *s, gconstpointer unused) {
+        Fake *f[3] = { stage_sliced(s, "0"), stage_sliced(s, "0"), stage_sliced(s, "0") };
+        Fake *newcomer;
+
+        (void) stage_hold(s, "0", CAPACITY - 1);
+        stage_slice(s);
+        g_assert_cmpuint(stage_apply(s), ==, 2);
+        yielders_dismiss(&s->yielders, &f[0]->yielder);
+        yielders_dismiss(&s->yielders, &f[1]->yielder);
+        newcomer = stage_fake(s, "0", 0, false);
+        stage_enroll(s, newcomer, true);
+        (void) go_on(s);
+        g_assert_cmpint(f[2]->yielder.state, ==, YIELDER_COUNTING);
+        g_assert_cmpstr(s->log->str, ==, "y1 ");
+}
+
 int main(int argc, char **argv) {
         static const struct {
                 const char *name;
@@ -751,6 +768,8 @@ int main(int argc, char **argv) {
                 { "hold-of-more-cpus-midway", test_hold_of_more_cpus_midway },
                 { "who-leaves-before-its-slice-has-answered",
                   test_who_leaves_before_its_slice_has_answered },
+                { "who-is-spared-before-its-slice-goes-on",
+                  test_who_is_spared_before_its_slice_goes_on },
                 { "order-lasts-however-many-come-and-go",
                   test_order_lasts_however_many_come_and_go },
         };

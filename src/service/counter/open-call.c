@@ -130,19 +130,29 @@ static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **r
         return counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
 }
 
+static int open_call_add_set(OpenCall *o, size_t first, size_t n, Refusal *why) {
+        CounterSet **place = &o->all.sets[o->all.n_sets];
+        int r = open_call_new_set(o, first, n, place, why);
+
+        if (r > 0 && counters_end_rest(o->counters)) /* their charges are released */
+                r = open_call_new_set(o, first, n, place, why);
+        o->all.n_sets += r == 0;
+        return r;
+}
+
+/* The sets that a slice has time for. */
 static int open_call_add_sets(OpenCall *o, Refusal *why) {
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + SLICE_USEC;
         size_t n_events = o->request.n_events;
         size_t step = o->request.group ? n_events : 1;
         int r = 0;
 
-        for (size_t first = 0; first < n_events && r == 0; first += step) {
-                CounterSet **place = &o->all.sets[o->all.n_sets];
-
-                r = open_call_new_set(o, first, step, place, why);
-                if (r > 0 && counters_end_rest(o->counters)) /* their charges are released */
-                        r = open_call_new_set(o, first, step, place, why);
-                o->all.n_sets += r == 0;
+        while (o->all.n_sets * step < n_events && r == 0) {
+                r = open_call_add_set(o, o->all.n_sets * step, step, why);
+                if (now_usec(CLOCK_MONOTONIC) >= until)
+                        break;
         }
+        o->opened = r == 0 && o->all.n_sets * step == n_events;
         return r;
 }
 
@@ -151,16 +161,14 @@ static int open_call_new_sets(OpenCall *o, Refusal *why) {
         Yielders *yielders = &o->counters->context->yielders;
         int r, k;
 
-        o->all.sets = calloc(o->request.n_events, sizeof(CounterSet *));
+        if (!o->all.sets)
+                o->all.sets = calloc(o->request.n_events, sizeof(CounterSet *));
         if (!o->all.sets)
                 return -ENOMEM;
         yielders_gather(yielders);
         r = open_call_add_sets(o, why);
         k = yielders_settle(yielders);
-        if (r != 0 || k < 0)
-                return r != 0 ? r : k;
-        o->opened = true; /* or else the call ends */
-        return 0;
+        return r != 0 ? r : k;
 }
 
 static int open_call_make_counters(OpenCall *o, sd_bus_message *reply) {
@@ -210,6 +218,11 @@ static int open_call_start(OpenCall *o) {
 
 /* ---- in slices ---- */
 
+static void open_call_pause(OpenCall *o) {
+        o->paused = true;
+        request_pause(o->call);
+}
+
 /* Opens the next sets, or starts the next one. */
 static int open_call_step(OpenCall *o, Refusal *why) {
         CounterSet *const *sets = o->all.sets + o->n_open;
@@ -237,8 +250,7 @@ static int open_call_go_on(OpenCall *o, Refusal *why) {
                         return r;
                 if (now_usec(CLOCK_MONOTONIC) < until)
                         continue;
-                o->paused = true;
-                request_pause(o->call);
+                open_call_pause(o);
                 return 0;
         }
         return open_call_finish(o);
@@ -278,6 +290,10 @@ static int open_call_authorized(OpenCall *o, Refusal *why) {
                                        why);
         if (r == 0 && !o->opened)
                 r = open_call_new_sets(o, why);
+        if (r == 0 && !o->opened) {
+                open_call_pause(o);
+                return 0;
+        }
         if (r == 0 && !o->request.attach)
                 return open_call_go_on(o, why);
         if (r == 0) {
@@ -344,6 +360,7 @@ int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                         return reply_failure(r, &why, error);
                 r = open_call_begin(o, &why);
         }
+        o->paused = false; /* what comes after its slices may have to be authorized */
         if (r == 0 && !goes_on)
                 r = open_call_authorize(o, &why);
         if (r == 0)

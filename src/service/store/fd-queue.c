@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+#include "core/clock.h"
+
 /* The bytes and descriptors of one message. */
 typedef struct Payload {
         FdLabel labels[FD_QUEUE_FDS_MAX];
@@ -204,22 +206,28 @@ static int fd_queue_rotate(FdQueue *q, FdMessage *m) {
         return 0;
 }
 
-int fd_queue_sweep(FdQueue *q) {
-        /* messages before the last dead part are rotated, as only the first can be dropped */
-        while (q->n_dead > 0) {
-                FdMessage *m = TAILQ_FIRST(&q->messages);
-                int r;
+static int fd_queue_sweep_first(FdQueue *q) {
+        FdMessage *m = TAILQ_FIRST(&q->messages);
+        int r;
 
-                if (m->n_dead == m->n_parts) {
-                        r = payload_drop(q->out);
-                        if (r >= 0)
-                                message_free(m);
-                } else
-                        r = fd_queue_rotate(q, m);
-                if (r < 0)
-                        return r;
+        if (m->n_dead < m->n_parts)
+                return fd_queue_rotate(q, m);
+        r = payload_drop(q->out);
+        if (r >= 0)
+                message_free(m);
+        return r;
+}
+
+/* Messages before the last dead part are rotated, as only the first can be dropped. */
+int fd_queue_sweep(FdQueue *q, uint64_t until_usec) {
+        int r = 0;
+
+        while (q->n_dead > 0 && r >= 0) {
+                r = fd_queue_sweep_first(q);
+                if (until_usec != UINT64_MAX && now_usec(CLOCK_MONOTONIC) >= until_usec)
+                        break;
         }
-        return 0;
+        return MIN(r, 0);
 }
 
 /* Passes the descriptors of one message to f, or closes them. */

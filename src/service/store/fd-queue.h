@@ -87,8 +87,9 @@ int fd_queue_put(FdQueue *q, const FdLabel *labels, size_t n_labels, const int *
 /* Marks the part as dead. */
 void fd_queue_drop(FdPart *part);
 
-/* Drops and frees dead parts. On failure (-EMFILE, ...) some are left. */
-int fd_queue_sweep(FdQueue *q);
+/* Drops and frees dead parts, of one message at least, until then (CLOCK_MONOTONIC); q->n_dead
+ * tells whether some are left. On failure (-EMFILE, ...) some are. */
+int fd_queue_sweep(FdQueue *q, uint64_t until_usec);
 
 /* Calls f for each part that is in an earlier run's queue, which stays as it is. f owns the
  * descriptors that it gets. */

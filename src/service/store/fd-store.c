@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
+#include "core/clock.h"
+#include "service/util/slices.h"
+
 /* Names in systemd's store. A later run reads them: never change them. */
 #define STATE_NAME    "state-%" PRIu32
 #define QUEUE_NAME    "shelf-%" PRIu32 "-%" PRIu64
@@ -14,6 +17,8 @@
 
 #define QUEUES_MAX   3072u /* of all; the unit's FileDescriptorStoreMax= is higher */
 #define QUEUES_SPARE 1u    /* empty ones, of each kind */
+
+#define PAUSE_USEC USEC_PER_MSEC /* between two slices of a sweep */
 
 static const uint64_t sweep_usec[_FD_QUEUE_KIND_MAX] = {
         [FD_QUEUE_SOON] = 2 * USEC_PER_MSEC,
@@ -89,30 +94,30 @@ static void queue_set_remove(FdQueueSet *set, FdQueue *q) {
         fd_queue_free(q);
 }
 
-/* Of all queues, or of the first that has dead parts. False: that was not the last one. */
-static bool queue_set_sweep(FdQueueSet *set, bool all) {
+/* Until then (CLOCK_MONOTONIC), one message at least. False: there is more. */
+static bool queue_set_sweep(FdQueueSet *set, uint64_t until_usec) {
         size_t n_empty = 0;
-        bool swept = false;
+        bool over = false;
         FdQueue *q, *next;
 
         if (!set->dirty)
                 return true;
         set->dirty = false;
         for (q = LIST_FIRST(&set->queues); q; q = next) {
-                bool dirty = q->n_dead > 0;
-                int r;
+                int r = 0;
 
-                if (dirty && swept && !all) {
-                        set->dirty = true;
-                        return false;
-                }
-                r = fd_queue_sweep(q);
-                swept |= dirty && r >= 0; /* one that fails holds up no other */
                 next = LIST_NEXT(q, queues);
-                if (r < 0) {
+                if (q->n_dead > 0 && !over) {
+                        r = fd_queue_sweep(q, until_usec);
+                        over = now_usec(CLOCK_MONOTONIC) >= until_usec;
+                }
+                if (r < 0) { /* it holds up no other */
                         set->store->failed(set->store->userdata, r,
                                            "Descriptors could not be dropped");
                         set->dirty = true;
+                } else if (q->n_dead > 0) {
+                        set->dirty = true;
+                        return false;
                 }
                 if (q->n_messages == 0 && ++n_empty > QUEUES_SPARE)
                         queue_set_remove(set, q);
@@ -120,15 +125,15 @@ static bool queue_set_sweep(FdQueueSet *set, bool all) {
         return true;
 }
 
-/* One queue in a turn of the loop: its copies of closed events are the last ones, and the kernel
- * takes 10 µs and more to end one. */
+/* A slice in a turn of the loop: the copies of closed events are the last ones, and the kernel
+ * takes 10 µs and more to end one. In the pause queued calls are served. */
 static int on_sweep(sd_event_source *source, uint64_t usec, void *userdata) {
         FdQueueSet *set = userdata;
-        bool over = queue_set_sweep(set, false);
+        bool over = queue_set_sweep(set, now_usec(CLOCK_MONOTONIC) + set->store->slice_usec);
 
         if (!set->dirty)
                 return 0;
-        (void) sd_event_source_set_time_relative(source, over ? USEC_PER_SEC : 0);
+        (void) sd_event_source_set_time_relative(source, over ? USEC_PER_SEC : PAUSE_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -184,7 +189,7 @@ void fd_store_drop(FdPart *part) {
 }
 
 void fd_store_sweep(FdStore *s, FdQueueKind kind) {
-        (void) queue_set_sweep(&s->sets[kind], true);
+        (void) queue_set_sweep(&s->sets[kind], UINT64_MAX);
 }
 
 int fd_store_init(FdStore *s, sd_event *event,
@@ -192,7 +197,11 @@ int fd_store_init(FdStore *s, sd_event *event,
         struct rlimit limit;
         int pair[2], r = 0;
 
-        *s = (FdStore){ .trial_in = -1, .trial_out = -1, .failed = failed, .userdata = userdata };
+        *s = (FdStore){ .trial_in = -1,
+                        .trial_out = -1,
+                        .slice_usec = SLICE_USEC,
+                        .failed = failed,
+                        .userdata = userdata };
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
             socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;

@@ -35,7 +35,8 @@ struct FdStore {
         uint64_t next; /* number */
         size_t n;
         FdQueueSet sets[_FD_QUEUE_KIND_MAX];
-        uint64_t limit; /* RLIMIT_NOFILE */
+        uint64_t limit;      /* RLIMIT_NOFILE */
+        uint64_t slice_usec; /* of a sweep from the event loop */
         int trial_in, trial_out;
         void (*failed)(void *userdata, int error, const char *what); /* a sweep, on its own */
         void *userdata;

@@ -99,7 +99,7 @@ static void sweep_drops_the_dead_alone(void) {
                 fd_queue_drop(m[i]);
         for (unsigned i = 0; i < FD_QUEUE_MESSAGES_MAX; i++)
                 g_assert_true(pipe_is_alive(&p[i]));
-        g_assert_cmpint(fd_queue_sweep(q), ==, 0);
+        g_assert_cmpint(fd_queue_sweep(q, UINT64_MAX), ==, 0);
         for (unsigned i = 0; i < FD_QUEUE_MESSAGES_MAX; i++)
                 g_assert_cmpint(pipe_is_alive(&p[i]), ==, i % 3 != 0);
         g_assert_true(fd_queue_has_room(q));
@@ -125,7 +125,7 @@ static void all_the_descriptors_of_a_message_stay_together(void) {
         (void) put(q, 7, 1, fds, FD_QUEUE_FDS_MAX);
         dead = put(q, 8, 1, fds, 1);
         fd_queue_drop(dead);
-        g_assert_cmpint(fd_queue_sweep(q), ==, 0);
+        g_assert_cmpint(fd_queue_sweep(q, UINT64_MAX), ==, 0);
         g_assert_cmpint(fd_queue_read(q->out, find, &found), ==, 0);
         g_assert_cmpuint(found.n, ==, 1);
         g_assert_cmpuint(found.ids[0], ==, 7);
@@ -170,9 +170,9 @@ static void dropped_twice_is_dropped_once(void) {
         for (unsigned i = 0; i < 4; i++)
                 fd_queue_drop(m[i]);
         fd_queue_drop(m[0]); /* twice is once */
-        g_assert_cmpint(fd_queue_sweep(q), ==, 0);
+        g_assert_cmpint(fd_queue_sweep(q, UINT64_MAX), ==, 0);
         g_assert_cmpuint(q->n_messages, ==, 0);
-        g_assert_cmpint(fd_queue_sweep(q), ==, 0);
+        g_assert_cmpint(fd_queue_sweep(q, UINT64_MAX), ==, 0);
         g_assert_cmpint(fd_queue_read(q->out, find, &found), ==, 0);
         g_assert_cmpuint(found.n, ==, 0);
         for (unsigned i = 0; i < 4; i++)
@@ -260,7 +260,7 @@ static void who_leaves_a_shared_message_leaves_alone(void) {
         for (unsigned round = 0; round < 3; round++) { /* 0, 3, ...; 1, 4, ...; the rest */
                 for (unsigned i = round; i < SHARERS; i += 3)
                         fd_queue_drop(parts[i]);
-                g_assert_cmpint(fd_queue_sweep(q), ==, 0);
+                g_assert_cmpint(fd_queue_sweep(q, UINT64_MAX), ==, 0);
                 for (unsigned i = 0; i < SHARERS; i++)
                         g_assert_cmpint(pipe_is_alive(&pipes[i]), ==, i % 3 > round);
                 g_assert_cmpuint(q->n_messages, ==, round < 2);
