@@ -221,6 +221,8 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
                     int (*f)(void *userdata, LedgerHold *blocker), void *userdata) {
         LedgerHold *blocker;
 
+        if (h->state == LEDGER_ACTIVE)
+                return 0;
         TAILQ_FOREACH (blocker, &l->holds, list) {
                 int r;
 

@@ -68,9 +68,9 @@ size_t ledger_position(const LedgerHold *h);
 /* Whether no other active hold overlaps. */
 bool ledger_is_first(const Ledger *l, const LedgerHold *h);
 
-/* Calls f for each hold that keeps h, which waits or was not admitted, from being active: active
- * ones that conflict and earlier waiting ones that overlap, in the order of seq. A non-zero return
- * of f ends the walk and is returned. */
+/* Calls f for each hold that keeps h from being active, for none if it is: active ones that
+ * conflict and earlier waiting ones that overlap, in the order of seq. A non-zero return of f ends
+ * the walk and is returned. */
 int ledger_blockers(const Ledger *l, const LedgerHold *h,
                     int (*f)(void *userdata, LedgerHold *blocker), void *userdata);
 

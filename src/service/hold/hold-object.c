@@ -50,8 +50,14 @@ const char *hold_result_name(HoldResult result) {
 
 /* ---- the probe ---- */
 
-void hold_stop_measuring(Hold *h) {
+void hold_drop_probe(Hold *h) {
+        if (h->probe)
+                LIST_REMOVE(h, measured);
         h->probe = probe_free(h->probe);
+}
+
+void hold_stop_measuring(Hold *h) {
+        hold_drop_probe(h);
         free(TAKE_PTR(h->explained));
         h->n_explained = 0;
         h->scan = reader_job_cancel(h->scan);

@@ -113,7 +113,8 @@ struct Hold {
         size_t n_obstacles;
 
         LIST_HEAD(, HoldWaiter) waiters;
-        TAILQ_ENTRY(Hold) list; /* holds->pending, granted or ended */
+        TAILQ_ENTRY(Hold) list;    /* holds->pending, granted or ended */
+        LIST_ENTRY(Hold) measured; /* while it has a probe */
 };
 
 TAILQ_HEAD(HoldList, Hold);
@@ -140,8 +141,9 @@ struct Holds {
         Objects objects;         /* also ended ones that can still be read */
         struct HoldList pending; /* active and not granted yet, in the ledger's order */
         struct HoldList granted;
-        struct HoldList ended; /* oldest first */
-        size_t n_active;       /* not ended */
+        struct HoldList ended;      /* oldest first */
+        LIST_HEAD(, Hold) measured; /* those that have a probe */
+        size_t n_active;            /* not ended */
         bool advancing, advance_again;
         sd_event_source *forget; /* when the oldest ended hold goes */
         HoldsHooks hooks;
@@ -166,8 +168,9 @@ unsigned hold_queue_position(const Hold *h); /* 0: not queued */
 const char *hold_state_name(HoldState state);
 const char *hold_result_name(HoldResult result);
 
-/* Ends a measurement under way. */
+/* Ends a measurement under way; its probe alone. */
 void hold_stop_measuring(Hold *h);
+void hold_drop_probe(Hold *h);
 
 /* Frees the memory only. The store keeps its record and descriptor. */
 Hold *hold_free(Hold *h);

@@ -23,9 +23,17 @@ static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
 
 /* ---- the probe ---- */
 
+static int hold_probe_new(Hold *h) {
+        int r = probe_new(hold_wants, h, &h->probe);
+
+        if (r >= 0)
+                LIST_INSERT_HEAD(&h->holds->measured, h, measured);
+        return r;
+}
+
 int hold_probe_begin(Hold *h) {
         const Scope *scope = &h->request.what.scope;
-        int r = probe_new(hold_wants, h, &h->probe);
+        int r = hold_probe_new(h);
 
         /* what was closed is free only when its last copy is closed */
         store_settle(h->context->store);
@@ -35,11 +43,11 @@ int hold_probe_begin(Hold *h) {
         return r;
 }
 
-bool hold_probes_beside(const Hold *h, const struct HoldList *holds) {
+bool hold_probes_beside(const Hold *h, bool pending) {
         const Hold *other;
 
-        TAILQ_FOREACH (other, holds, list)
-                if (other != h && other->probe &&
+        LIST_FOREACH (other, &h->holds->measured, measured)
+                if (other != h && (pending || other->state == HOLD_GRANTED) &&
                     scope_overlaps(&other->request.what.scope, &h->request.what.scope))
                         return true;
         return false;
@@ -134,7 +142,7 @@ bool hold_probe_explain(Hold *h, const User *users, size_t n_users) {
 }
 
 void hold_probe_again(Hold *h) {
-        h->probe = probe_free(h->probe);
+        hold_drop_probe(h);
 }
 
 /* ---- the promise ---- */
@@ -201,7 +209,7 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
 
 static int hold_probe_begin_joined(Hold *h) {
         const Scope *scope = &h->request.what.scope;
-        int r = probe_new(hold_wants, h, &h->probe);
+        int r = hold_probe_new(h);
 
         for (size_t i = 0; i < scope->n_parts && r >= 0; i++) {
                 _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
@@ -221,8 +229,7 @@ void hold_probe_joined(Hold *h) {
                 hold_stop_measuring(h);
                 return;
         }
-        if (!h->probe && (hold_probes_beside(h, &h->holds->pending) ||
-                          hold_probes_beside(h, &h->holds->granted))) {
+        if (!h->probe && hold_probes_beside(h, true)) {
                 hold_step_at(h, now_usec(CLOCK_MONOTONIC) + PROBE_STEP_USEC);
                 return;
         }

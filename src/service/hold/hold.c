@@ -294,7 +294,7 @@ static bool hold_must_wait(const Hold *h) {
                 if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
                         return true;
         }
-        return hold_probes_beside(h, &h->holds->granted);
+        return hold_probes_beside(h, false);
 }
 
 /* Takes the hold as far as possible. True: the list of pending holds, or who yields, has

@@ -21,6 +21,7 @@
 #define N_ENDED    64 /* ended holds that can be read; from then on each new one displaces another */
 #define N_HOLDS    40
 #define N_MONITORS 6
+#define N_AMONG    1000
 #define N_READS    100
 #define N_COUNTERS 64
 #define N_TICKS    50
@@ -102,7 +103,7 @@ static sd_bus_message *open_counters(unsigned n, bool monitor) {
         return m;
 }
 
-static void hold(void) {
+static void hold(unsigned n_monitors) {
         sd_bus_message *m = message(MANAGER, "Hold");
         unsigned changed = n_changed;
         const char *path;
@@ -113,20 +114,36 @@ static void hold(void) {
         m = call(m);
         check(sd_bus_message_read(m, "oh", &path, NULL), "hold");
         do_call(path, PERFALLOC_HOLD_INTERFACE, "Wait");
-        await(&n_changed, changed + N_MONITORS);
+        await(&n_changed, changed + n_monitors);
         do_call(path, PERFALLOC_HOLD_INTERFACE, "Release");
-        await(&n_changed, changed + 2 * N_MONITORS);
+        await(&n_changed, changed + 2 * n_monitors);
         sd_bus_message_unref(m);
 }
 
 static void holds(void) {
         sd_bus_message_unref(open_counters(N_MONITORS, true));
         for (int i = 0; i < N_ENDED; i++)
-                hold();
+                hold(N_MONITORS);
         mark("set up", 0);
         for (int i = 0; i < N_HOLDS; i++)
-                hold();
+                hold(N_MONITORS);
         mark("hold-6-monitors", N_HOLDS);
+}
+
+/* The same when many others have been granted: the monitors have nothing to do then. */
+static void hold_among(void) {
+        for (int i = 0; i < N_AMONG; i++) {
+                sd_bus_message *m = message(MANAGER, "HoldUnattended");
+
+                check(sd_bus_message_append(m, "sta{sv}", "to be many", UINT64_C(0), 2, "pmus",
+                                            "as", 1, "software", "cpus", "s", "0"),
+                      "options");
+                sd_bus_message_unref(call(m));
+        }
+        mark("set up", 0);
+        for (int i = 0; i < N_HOLDS; i++)
+                hold(0);
+        mark("hold-among", N_HOLDS);
 }
 
 static sd_bus_message *counters(void) {
@@ -206,6 +223,7 @@ int main(void) {
         ticks(all);
         refreshes(all);
         holds(); /* last: 10 s later they are forgotten, which is work too */
+        hold_among();
         sd_bus_message_unref(all);
         sd_bus_flush_close_unref(bus);
         return EXIT_SUCCESS;
