@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -83,6 +84,8 @@ static void test_no_torn_record(Stage *s, gconstpointer unused) {
         Record got;
 
         g_assert_cmpint(writer, >=, 0);
+        if (writer == 0)
+                g_assert_cmpint(prctl(PR_SET_PDEATHSIG, SIGKILL), ==, 0);
         for (uint64_t n = 1; writer == 0; n++) {
                 record_set(&s->record, n);
                 mapping_publish(&s->mapping);
