@@ -82,15 +82,79 @@ static void clock_put_ahead(int64_t nsec) {
 
 void sim_set_now_nsec(uint64_t now) {
         clock_put_ahead((int64_t) (now - sim_now_nsec()));
+        test_clock_forward(0); /* timers are armed anew */
 }
 
-void sim_arm_timers(void) {
-        test_clock_forward(0);
+/* ---- work of a simulated thread ---- */
+
+static struct {
+        bool under_way;
+        uint64_t begun, processor;
+        int64_t waited; /* for interrupts and messages */
+} work;
+
+/* The siblings, of which the opener alone does anything meanwhile. */
+static clockid_t siblings[2];
+static unsigned n_siblings;
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void) {
+        pid_t pid = __real_fork();
+
+        if (pid > 0 && n_siblings < ELEMENTSOF(siblings) &&
+            clock_getcpuclockid(pid, &siblings[n_siblings]) == 0)
+                n_siblings++;
+        return pid;
+}
+
+static uint64_t clock_read(clockid_t clock) {
+        struct timespec t = {};
+
+        (void) syscall(SYS_clock_gettime, clock, &t);
+        return (uint64_t) t.tv_sec * 1000000000 + (uint64_t) t.tv_nsec;
+}
+
+static uint64_t processor_time(void) {
+        uint64_t sum = clock_read(CLOCK_THREAD_CPUTIME_ID);
+
+        for (unsigned i = 0; i < n_siblings; i++)
+                sum += clock_read(siblings[i]);
+        return sum;
+}
+
+static uint64_t work_now(void) {
+        return work.begun + (processor_time() - work.processor) + (uint64_t) work.waited;
+}
+
+void sim_work_begin(uint64_t now) {
+        work.under_way = true;
+        work.begun = now;
+        work.processor = processor_time();
+        work.waited = 0;
+}
+
+uint64_t sim_work_end(void) {
+        work.under_way = false;
+        return work_now();
+}
+
+static void wait_nsec(int64_t nsec) {
+        if (work.under_way)
+                work.waited += nsec;
+        else
+                clock_put_ahead(nsec);
+}
+
+uint64_t __real_kernel_now_usec(void);
+uint64_t __wrap_kernel_now_usec(void);
+uint64_t __wrap_kernel_now_usec(void) {
+        return work.under_way ? work_now() / 1000 : __real_kernel_now_usec();
 }
 
 static void interrupt(unsigned cpu) {
         if (cpu != sim_cpu)
-                clock_put_ahead(cost_nsec);
+                wait_nsec(cost_nsec);
 }
 
 /* ---- CPUs ---- */
@@ -98,6 +162,12 @@ static void interrupt(unsigned cpu) {
 int __wrap_sched_getcpu(void);
 int __wrap_sched_getcpu(void) {
         return (int) sim_cpu;
+}
+
+/* Each simulated thread has a lane of the opener on its own CPU. */
+unsigned __wrap_kernel_opened_from(void);
+unsigned __wrap_kernel_opened_from(void) {
+        return sim_cpu;
 }
 
 int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *ret);
@@ -150,11 +220,11 @@ void __real_perf_open_all(PerfOpen *opens, size_t n);
 void __wrap_perf_open_all(PerfOpen *opens, size_t n);
 void __wrap_perf_open_all(PerfOpen *opens, size_t n) {
         __real_perf_open_all(opens, n);
-        for (size_t i = 0; i < n; i++) {
-                opens[i].from = sim_cpu;
+        if (work.under_way)
+                wait_nsec(SIM_WAKE_NSEC);
+        for (size_t i = 0; i < n; i++)
                 if (opens[i].cpu >= 0 && opens[i].fd >= 0 && opens[i].fd < FDS_MAX)
                         event_note(&opens[i], opens);
-        }
 }
 
 static int event_ioctl(Event *e, unsigned long request, void *ret) {

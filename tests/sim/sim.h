@@ -14,8 +14,9 @@
  * The threads of a team (core/team.h) are simulated one after the other in the main thread: each
  * has a clock of its own, the next call is made by the one whose clock is earliest, as when they
  * take work from a list, and the main thread goes on when the last of them is done. What they
- * compute, and their messages to the opener, take the time that they take here. Not simulated:
- * locks of the kernel that CPUs wait for, and caches.
+ * compute takes the time of the processor that it takes here and the opener takes here, and each
+ * message to the opener or thread that is woken SIM_WAKE_NSEC more. Not simulated: locks of the
+ * kernel that CPUs wait for, and caches.
  *
  * The core PMU has SIM_COUNTERS general counters, and nobody else uses them. Environment:
  *
@@ -36,9 +37,14 @@
 /* The CPU that the simulated thread is on. */
 extern _Thread_local unsigned sim_cpu;
 
+#define SIM_WAKE_NSEC 5000u
+
 /* CLOCK_MONOTONIC as the service sees it, and how to put it right. */
 uint64_t sim_now_nsec(void);
-void sim_set_now_nsec(uint64_t now); /* timers are not armed anew */
-void sim_arm_timers(void);
+void sim_set_now_nsec(uint64_t now);
+
+/* What is done in between is done by a thread whose clock is now; returns what it is then. */
+void sim_work_begin(uint64_t now);
+uint64_t sim_work_end(void);
 
 bool sim_is_alone(void);

@@ -6,8 +6,6 @@
 
 #include "sim.h"
 
-#define WAKE_NSEC 5000u /* what it takes to wake one more thread: more than it does here */
-
 struct Team {
         unsigned n_threads;
         CpuSet cpus;
@@ -63,30 +61,29 @@ static unsigned team_wake(Team *t, size_t n_wanted) {
         uint64_t now = sim_now_nsec();
 
         for (unsigned i = 0; i < n; i++)
-                t->now_nsec[i] = now + (i + 1) * WAKE_NSEC;
+                t->now_nsec[i] = now + (i + 1) * SIM_WAKE_NSEC;
         return n;
 }
 
 void team_run(Team *t, size_t n, size_t n_each, TeamCall f, void *userdata) {
         bool alone = !t || n < 2 * n_each;
         unsigned n_threads = alone ? 0 : team_wake(t, n / n_each), caller = sim_cpu;
-        uint64_t last = alone ? 0 : sim_now_nsec();
+        uint64_t last = 0;
 
         for (size_t i = 0; i < n; i++) {
                 unsigned thread = alone ? 0 : earliest(t, n_threads);
 
                 if (!alone) {
                         sim_cpu = team_cpu(t, thread);
-                        sim_set_now_nsec(t->now_nsec[thread]);
+                        sim_work_begin(t->now_nsec[thread]);
                 }
                 f(userdata, i);
                 if (!alone) {
-                        t->now_nsec[thread] = sim_now_nsec();
+                        t->now_nsec[thread] = sim_work_end();
                         last = MAX(last, t->now_nsec[thread]);
                 }
         }
         sim_cpu = caller;
         if (!alone)
-                sim_set_now_nsec(last + WAKE_NSEC);
-        sim_arm_timers();
+                sim_set_now_nsec(last + SIM_WAKE_NSEC);
 }

@@ -13,15 +13,10 @@ int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
         return 0;
 }
 
-static void probe_close(Probe *p) {
-        for (size_t i = 0; i < p->n_looks; i++)
-                look_done(&p->looks[i]);
-}
-
 Probe *probe_free(Probe *p) {
         if (!p)
                 return NULL;
-        probe_close(p);
+        looks_done(p->looks, p->n_looks);
         free(p->looks);
         free(p->due);
         free(p);
@@ -138,7 +133,7 @@ static bool probe_is_over(const Probe *p, uint64_t now_usec) {
 static int probe_conclude(Probe *p) {
         int r;
 
-        probe_close(p);
+        looks_done(p->looks, p->n_looks);
         r = probe_round(p, false, look_count);
         for (unsigned i = 0; i < PROBE_ROUNDS && r == 0 && !p->confirmed && probe_is_settled(p);
              i++)
@@ -189,7 +184,7 @@ int probe_look(Probe *p, uint64_t now_usec) {
         if (r < 0 && (first || now_usec - p->begun_usec >= PROBE_WATCH_USEC))
                 return r;
         if (p->done) {
-                probe_close(p);
+                looks_done(p->looks, p->n_looks);
                 return PROBE_DONE;
         }
         p->next_usec = r == 0 && !probe_taken(p) ? MAX(probe_until(p), now_usec + 1)
