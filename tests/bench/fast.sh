@@ -198,7 +198,7 @@ holds() {
 
 # Others' waits while the service does much for one client; restarts.
 turns() {
-        run turn-open,turn-objects,turn-close,turn-leave,turn-attach,turn-detach "$bench/bench-turns" client leave attach
+        run turn-open,turn-objects,turn-close,turn-leave,turn-attach,turn-detach,turn-yield,turn-resume "$bench/bench-turns" client leave attach held
         run restart-0,restart-4096,restart-8192,restart-processes,restart-monitors,restart-held "$bench/bench-turns" \
                 restart restart-processes restart-monitors
 }

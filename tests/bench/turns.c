@@ -187,6 +187,30 @@ static void load_leave(void) {
         sd_bus_flush_close_unref(holder);
 }
 
+/* The turns of a hold: all monitors yield, and resume. */
+static void load_held(void) {
+        sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
+        uint64_t latency;
+        int lease;
+        char *path;
+        Load l;
+
+        cpu_counters_open(bus, "monitor");
+        for (unsigned i = 0; i < 5; i++) {
+                l = load_begin("turn-yield");
+                path = hold_take(holder, "software", &lease, &latency);
+                load_end(&l);
+                l = load_begin("turn-resume");
+                hold_release(holder, path);
+                sleep_usec(300 * USEC_PER_MSEC);
+                load_end(&l);
+                close_fd(lease);
+                free(path);
+        }
+        leave("turn-close", bus);
+        sd_bus_flush_close_unref(holder);
+}
+
 /* ---- many processes ---- */
 
 static void targets_fork(pid_t pids[]) {
@@ -328,6 +352,7 @@ static const struct {
         { "client", load_one_client },
         { "leave", load_leave },
         { "attach", load_attach },
+        { "held", load_held },
         { "restart", load_restart },
         { "restart-processes", load_restart_processes },
         { "restart-monitors", load_restart_monitors },
