@@ -7,6 +7,12 @@
  * The event of a new thread is a copy of its parent's, state included, and only afterwards joins
  * the list of the events that an ioctl reaches (inherit_event() in kernel/events/core.c). An ioctl
  * in between misses it, so the ioctls are repeated as long as threads are created.
+ *
+ * A thread that loses its processor in between for longer than the repetitions take is still
+ * missed: its child has no number yet, so nothing tells of it. The kernel may exchange the events
+ * of such a child with its parent's (perf_event_context_sched_out()), and then the parent is
+ * missed. Seen on a machine with more tasks that run than CPUs, in one of some hundred starts
+ * amidst six threads that create others without a pause.
  */
 
 #include "core/util.h"
