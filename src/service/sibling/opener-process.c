@@ -89,6 +89,7 @@ static void items_reply(int socket, const PerfOpen *opens, size_t n) {
 typedef struct Lane {
         const PmuTable *pmus;
         int socket;
+        unsigned lane; /* 0: the first */
         pthread_t thread;
         struct Lane *next;
         OpenerRequest q;
@@ -125,6 +126,8 @@ static void request_take(Lane *l) {
                 lanes_take(l);
                 return;
         }
+        if (n == 0 && l->lane > 0) /* the service has no memory for it, or is ending */
+                pthread_exit(NULL);
         if (n <= 0 || n % (ssize_t) sizeof(OpenerItem) != 0)
                 _exit(n == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
         q->n = (size_t) n / sizeof(OpenerItem);
@@ -149,6 +152,7 @@ static int lane_start(const Lane *first, int socket, const pthread_attr_t *attr)
                 return ENOMEM;
         l->pmus = first->pmus;
         l->socket = socket;
+        l->lane = lanes ? lanes->lane + 1 : 1;
         r = pthread_create(&l->thread, attr, lane_run, l);
         if (r != 0) {
                 free(l);

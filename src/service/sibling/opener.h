@@ -8,7 +8,8 @@
  * It is forked before the capabilities are dropped and lives as long as the service. From
  * opener_fork() on, perf_open_all() asks it and waits for the answer: opening takes microseconds.
  * Each request says what was authorized, and the opener checks every attr against the allow-list
- * (core/attr-rules.h) once more; what can never be authorized it refuses with EPERM.
+ * (core/attr-rules.h) once more; what can never be authorized it refuses with EPERM. A thread that
+ * has a lane of its own (perf-open.h) is served by a thread of the opener.
  *
  * Without the opener nothing can be opened, and the service cannot fork another one. When it is
  * found dead, or does not answer within OPENER_BOUND_USEC, in the middle of an opening, the process

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -321,6 +322,25 @@ static void test_each_lane_is_served_on_its_cpus(Fixture *f, const void *userdat
         cpuset_done(&l.cpus);
 }
 
+/* The descriptor that this process opened last, where none was closed before. */
+static int fd_last(void) {
+        int fd = dup(0);
+
+        close_fd(fd);
+        return fd - 1;
+}
+
+static unsigned n_threads(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/task", (int) pid);
+        g_autoptr(GDir) d = g_dir_open(path, 0, NULL);
+        unsigned n = 0;
+
+        g_assert_nonnull(d);
+        while (g_dir_read_name(d))
+                n++;
+        return n;
+}
+
 /* How many threads of the opener may run on one CPU only. */
 static unsigned n_confined(pid_t pid) {
         g_autofree char *path = g_strdup_printf("/proc/%d/task", (int) pid);
@@ -347,6 +367,25 @@ static void test_lanes_are_let_go(Fixture *f, const void *userdata) {
         g_assert_cmpuint(n_confined(f->pid), ==, 3);
         perf_open_let_go();
         g_assert_cmpuint(n_confined(f->pid), ==, 0);
+        cpuset_done(&l.cpus);
+}
+
+/* As where the service has no memory left for it. */
+static void test_a_lane_that_is_closed(Fixture *f, const void *userdata) {
+        PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS);
+        unsigned before = count_descriptors(getpid());
+        Lanes l;
+
+        if (!need_events())
+                return;
+        l = lanes_add(1);
+        g_assert_cmpuint(count_descriptors(getpid()), ==, before + 1);
+        g_assert_cmpint(shutdown(fd_last(), SHUT_RDWR), ==, 0);
+        while (n_threads(f->pid) > 1)
+                (void) usleep(100);
+        perf_open_all(&o, 1);
+        g_assert_cmpint(o.fd, >=, 0);
+        close_all(&o, 1);
         cpuset_done(&l.cpus);
 }
 
@@ -437,6 +476,7 @@ int main(int argc, char **argv) {
         ADD("it-has-nothing-that-it-does-not-need", test_it_has_nothing_that_it_does_not_need);
         ADD("each-lane-is-served-on-its-cpus", test_each_lane_is_served_on_its_cpus);
         ADD("lanes-are-let-go", test_lanes_are_let_go);
+        ADD("a-lane-that-is-closed", test_a_lane_that_is_closed);
         ADD("lanes-that-cannot-be-had", test_lanes_that_cannot_be_had);
         ADD("its-death-is-noticed", test_its_death_is_noticed);
         g_test_add_func("/opener/nothing-goes-on-without-it", test_nothing_goes_on_without_it);
