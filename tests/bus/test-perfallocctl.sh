@@ -431,6 +431,7 @@ was_read() {
 after_a_reading() {
         local monitor status
 
+        rm -f $dir/monitored # what an earlier one saw
         busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
         monitor=$!
         wait_until was_read && "$@"
