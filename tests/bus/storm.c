@@ -86,6 +86,7 @@ int play_storm(int fd, const void *data) {
 
 static void *storm_breeder(void *userdata) {
         Storm *storm = userdata;
+        uint64_t turn = 0;
 
         while (!storm->go) {
                 pthread_t thread;
@@ -94,6 +95,14 @@ static void *storm_breeder(void *userdata) {
                         pthread_join(thread, NULL);
         }
         storm_write(storm);
+        storm->n_done++;
+        while (!storm->over) {
+                if (turn < storm->turn) {
+                        turn++;
+                        storm_write(storm);
+                }
+                g_usleep(500);
+        }
         return NULL;
 }
 

@@ -14,16 +14,18 @@
 typedef struct Storm Storm;
 
 /* Shared with the storm's processes. From `go` on every one of them, or every thread, writes once
- * to watched[0], and counts that itself. */
+ * to watched[0], and counts that itself. The threads that were there from the start go on to do so
+ * at each turn, until `over`; n_done of them have no others any more. */
 struct Storm {
-        _Atomic bool go;
-        _Atomic uint64_t n_born, n_written;
+        _Atomic bool go, over;
+        _Atomic uint64_t n_born, n_written, n_done, turn;
 };
 
 Storm *storm_new(void);
 void storm_free(Storm *storm);
 
-/* For actor_new(), with the address of a Storm *. The actor says 'd' when all have written. */
+/* For actor_new(), with the address of a Storm *. The actor says 'd' when all have written, or the
+ * storm is over. */
 
 /* Forkers whose children start and end all the time, and some of whose children stay. */
 int play_storm(int fd, const void *data);

@@ -4,6 +4,21 @@
 #include "perf/group/switch.h"
 #include "perf/process/tree.h"
 
+static struct {
+        void (*f)(void *userdata);
+        void *userdata;
+} gate_hook;
+
+void gate_on_again(void (*f)(void *userdata), void *userdata) {
+        gate_hook.f = f;
+        gate_hook.userdata = userdata;
+}
+
+void gate_again(void) {
+        if (gate_hook.f)
+                gate_hook.f(gate_hook.userdata);
+}
+
 #define GATE_ROUNDS 4 /* at least two: what is born in the first is not reached by it */
 
 void gate_all(bool inherited, void (*f)(void *userdata), void *userdata) {

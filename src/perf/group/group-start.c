@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 
+#include "core/clock.h"
 #include "perf/group/gate.h"
 #include "perf/group/group-pinned.h"
 #include "perf/group/switch.h"
@@ -16,7 +17,7 @@ static void group_gate(const Group *g, unsigned long request) {
 }
 
 typedef struct Gate {
-        const Group *const *groups;
+        Group *const *groups;
         size_t n;
         unsigned long request;
 } Gate;
@@ -30,23 +31,41 @@ static void groups_gate(void *userdata) {
         switches_settle();
 }
 
-static void groups_gate_all(const Group *const *groups, size_t n, unsigned long request) {
+static void groups_gate_all(Group *const *groups, size_t n, unsigned long request) {
         Gate gate = { groups, n, request };
+        uint64_t again = now_usec(CLOCK_MONOTONIC) + GATE_AGAIN_USEC;
         bool inherited = false;
 
-        for (size_t i = 0; i < n; i++)
-                inherited |= groups[i]->scope == GROUP_PROCESS && !groups[i]->pinned;
+        for (size_t i = 0; i < n; i++) {
+                if (groups[i]->scope != GROUP_PROCESS || groups[i]->pinned)
+                        continue;
+                inherited = true;
+                groups[i]->gates_due = GATE_AGAIN_TIMES;
+                groups[i]->gates_usec = again;
+        }
         gate_all(inherited, groups_gate, &gate);
+        if (inherited)
+                gate_again();
 }
 
-void group_gate_all(const Group *g, unsigned long request) {
+uint64_t group_gate_again(Group *g, uint64_t now) {
+        if (g->gates_due > 0 && now >= g->gates_usec) {
+                group_gate(g, g->wanted && !g->yielded ? PERF_EVENT_IOC_ENABLE
+                                                       : PERF_EVENT_IOC_DISABLE);
+                g->gates_due--;
+                g->gates_usec = now + (GATE_AGAIN_USEC << (GATE_AGAIN_TIMES - g->gates_due));
+        }
+        return g->gates_due > 0 ? g->gates_usec : UINT64_MAX;
+}
+
+void group_gate_all(Group *g, unsigned long request) {
         groups_gate_all(&g, 1, request);
 }
 
 void groups_start(Group *const *groups, size_t n) {
         for (size_t i = 0; i < n; i++)
                 groups[i]->wanted = true;
-        groups_gate_all((const Group *const *) groups, n, PERF_EVENT_IOC_ENABLE);
+        groups_gate_all(groups, n, PERF_EVENT_IOC_ENABLE);
 }
 
 void group_start(Group *g) {
@@ -79,7 +98,6 @@ void groups_go_on(Group **groups, size_t n) {
                 groups[i] = groups[n_counting];
                 groups[n_counting++] = g;
         }
-        groups_gate_all((const Group *const *) groups, n_counting, PERF_EVENT_IOC_ENABLE);
-        groups_gate_all((const Group *const *) groups + n_counting, n - n_counting,
-                        PERF_EVENT_IOC_DISABLE);
+        groups_gate_all(groups, n_counting, PERF_EVENT_IOC_ENABLE);
+        groups_gate_all(groups + n_counting, n - n_counting, PERF_EVENT_IOC_DISABLE);
 }

@@ -16,7 +16,11 @@ void groups_start(Group *const *groups, size_t n);
 
 /* PERF_EVENT_IOC_ENABLE (pending parts excepted) or DISABLE, of all parts and what inherited from
  * them. */
-void group_gate_all(const Group *g, unsigned long request);
+void group_gate_all(Group *g, unsigned long request);
+
+/* Reaches what the last start or stop may have missed (gate.h), once it is time for that. Returns
+ * when it is to be called again; UINT64_MAX: not any more. */
+uint64_t group_gate_again(Group *g, uint64_t now_usec);
 
 /* After group_load(): brings the kernel's events into the state that the groups are in, which costs
  * less than one after the other; the array is sorted anew. Not for a group whose descriptors others

@@ -87,6 +87,9 @@ struct Group {
                        */
         int error;    /* errno of an opening that failed after a yield, else 0 */
 
+        unsigned gates_due;  /* so often it is gated again, see gate.h */
+        uint64_t gates_usec; /* CLOCK_MONOTONIC: when, the next time */
+
         uint64_t version; /* changes whenever a descriptor is opened or closed */
         GroupExtent same; /* so much has not changed since group_note_saved() */
         bool mixed;       /* parts are not in the order of their targets */

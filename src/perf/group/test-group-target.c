@@ -6,6 +6,11 @@
 
 #include "perf/group/test-group.h"
 
+#include <sys/ioctl.h>
+
+#include "core/clock.h"
+#include "perf/group/gate.h"
+
 /* Attaches a target like the template and opens it; returns its index. */
 static size_t attach(Group *g, const Target *s, GroupTarget target) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
@@ -112,6 +117,43 @@ static void test_descendants_are_each_targets_own(void) {
         group_detach(g, group_find_target(g, tree.pid));
         target_fork(&tree, 300, 0);
         assert_exact(g, 300);
+}
+
+/* What an ioctl behind the group's back does stands for a thread that a start has missed. */
+static void test_what_was_missed_is_reached_later(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+        uint64_t due, now;
+        int fd;
+
+        (void) attach(g, &s, (GroupTarget){});
+        g_assert_cmpuint(group_gate_again(g, UINT64_MAX), ==, UINT64_MAX); /* not started yet */
+        group_start(g);
+        g_assert_cmpuint(group_descriptors(g, 0, &fd, 1), ==, 1);
+        now = now_usec(CLOCK_MONOTONIC);
+        due = group_gate_again(g, now);
+        g_assert_cmpuint(due, <=, now + GATE_AGAIN_USEC);
+
+        g_assert_cmpint(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), ==, 0);
+        g_assert_cmpuint(group_gate_again(g, due - 1), ==, due);
+        target_write(&s, 0, 10, 0);
+        assert_reads(g, 0, 0, QUALITY_NOT_COUNTED);
+        for (unsigned i = 1; i < GATE_AGAIN_TIMES; i++) {
+                uint64_t again = group_gate_again(g, due);
+
+                g_assert_cmpuint(again - due, ==, GATE_AGAIN_USEC << i);
+                due = again;
+                target_write(&s, 0, 10, 0);
+                assert_exact(g, 10 * i);
+        }
+        g_assert_cmpuint(group_gate_again(g, due), ==, UINT64_MAX);
+
+        group_stop(g);
+        g_assert_cmpint(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), ==, 0);
+        target_write(&s, 0, 1000, 0);
+        g_assert_cmpuint(group_gate_again(g, due + GATE_AGAIN_USEC), <, UINT64_MAX);
+        target_write(&s, 0, 1, 0);
+        assert_exact(g, 10 * (GATE_AGAIN_TIMES - 1) + 1000);
 }
 
 static void test_ended_target_is_not_found(void) {
@@ -232,6 +274,7 @@ int main(int argc, char **argv) {
                 { "detached-keeps-what-it-has-counted", test_detached_keeps_what_it_has_counted },
                 { "detached-leaves-nothing-open", test_detached_leaves_nothing_open },
                 { "descendants-are-each-target's-own", test_descendants_are_each_targets_own },
+                { "what-was-missed-is-reached-later", test_what_was_missed_is_reached_later },
                 { "ended-target-is-not-found", test_ended_target_is_not_found },
                 { "reaps-what-has-ended", test_reaps_what_has_ended },
                 { "guarded-is-pending-again-when-it-was-opened-anew",

@@ -107,6 +107,8 @@ struct Counters {
         Slices end;                   /* closes some of them */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
+        sd_event_source *gate;  /* counter-gate.c */
+        uint64_t gate_usec;     /* when it is due; UINT64_MAX: it is not */
         uint64_t n_limited;     /* stored descriptors that KeptDescriptors= limits */
         size_t n_by_hold; /* sets that are stored beyond that, because their user holds counters */
         bool unkept_changed; /* and is not saved yet */

@@ -10,6 +10,7 @@
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-census.h"
 #include "service/counter/counter-end.h"
+#include "service/counter/counter-gate.h"
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
 #include "service/hold/hold-claims.h"
@@ -190,6 +191,8 @@ int manager_start(Manager *m) {
         if (r >= 0)
                 r = counters_end_init(&m->counters);
         if (r >= 0)
+                r = counters_gate_init(&m->counters);
+        if (r >= 0)
                 r = samplers_init(&m->samplers, context, &m->counters);
         if (r >= 0)
                 r = bridges_new(context, &m->holds, &m->bridges);
@@ -260,6 +263,7 @@ void manager_end(Manager *m) {
         m->bridges = bridges_free(m->bridges, m->ends);
         configured_done(&m->configured);
         counters_end_done(&m->counters);
+        counters_gate_done(&m->counters);
         counters_done(&m->counters);
         event_streams_done(&m->events);
         issued_events_done(&m->events.issued);
