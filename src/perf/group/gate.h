@@ -23,7 +23,7 @@
 void gate_all(bool inherited, void (*f)(void *userdata), void *userdata);
 
 /* The distances of the repetitions: each is twice the one before. */
-#define GATE_AGAIN_USEC (16 * USEC_PER_MSEC)
+#define GATE_AGAIN_USEC  (16 * USEC_PER_MSEC)
 #define GATE_AGAIN_TIMES 7u
 
 /* f is called whenever repetitions have become due: GATE_AGAIN_USEC from now is the first. */

@@ -30,8 +30,7 @@ static int counters_gate(sd_event_source *source, uint64_t usec, void *userdata)
 
                 if (again < first)
                         first = again;
-                if (set->group->gates_due < due &&
-                    now_usec(CLOCK_MONOTONIC) > now + SLICE_USEC) {
+                if (set->group->gates_due < due && now_usec(CLOCK_MONOTONIC) > now + SLICE_USEC) {
                         first = now;
                         break;
                 }
