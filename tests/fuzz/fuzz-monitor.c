@@ -4,17 +4,10 @@
 
 #include "fuzz.h"
 
-#include "perf/event/event-parse.h"
 #include "perf/pmu/test-fixture.h"
 #include "service/monitor/monitor-spec.h"
 
 static PmuTable tables[2];
-
-static void tables_forget(void) {
-        for (size_t i = 0; i < ELEMENTSOF(tables); i++)
-                pmu_table_done(&tables[i]);
-        event_unload_names();
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
         static char *copy;
@@ -22,7 +15,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
         copy = fixture_tree("intel-hybrid");
         promise(pmu_table_load(&tables[0], copy) == 0);
         promise(pmu_table_load(&tables[1], "/sys") == 0);
-        (void) tables_forget;
         return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "perf/event/event-units.h"
 #include "perf/event/generic-event.h"
 #include "perf/event/pfm-event.h"
-#include "perf/event/pfm.h"
 #include "perf/event/sysfs-event.h"
 #include "perf/event/tracepoint-event.h"
 
@@ -171,8 +170,4 @@ int event_list(const PmuTable *pmus, const char *pattern, EventVisitor f, void *
         if (r == 0)
                 r = pfm_event_list(pmus, pattern, f, userdata);
         return r;
-}
-
-void event_unload_names(void) {
-        pfm_unload();
 }

@@ -24,7 +24,3 @@ int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *w
 /* Calls f for each event of this machine whose whole name matches the shell glob pattern, ignoring
  * case; a non-zero return of f ends the walk and is returned. */
 int event_list(const PmuTable *pmus, const char *pattern, EventVisitor f, void *userdata);
-
-/* Frees the 1.1 MB of libpfm4's tables until the next name of libpfm4 is parsed, which then takes
- * 5 ms. */
-void event_unload_names(void);

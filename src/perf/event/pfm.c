@@ -30,7 +30,6 @@ static const struct {
         size_t offset;
 } symbols[] = {
         { "pfm_initialize", offsetof(Pfm, initialize) },
-        { "pfm_terminate", offsetof(Pfm, terminate) },
         { "pfm_strerror", offsetof(Pfm, strerror) },
         { "pfm_get_pmu_info", offsetof(Pfm, get_pmu_info) },
         { "pfm_find_event", offsetof(Pfm, find_event) },
@@ -42,23 +41,26 @@ static const struct {
 
 int pfm_load(const Pfm **ret, Refusal *why) {
         Pfm pfm = {};
+        void *library;
         int r;
 
-        if (loaded.library) {
+        if (loaded.initialize) {
                 *ret = &loaded;
                 return 0;
         }
-        pfm.library = dlopen(PFM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-        if (!pfm.library)
+        /* RTLD_NODELETE: libpfm4 keeps a list of the kernel's PMUs (git versions after 4.13.0) that
+         * pfm_terminate() does not free, so that unloading the library would leak it. */
+        library = dlopen(PFM_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (!library)
                 return refuse(
                         why, REFUSAL_NOT_IMPLEMENTED,
                         "the names of this CPU's events are not available: %s; install libpfm4",
                         dlerror());
         for (size_t i = 0; i < ELEMENTSOF(symbols); i++) {
-                void *symbol = dlsym(pfm.library, symbols[i].name);
+                void *symbol = dlsym(library, symbols[i].name);
 
                 if (!symbol) {
-                        dlclose(pfm.library);
+                        dlclose(library);
                         return refuse(why, REFUSAL_NOT_IMPLEMENTED, "%s has no %s: install libpfm4",
                                       PFM_LIBRARY, symbols[i].name);
                 }
@@ -71,18 +73,10 @@ int pfm_load(const Pfm **ret, Refusal *why) {
                 r = r == PFM_ERR_NOMEM ? -ENOMEM
                                        : refuse(why, REFUSAL_NOT_IMPLEMENTED,
                                                 "libpfm4 does not work on this machine: %s", words);
-                dlclose(pfm.library);
+                dlclose(library);
                 return r;
         }
         loaded = pfm;
         *ret = &loaded;
         return 0;
-}
-
-void pfm_unload(void) {
-        if (!loaded.library)
-                return;
-        loaded.terminate();
-        dlclose(loaded.library);
-        loaded = (Pfm){};
 }

@@ -3,7 +3,7 @@
 
 /*
  * libpfm4, loaded on demand. Linking it would cost every process 4 ms at its start and 1.1 MB of
- * private memory, because all its tables hold addresses.
+ * private memory, because all its tables hold addresses. Once loaded it stays.
  */
 
 #include <linux/perf_event.h>
@@ -15,9 +15,7 @@ typedef struct Pfm Pfm;
 
 /* Functions of <perfmon/pfmlib.h>. */
 struct Pfm {
-        void *library;
         __typeof__(pfm_initialize) *initialize;
-        __typeof__(pfm_terminate) *terminate;
         __typeof__(pfm_strerror) *strerror;
         __typeof__(pfm_get_pmu_info) *get_pmu_info;
         __typeof__(pfm_find_event) *find_event;
@@ -29,6 +27,3 @@ struct Pfm {
 
 /* Loads and initialises the library at the first call. NOT_IMPLEMENTED: that is not possible. */
 int pfm_load(const Pfm **ret, Refusal *why);
-
-/* Unloads it; does nothing when it is not loaded. */
-void pfm_unload(void);
