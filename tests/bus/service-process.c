@@ -4,7 +4,6 @@
 #include "bus-util.h"
 #include "clock/clock.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 pid_t service_pid(void) {
@@ -65,29 +64,37 @@ pid_t service_opener(void) {
         return service_child("perfalloc-opene");
 }
 
-/* The number of its descriptors of that kind; NULL: any. */
-static unsigned descriptors_of(const char *kind) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service_pid());
-        const struct dirent *entry;
-        DIR *dir = opendir(path);
+typedef bool DescriptorFilter(pid_t service, const char *number);
+
+/* How many of its descriptors the filter takes. */
+static unsigned descriptors_count(DescriptorFilter *filter) {
+        pid_t service = service_pid();
+        g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service);
+        GDir *dir = g_dir_open(path, 0, NULL);
+        const char *number;
         unsigned n = 0;
 
         if (!dir)
-                g_error("%s: %s", path, g_strerror(errno));
-        while ((entry = readdir(dir))) {
-                char target[64] = "";
-
-                if (entry->d_name[0] != '.' &&
-                    (!kind ||
-                     readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1) > 0))
-                        n += !kind || strcmp(target, kind) == 0;
-        }
-        (void) closedir(dir);
+                g_error("cannot read %s", path);
+        while ((number = g_dir_read_name(dir)))
+                n += filter(service, number);
+        g_dir_close(dir);
         return n;
 }
 
+static bool descriptor_is(pid_t service, const char *number, const char *kind) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/fd/%s", (int) service, number);
+        g_autofree char *target = g_file_read_link(path, NULL);
+
+        return g_strcmp0(target, kind) == 0;
+}
+
+static bool descriptor_is_event(pid_t service, const char *number) {
+        return descriptor_is(service, number, "anon_inode:[perf_event]");
+}
+
 unsigned service_events(void) {
-        return descriptors_of("anon_inode:[perf_event]");
+        return descriptors_count(descriptor_is_event);
 }
 
 unsigned service_processes(void) {
@@ -108,26 +115,19 @@ unsigned service_processes(void) {
         return n;
 }
 
-/* Pidfds of this process: the service holds its callers' processes while they are on the bus. */
-static unsigned descriptors_of_us(void) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo", (int) service_pid());
-        g_autofree char *us = g_strdup_printf("\nPid:\t%d\n", (int) getpid());
-        GDir *dir = g_dir_open(path, 0, NULL);
-        const char *name;
-        unsigned n = 0;
+/* Not counted are timers, because an event loop creates a clock's timer at its first use and keeps
+ * it; pidfds of this process, because the service holds its callers' processes while they are on
+ * the bus; and what is closed meanwhile. */
+static bool descriptor_is_kept(pid_t service, const char *number) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/fdinfo/%s", (int) service, number);
+        g_autofree char *us = g_strdup_printf("\nPid:\t%d\n", (int) getpid()), *text = NULL;
 
-        while (dir && (name = g_dir_read_name(dir))) {
-                g_autofree char *file = g_build_filename(path, name, NULL), *text = NULL;
-
-                n += g_file_get_contents(file, &text, NULL, NULL) && strstr(text, us);
-        }
-        g_clear_pointer(&dir, g_dir_close);
-        return n;
+        return !descriptor_is(service, number, "anon_inode:[timerfd]") &&
+               g_file_get_contents(path, &text, NULL, NULL) && !strstr(text, us);
 }
 
-/* An event loop creates a clock's timer at its first use, and keeps it. */
 unsigned service_descriptors(void) {
-        return descriptors_of(NULL) - descriptors_of("anon_inode:[timerfd]") - descriptors_of_us();
+        return descriptors_count(descriptor_is_kept);
 }
 
 uint64_t service_memory(void) {
