@@ -40,6 +40,14 @@ start() {
         pid=$!
 }
 
+# holds: what was started says that it holds; what it says instead is shown.
+holds() {
+        wait_until grep -q holding $dir/said || {
+                cat $dir/said
+                return 1
+        }
+}
+
 status_of_command() {
         run 7 as alice perfalloc sh -c 'exit 7' && run 0 as alice perfalloc true
 }
@@ -114,7 +122,7 @@ forged_end_is_not_told() {
         local number client
 
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && number=$(granted) && number=${number##*/} || return
+        holds && number=$(granted) && number=${number##*/} || return
         client=$(busctl list --no-legend | awk -v pid=$pid '$2 == pid { print $1 }')
         as bob dbus-send --system --type=signal --dest="$client" "/org/perfalloc1/hold/$number" \
                 org.perfalloc1.Hold.Expiring uint64:1 && as alice perfallocctl -q extend "$number" --lifetime=50s &&
@@ -136,7 +144,7 @@ member_of_group_is_run() {
 
 holder_is_the_process_that_stays() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         busctl get-property org.perfalloc1 "$(granted)" org.perfalloc1.Hold Pid | grep -qx "u $pid" &&
                 kill $pid && ended 0
 }
@@ -146,7 +154,7 @@ ends_by() {
 
         for signal in INT TERM HUP; do
                 start perfalloc --pmu=breakpoint
-                wait_until grep -q holding $dir/said || return
+                holds || return
                 # sh has told what it starts in the background to ignore SIGINT
                 kill -s $signal $pid && ended 0 && held 0 || return
         done
@@ -154,12 +162,12 @@ ends_by() {
 
 killed_holder_holds_no_more() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && kill -KILL $pid && ended 137 && wait_until held 0
+        holds && kill -KILL $pid && ended 137 && wait_until held 0
 }
 
 busy_names_the_holder() {
         start perfalloc --exclusive --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         as carol perfalloc --pmu=breakpoint echo not-run >$dir/other 2>&1
         [[ $? -eq 1 ]] && cat $dir/other && grep -q "pid $pid" $dir/other && ! grep -q not-run $dir/other &&
                 kill $pid && ended 0
@@ -169,7 +177,7 @@ waits_and_says_for_whom() {
         local holder
 
         start perfalloc --exclusive --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         holder=$pid
         rm -f $dir/other
         as carol perfalloc --pmu=breakpoint --wait=infinity echo run >$dir/other 2>&1 &
@@ -181,7 +189,7 @@ interrupted_while_waiting() {
         local holder
 
         start perfalloc --exclusive --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         holder=$pid
         start perfalloc --pmu=breakpoint --wait=infinity echo not-run
         wait_until grep -q 'in the queue' $dir/said && kill $pid && ended 143 && ! said not-run &&
@@ -190,7 +198,7 @@ interrupted_while_waiting() {
 
 timed_out_is_not_run() {
         start perfalloc --exclusive --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         as carol perfalloc --pmu=breakpoint --wait=50ms echo not-run >$dir/other 2>&1
         [[ $? -eq 1 ]] && ! grep -q not-run $dir/other && kill $pid && ended 0
 }
@@ -229,36 +237,36 @@ command_inherits_nothing() {
 
 early_end_is_a_warning() {
         start perfalloc --pmu=breakpoint sh -c "while ! test -e $dir/ready; do sleep 0.01; done; exit 4"
-        wait_until grep -q holding $dir/said && revoke && wait_until grep -q 'revoked); sh continues' $dir/said &&
+        holds && revoke && wait_until grep -q 'revoked); sh continues' $dir/said &&
                 touch $dir/ready && ended 4
 }
 
 early_end_without_command_fails() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && revoke && ended 1 && said revoked
+        holds && revoke && ended 1 && said revoked
 }
 
 end_of_the_service_is_noticed() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && service-kill && ended 1 && said 'perfallocd has stopped'
+        holds && service-kill && ended 1 && said 'perfallocd has stopped'
 }
 
 restart_is_not_noticed() {
         start perfalloc --pmu=breakpoint sh -c "while ! test -e $dir/ready; do sleep 0.01; done; exit 4"
-        wait_until grep -q holding $dir/said && service-restart && held 1 && service-kill --again && held 1 &&
+        holds && service-restart && held 1 && service-kill --again && held 1 &&
                 touch $dir/ready && ended 4 && ! said 'no longer' && held 0
 }
 
 released_after_restart() {
         start perfalloc --pmu=breakpoint
-        wait_until grep -q holding $dir/said && service-kill --again && kill $pid && ended 0 && held 0
+        holds && service-kill --again && kill $pid && ended 0 && held 0
 }
 
 restarts_in_the_queue() {
         local holder i
 
         start perfalloc --exclusive --pmu=breakpoint
-        wait_until grep -q holding $dir/said || return
+        holds || return
         holder=$pid
         start perfalloc --pmu=breakpoint --wait=infinity echo run
         wait_until grep -q 'in the queue' $dir/said || return
