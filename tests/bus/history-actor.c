@@ -29,6 +29,7 @@ typedef struct Playing {
         unsigned n;
         int fds[FDS_MAX];
         pid_t child;
+        bool roams; /* the child: its CPU is offline */
         int cgroup;
 } Playing;
 
@@ -53,13 +54,14 @@ static pid_t child_new(const Order *o) {
                 (void) pause();
 }
 
-/* From then on it runs nowhere else; it would, before it could do that by itself. */
-static void child_keep_on(pid_t child, unsigned cpu) {
+/* From then on it runs nowhere else; it would, before it could do that by itself. False: the CPU is
+ * offline. */
+static bool child_keep_on(pid_t child, unsigned cpu) {
         cpu_set_t cpus;
 
         CPU_ZERO(&cpus);
         CPU_SET(cpu, &cpus);
-        (void) sched_setaffinity(child, sizeof(cpus), &cpus);
+        return sched_setaffinity(child, sizeof(cpus), &cpus) == 0;
 }
 
 static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int *ret_cpu) {
@@ -73,7 +75,7 @@ static void playing_find_target(Playing *p, const Order *o, pid_t *ret_pid, int 
                 if (o->target == ORDER_SLEEPER)
                         await(process_is_asleep(p->child)); /* until then it would count */
                 else
-                        child_keep_on(p->child, o->cpu);
+                        p->roams = !child_keep_on(p->child, o->cpu);
                 *ret_pid = p->child;
         } else if (o->target == ORDER_TASK)
                 *ret_pid = 0;
@@ -91,6 +93,7 @@ static void playing_close(Playing *p) {
                 (void) waitpid(p->child, NULL, 0);
         }
         p->child = 0;
+        p->roams = false;
         p->cgroup = close_fd(p->cgroup);
         if (p->take && p->take->closed == LOG_NEVER)
                 p->take->closed = log_now();
@@ -128,6 +131,7 @@ static void playing_open(Playing *p, const Order *o) {
         take.instructions = o->cycles ? 0 : o->n;
         take.cycles = o->cycles ? o->n : 0;
         playing_find_target(p, o, &pid, &cpu);
+        take.roams = p->roams;
         p->take = log_open(actors_log, &take);
         for (unsigned i = 0; i < MIN(o->n, FDS_MAX); i++) {
                 int fd = actors_open(o, pid, o->target == ORDER_CGROUP, cpu,

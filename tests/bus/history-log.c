@@ -44,8 +44,12 @@ void log_drop_cpu(TakeLog *log, unsigned cpu) {
         for (unsigned i = 0; i < atomic_load(&log->n); i++) {
                 Take *t = &log->takes[i];
 
-                if (t->cpu == cpu && t->when == TAKE_ALWAYS && !t->of_service)
-                        t->when = TAKE_NEVER;
+                if (t->cpu != cpu || t->of_service)
+                        continue;
+                if (t->when == TAKE_NOW_AND_THEN)
+                        t->roams = true;
+                else if (t->when == TAKE_ALWAYS) /* what is being opened may miss all that */
+                        t->when = t->opened == LOG_NEVER ? TAKE_NOW_AND_THEN : TAKE_NEVER;
         }
 }
 
@@ -57,7 +61,7 @@ static bool take_is_open(const Take *t, uint64_t at, bool most) {
 static bool take_counts(const Take *t, unsigned cpu, uint64_t at, bool most) {
         if (t->when == TAKE_NEVER || (t->when == TAKE_NOW_AND_THEN && !most))
                 return false;
-        return (t->cpu == cpu || t->when == TAKE_OF_TASK) && take_is_open(t, at, most);
+        return (t->cpu == cpu || t->roams || t->when == TAKE_OF_TASK) && take_is_open(t, at, most);
 }
 
 /* ---- what is needed ---- */
@@ -284,7 +288,7 @@ bool log_had_open(const TakeLog *log, pid_t pid, unsigned cpus, uint64_t from, u
                 const Take *t = &log->takes[i];
 
                 if (t->pid == pid && t->opening <= until && t->closed >= from &&
-                    (cpus == 0 || cpus & 1u << t->cpu || t->when == TAKE_OF_TASK))
+                    (cpus == 0 || cpus & 1u << t->cpu || t->roams || t->when == TAKE_OF_TASK))
                         return true;
         }
         return false;

@@ -52,6 +52,7 @@ struct Take {
         unsigned cpu;
         TakeWhen when;
         bool of_service; /* opened by the service, for a client */
+        bool roams;      /* its task's CPU went, and the task may run on any since */
         unsigned instructions, cycles;
         uint64_t opening, opened, closing, closed; /* LOG_NEVER: not yet */
 };
@@ -91,7 +92,8 @@ uint64_t log_now(void);
 Take *log_open(TakeLog *log, const Take *what); /* before the events are opened */
 void log_close(Take *t);                        /* before they are closed */
 
-/* The CPU goes, or has gone, while nobody measures: what is open there counts nothing any more. */
+/* The CPU goes, or has gone, while nobody measures: what is open there counts nothing any more, and
+ * its tasks run on other CPUs, also when it is back. */
 void log_drop_cpu(TakeLog *log, unsigned cpu);
 
 /* Of a hold that was confirmed as of then. */

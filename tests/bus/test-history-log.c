@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The judge of the histories: what it says of holds of all, by what others had open. */
+
+#include "history-log.h"
+
+#include <sys/mman.h>
+
+static const Machine machine = { .general = 6, .cycles = true };
+
+static Verdict refused(const TakeLog *log, unsigned cpu) {
+        const Demand d = { .cpus = 1u << cpu };
+
+        return log_judge_refusal(log, &machine, &d, log_now(), log_now());
+}
+
+static TakeLog *log_with(unsigned cpu, TakeWhen when, bool opened, Take **ret) {
+        TakeLog *log = log_new();
+
+        *ret = log_open(log, &(Take){ .cpu = cpu, .when = when, .instructions = 2 });
+        if (opened)
+                (*ret)->opened = log_now();
+        return log;
+}
+
+static void log_free(TakeLog *log) {
+        munmap(log, sizeof(*log));
+}
+
+static void test_what_is_open_is_a_reason(void) {
+        Take *t;
+        TakeLog *log = log_with(1, TAKE_ALWAYS, true, &t);
+
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_TRUE);
+        g_assert_cmpint(refused(log, 0), ==, VERDICT_FALSE);
+        log_close(t);
+        t->closed = t->closing;
+        while (log_now() == t->closed)
+                ;
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_FALSE);
+        log_free(log);
+}
+
+static void test_what_a_cpu_took_with_it_is_none(void) {
+        Take *t;
+        TakeLog *log = log_with(1, TAKE_ALWAYS, true, &t);
+
+        log_drop_cpu(log, 0);
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_TRUE);
+        log_drop_cpu(log, 1);
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_FALSE);
+        log_free(log);
+}
+
+/* It may be open on the CPU that comes back. */
+static void test_what_is_being_opened_then_may_be_one(void) {
+        Take *t;
+        TakeLog *log = log_with(1, TAKE_ALWAYS, false, &t);
+
+        log_drop_cpu(log, 1);
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_TRUE);
+        g_assert_cmpint(refused(log, 0), ==, VERDICT_FALSE);
+        log_free(log);
+}
+
+/* The kernel lets it run on all CPUs then, and does not put it back (sched_setaffinity(2)). */
+static void test_a_task_that_lost_its_cpu_is_one_everywhere(void) {
+        Take *t;
+        TakeLog *log = log_with(1, TAKE_NOW_AND_THEN, true, &t);
+
+        g_assert_cmpint(refused(log, 0), ==, VERDICT_FALSE);
+        log_drop_cpu(log, 1);
+        g_assert_cmpint(refused(log, 0), ==, VERDICT_TRUE);
+        g_assert_cmpint(refused(log, 1), ==, VERDICT_TRUE);
+        log_free(log);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/history-log/what-is-open-is-a-reason", test_what_is_open_is_a_reason);
+        g_test_add_func("/history-log/what-a-cpu-took-with-it-is-none",
+                        test_what_a_cpu_took_with_it_is_none);
+        g_test_add_func("/history-log/what-is-being-opened-then-may-be-one",
+                        test_what_is_being_opened_then_may_be_one);
+        g_test_add_func("/history-log/a-task-that-lost-its-cpu-is-one-everywhere",
+                        test_a_task_that_lost_its_cpu_is_one_everywhere);
+        return g_test_run();
+}
