@@ -72,7 +72,7 @@ static unsigned explain_by_number(const Promise *p, unsigned n) {
 }
 
 bool promise_explain(Promise *p, Shape taken, unsigned others) {
-        unsigned n = taken.general + (unsigned) __builtin_popcount(taken.fixed), perhaps = 0, own;
+        unsigned n = shape_size(taken), perhaps = 0, own;
 
         for (size_t i = 0; i < p->n_holders; i++)
                 perhaps += MIN(p->holders[i].perhaps, n);

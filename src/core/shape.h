@@ -34,6 +34,10 @@ static inline bool shape_is_empty(Shape s) {
         return s.general == 0 && s.fixed == 0;
 }
 
+static inline unsigned shape_size(Shape s) {
+        return s.general + (unsigned) __builtin_popcount(s.fixed);
+}
+
 static inline bool shape_equal(Shape a, Shape b) {
         return a.general == b.general && a.fixed == b.fixed;
 }

@@ -359,6 +359,17 @@ static void refusal_count_names(const Held *held, const Demand *d, uint64_t unti
         }
 }
 
+/* What the PMU says a moment later; the service's log has what it found. */
+static void refusal_tell(const Demand *d) {
+        for (unsigned cpu = 0; cpu < CPUS; cpu++)
+                if (d->cpus & 1u << cpu)
+                        g_test_message("now all of CPU %u is %s", cpu,
+                                       host->fits(cpu, host->machine.general, host->machine.cycles)
+                                               ? "free"
+                                               : "not free");
+        g_test_message("CPUs went or came %u times", figures.cpu_changes);
+}
+
 static void refusal_judge(const Held *held) {
         uint64_t until = held->answered;
         Claim claims[HOLDS];
@@ -375,6 +386,7 @@ static void refusal_judge(const Held *held) {
         figures.unknowable += v == VERDICT_UNKNOWABLE;
         refusal_count_names(held, &d, until);
         if (v == VERDICT_FALSE) {
+                refusal_tell(&d);
                 history_tell(held, &d, held->asked);
                 g_error("refused after %" G_GINT64_FORMAT ", and all was free",
                         (gint64) (until - held->asked));

@@ -147,6 +147,16 @@ uint64_t service_memory(void) {
         return kib * 1024;
 }
 
+unsigned service_said(const char *words) {
+        g_autofree char *log = NULL;
+        unsigned n = 0;
+
+        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
+        for (const char *p = log; (p = strstr(p, words)); p++)
+                n++;
+        return n;
+}
+
 int service_number(const char *name) {
         g_autofree char *file = g_strconcat("service.", name, NULL), *text = NULL;
         g_autofree char *path =

@@ -26,6 +26,9 @@ uint64_t service_memory(void);
 /* For service-start: freed memory goes back to the kernel, and is not among those bytes. */
 #define SERVICE_MEMORY_STEADY "MALLOC_MMAP_THRESHOLD_=16384 MALLOC_TRIM_THRESHOLD_=16384"
 
+/* How often its log has that. */
+unsigned service_said(const char *words);
+
 /* What the rig records of it, running or not: "pid", "ready", "stored" (see tests/rig/keeper.c). 0:
  * nothing. */
 int service_number(const char *name);

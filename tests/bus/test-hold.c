@@ -379,17 +379,6 @@ static bool yielding_told(Client *c) {
         return yielding;
 }
 
-/* How often the service has said that. */
-static unsigned said(const char *words) {
-        g_autofree char *log = NULL;
-        unsigned n = 0;
-
-        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
-        for (const char *p = log; (p = strstr(p, words)); p++)
-                n++;
-        return n;
-}
-
 static void hold_briefly(Client *c) {
         g_autofree char *path = NULL;
         int lease;
@@ -403,15 +392,15 @@ static void hold_briefly(Client *c) {
 /* Each of these is two entries, and none of another user's is lost. */
 static void test_journal(void) {
         g_autoptr(Client) carol = client_new("carol"), alice = client_new("alice");
-        unsigned carols = said(" of uid 2003 "), alices = said(" of uid 2001 ");
+        unsigned carols = service_said(" of uid 2003 "), alices = service_said(" of uid 2001 ");
 
         for (int i = 0; i < 100; i++)
                 hold_briefly(carol);
-        g_assert_cmpuint(said(" of uid 2003 ") - carols, >=, 64);
-        g_assert_cmpuint(said(" of uid 2003 ") - carols, <, 100);
+        g_assert_cmpuint(service_said(" of uid 2003 ") - carols, >=, 64);
+        g_assert_cmpuint(service_said(" of uid 2003 ") - carols, <, 100);
         hold_briefly(alice);
-        g_assert_cmpuint(said(" of uid 2001 "), ==, alices + 2);
-        g_assert_cmpuint(said("entries about holds were left out"), >, 0);
+        g_assert_cmpuint(service_said(" of uid 2001 "), ==, alices + 2);
+        g_assert_cmpuint(service_said("entries about holds were left out"), >, 0);
 }
 
 static void test_yielding(void) {

@@ -16,6 +16,10 @@ static void test_obstructed(void) {
         g_assert_true(hold_is(alice, path, "ended"));
         g_assert_true(client_reads(alice, path, HOLD, "Result", "obstructed"));
         g_assert_true(hold_names(alice, path, foreigner->pid));
+        g_assert_cmpuint(
+                service_said(
+                        "obstructed: 3 of 4 counters of breakpoint free on CPU 0; counters in"),
+                ==, 1);
         /* for as long as it can be read */
         client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, path, HOLD, "Wait", NULL);
 }

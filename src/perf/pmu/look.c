@@ -112,10 +112,6 @@ static int counters_attempt(Look *l, Shape shape, Trial *t, uint64_t *ret_took) 
         return r == LOOK_FREE && *ret_took >= l->pmu->turn_usec ? ATTEMPT_SLOW : r;
 }
 
-static unsigned shape_size(Shape s) {
-        return s.general + (unsigned) __builtin_popcount(s.fixed);
-}
-
 /* So many others at most can be before a group that is on; each turn moves one of them behind it,
  * at last the group itself. Those turns that came while it was opened are as many more. */
 static int look_watch(Look *l, const Trial *t, uint64_t took) {

@@ -59,7 +59,7 @@ int trial_add_event(Trial *t, const PmuEvent *e, unsigned cpu) {
 static bool shape_attrs(const Pmu *pmu, Shape shape, struct perf_event_attr *ret, unsigned *ret_n) {
         unsigned n = 0;
 
-        if (shape.general + (unsigned) __builtin_popcount(shape.fixed) > TRIAL_MAX)
+        if (shape_size(shape) > TRIAL_MAX)
                 return false;
         for (unsigned i = 0; i < shape.general; i++)
                 ret[n++] = trial_attr(&pmu->general);

@@ -16,6 +16,7 @@
 typedef struct Hold Hold;
 typedef struct HoldCounted HoldCounted;
 typedef struct HoldExplained HoldExplained;
+typedef struct HoldLack HoldLack;
 typedef struct HoldObstacle HoldObstacle;
 typedef struct HoldWaiter HoldWaiter;
 typedef struct Holds Holds;
@@ -73,6 +74,13 @@ struct HoldCounted {
 
 typedef void (*HoldCount)(void *userdata, const HoldCounted *counted);
 
+/* Where the probe found too few counters first. */
+struct HoldLack {
+        const Pmu *pmu; /* NULL: nowhere */
+        unsigned cpu;
+        unsigned n_wanted, n_free;
+};
+
 struct Hold {
         Object object;
         LedgerHold ledger;
@@ -109,6 +117,7 @@ struct Hold {
         CpuSet joined;   /* CPUs that came online after the grant and are not measured yet; it has
                           * room for all */
         ReaderJob *scan; /* of processes that may be in the way */
+        HoldLack lack;
         HoldObstacle *obstacles;
         size_t n_obstacles;
 

@@ -75,6 +75,20 @@ bool hold_probe_lacks(const Hold *h) {
         return false;
 }
 
+void hold_set_lack(Hold *h) {
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
+
+                if (!look_lacks(l))
+                        continue;
+                h->lack = (HoldLack){ .pmu = l->pmu,
+                                      .cpu = l->cpu,
+                                      .n_wanted = shape_size(l->wanted),
+                                      .n_free = shape_size(shape_common(l->wanted, l->free)) };
+                return;
+        }
+}
+
 bool hold_ask_for_more(Hold *h) {
         size_t n_yielded = 0;
 

@@ -31,6 +31,7 @@ int hold_probe_look(Hold *h);
  * measured. */
 bool hold_probe_confirms(const Hold *h);
 bool hold_probe_lacks(const Hold *h);
+void hold_set_lack(Hold *h);
 
 /* In a hold of a number of counters more monitors are told to go where the probe found too few
  * counters: false when there are none. */

@@ -281,7 +281,7 @@ void hold_log_granted(const Hold *h) {
 
 void hold_log_ended(const Hold *h) {
         Names names = {};
-        char text[1024];
+        char text[1024], lack[128] = "";
 
         if (!hold_log_may(h))
                 return;
@@ -294,9 +294,12 @@ void hold_log_ended(const Hold *h) {
                 return;
         }
         (void) hold_obstacles(h, names_add_obstacle, &names);
+        if (h->lack.pmu)
+                (void) snprintf(lack, sizeof(lack), ": %u of %u counters of %s free on CPU %u",
+                                h->lack.n_free, h->lack.n_wanted, h->lack.pmu->name, h->lack.cpu);
         (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed; counters in use by: %s.",
-                        h->object.id, (unsigned) h->object.uid, (int) h->pid,
+                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed%s; counters in use by: %s.",
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid, lack,
                         h->n_obstacles > 0 ? names_end(&names) : "unknown");
         hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
 }

@@ -241,6 +241,7 @@ static void hold_obstructed(Hold *h, const User *users, size_t n_users) {
         }
         if (h->n_obstacles == 0)
                 (void) hold_add_obstacle(h, 0, "the kernel, or a process that cannot be seen");
+        hold_set_lack(h);
         hold_settle(h, false);
 }
 
