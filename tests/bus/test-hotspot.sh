@@ -18,7 +18,8 @@ work=$(mktemp -d)
 chmod 777 "$work"
 cd "$work" || exit
 
-# The fields of its page for recording are filled with what was recorded last.
+# The fields of its page for recording are filled with what was recorded last. mmapPages=0 is perf's own default: those
+# of newer versions, 16 MB for each CPU, are more than an ordinary user may lock (perf_event_mlock_kb, RLIMIT_MEMLOCK).
 settings() {
         mkdir -p .config
         cat >.config/hotspotrc <<END
@@ -26,6 +27,7 @@ settings() {
 applications=$work/busy
 callGraph=fp
 eventType=cpu-clock:ku
+mmapPages=0
 
 [RecordPage][Application $work/busy]
 params=
