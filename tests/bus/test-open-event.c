@@ -158,6 +158,30 @@ static void test_size_is_the_kernels_business(void) {
         }
 }
 
+/* The kernel compares the attr with the event's, its size too. */
+static void test_it_can_be_modified(void) {
+        static const uint32_t sizes[] = { 72, 128, 144, 152, 4096 };
+        g_autoptr(Client) dave = client_new("dave");
+        g_autoptr(Actor) target = target_new("dave");
+
+        for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+                _Alignas(PerfAttr) unsigned char bytes[4096] = {};
+                PerfAttr attr = breakpoint_attr(1);
+                _cleanup_close_ int fd = -1;
+
+                attr.size = sizes[i];
+                memcpy(bytes, &attr, sizeof(attr));
+                fd = raw_open(
+                        dave,
+                        (Raw){ .attr = bytes, .size = sizes[i], .pid = target->pid, .cpu = -1 },
+                        "a{sv}", 0);
+                ((PerfAttr *) (void *) bytes)->bp_addr = (uintptr_t) &watched[0];
+                g_assert_no_errno(ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, bytes));
+                target_do(target, 'w');
+                g_assert_cmpuint(raw_value(fd), ==, WRITES);
+        }
+}
+
 /* ---- what it counts ---- */
 
 static void test_inherit(void) {
@@ -309,6 +333,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/open-event/disabled-is-as-asked-for", test_disabled_is_as_asked);
         g_test_add_func("/open-event/every-size-that-the-kernel-takes",
                         test_size_is_the_kernels_business);
+        g_test_add_func("/open-event/its-attr-can-be-modified", test_it_can_be_modified);
         g_test_add_func("/open-event/inherit", test_inherit);
         g_test_add_func("/open-event/pid-may-be-a-thread", test_thread);
         g_test_add_func("/open-event/everybody-on-a-cpu", test_cpu);

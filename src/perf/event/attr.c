@@ -86,7 +86,7 @@ int attr_read(const void *bytes, size_t n, uint32_t kernel_size, Attr *ret, Refu
                               "which therefore refuses them; clear them",
                               known);
         memcpy(a.bytes, bytes, MIN(size, known));
-        attr_set_number(&a, ATTR_SIZE, MIN(size, known));
+        attr_set_number(&a, ATTR_SIZE, size);
         *ret = a;
         return 0;
 }

@@ -70,7 +70,7 @@ static void test_newer_one_is_read_when_the_rest_is_zero(void) {
         for (uint32_t size = KERNEL_SIZE; size <= ATTR_SIZE_MAX; size += 8) {
                 Sent s = sent(size);
 
-                (void) assert_read(&s, size, KERNEL_SIZE, KERNEL_SIZE);
+                (void) assert_read(&s, size, KERNEL_SIZE, size);
                 s.bytes[size - 1] = 1;
                 if (size > KERNEL_SIZE)
                         assert_refused(&s, size, KERNEL_SIZE, REFUSAL_ATTR_SIZE, "expects 128");
@@ -80,7 +80,7 @@ static void test_newer_one_is_read_when_the_rest_is_zero(void) {
 static void test_what_the_kernel_knows_and_we_do_not_is_not_permitted(void) {
         Sent s = sent(ATTR_SIZE_KNOWN + 8);
 
-        (void) assert_read(&s, ATTR_SIZE_MAX, ATTR_SIZE_MAX, ATTR_SIZE_KNOWN);
+        (void) assert_read(&s, ATTR_SIZE_MAX, ATTR_SIZE_MAX, ATTR_SIZE_KNOWN + 8);
         s.bytes[ATTR_SIZE_KNOWN] = 1;
         assert_refused(&s, ATTR_SIZE_MAX, ATTR_SIZE_MAX, REFUSAL_NOT_PERMITTED, "byte 144");
         assert_refused(&s, ATTR_SIZE_MAX, 0, REFUSAL_NOT_PERMITTED, "byte 144");

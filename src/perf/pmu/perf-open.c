@@ -38,12 +38,20 @@ static bool target_is_there(const PerfOpen *o) {
 }
 
 static void open_one(PerfOpen *o, int group) {
-        Attr attr = o->attr; /* with E2BIG the kernel writes its size into it */
-        int fd = (int) syscall(SYS_perf_event_open, &attr, o->pid, o->cpu, group,
-                               o->flags | PERF_FLAG_FD_CLOEXEC);
+        union {
+                Attr attr; /* with E2BIG the kernel writes its size into it */
+                unsigned char bytes[ATTR_SIZE_MAX];
+        } sent;
+        const size_t size = MIN(attr_number(&o->attr, ATTR_SIZE), sizeof(sent));
+        int fd;
 
+        sent.attr = o->attr;
+        if (size > sizeof(Attr))
+                memset(sent.bytes + sizeof(Attr), 0, size - sizeof(Attr));
+        fd = (int) syscall(SYS_perf_event_open, &sent, o->pid, o->cpu, group,
+                           o->flags | PERF_FLAG_FD_CLOEXEC);
         o->fd = fd < 0 ? -errno : fd;
-        o->size = o->fd == -E2BIG ? (uint32_t) attr_number(&attr, ATTR_SIZE) : 0;
+        o->size = o->fd == -E2BIG ? (uint32_t) attr_number(&sent.attr, ATTR_SIZE) : 0;
         if (fd >= 0 && !target_is_there(o)) {
                 close_fd(fd);
                 o->fd = -ESRCH;
