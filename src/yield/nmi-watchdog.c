@@ -46,7 +46,8 @@ static void watchdog_forget_job(NmiWatchdog *w) {
         w->job = NULL;
 }
 
-/* The unit has run. The sysctl tells whether it worked, not systemd's result. */
+/* The unit has run. The sysctl tells whether it worked, not systemd's result, which is the
+ * target's: "dependency" when the unit has failed. */
 static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         NmiWatchdog *w = userdata;
         const char *job, *unit, *result;
@@ -57,7 +58,7 @@ static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error 
                 return 0;
         watchdog_forget_job(w);
         if (watchdog_runs(w)) {
-                watchdog_complain(w, result);
+                watchdog_complain(w, strcmp(result, "dependency") == 0 ? "failed" : result);
         } else {
                 bridge_say(&w->bridge, LOG_INFO, NULL);
                 bridge_answered(&w->bridge);
@@ -80,10 +81,10 @@ static int watchdog_starting(sd_bus_message *m, void *userdata, sd_bus_error *er
         return 0;
 }
 
-static int watchdog_call(NmiWatchdog *w, const char *method, sd_bus_message_handler_t answered,
-                         sd_bus_slot **slot) {
-        return sd_bus_call_method_async(w->bus, slot, SYSTEMD, method, answered, w, "ss",
-                                        NMI_WATCHDOG_UNIT, "replace");
+static int watchdog_call(NmiWatchdog *w, const char *method, const char *unit,
+                         sd_bus_message_handler_t answered, sd_bus_slot **slot) {
+        return sd_bus_call_method_async(w->bus, slot, SYSTEMD, method, answered, w, "ss", unit,
+                                        "replace");
 }
 
 static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
@@ -93,7 +94,7 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
         if (!watchdog_runs(w))
                 return BRIDGE_ABSENT;
         watchdog_forget_job(w);
-        r = watchdog_call(w, "StartUnit", watchdog_starting, &w->call);
+        r = watchdog_call(w, "StartUnit", NMI_WATCHDOG_TARGET, watchdog_starting, &w->call);
         if (r < 0) {
                 watchdog_complain(w, strerror(-r));
                 return BRIDGE_RETRY;
@@ -106,7 +107,7 @@ static void watchdog_release(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
         watchdog_forget_job(w);
-        (void) watchdog_call(w, "StopUnit", NULL, NULL);
+        (void) watchdog_call(w, "StopUnit", NMI_WATCHDOG_UNIT, NULL, NULL);
 }
 
 /* The unit may have been stopped meanwhile, or not have run yet; it keeps the old value itself. */
