@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "perf/pmu/kernel.h"
 #include "perf/pmu/look.h"
 
 #define LOOKS_MAX 4
@@ -26,8 +27,12 @@ Shape kernel_share(const Pmu *pmu, const char *path) {
 
 static bool is_all_free(const Pmu *pmu, unsigned cpu) {
         Look l = { .pmu = pmu, .cpu = cpu, .wanted = pmu_whole(pmu) };
-        bool is = look_at(&l) == 0 && l.result == LOOK_FREE;
+        bool is;
+        int r;
 
+        while ((r = look_at(&l)) == 0 && l.result == LOOK_WATCHED)
+                kernel_rest(l.until_usec - MIN(kernel_now_usec(), l.until_usec));
+        is = r == 0 && l.result == LOOK_FREE;
         look_done(&l);
         return is;
 }

@@ -21,6 +21,6 @@
 Shape kernel_share(const Pmu *pmu, const char *path);
 
 /* Once the PMU is measured: where the detector runs and all is free on some CPU, it is the one that
- * counts nothing. A few CPUs are looked at. While others count on all of these nothing is known,
- * and the share is taken for kept. */
+ * counts nothing. A few CPUs are looked at, for some milliseconds where a look is slow. While
+ * others count on all of these nothing is known, and the share is taken for kept. */
 void kernel_share_look(Pmu *pmu, const char *path);

@@ -315,6 +315,30 @@ static void storm(void *userdata) {
         model_pass(s->usec);
 }
 
+/* The detector of test_no_kernel_share() is told from one that counts, too. */
+static void test_slow_share(void) {
+        g_autofree char *file =
+                g_build_filename(g_get_tmp_dir(), "perfalloc-watchdog-XXXXXX", NULL);
+        int fd = g_mkstemp(file);
+
+        g_assert_cmpint(write(fd, "1\n", 2), ==, 2);
+        close_fd(fd);
+        for (unsigned runs = 0; runs < 2; runs++) {
+                Storm all = { 3000, UINT_MAX };
+                Host h = {};
+
+                host_boot(&h, "zen");
+                model_watchdog(runs);
+                model_each_call(storm, &all);
+                kernel_share_look(host_pmu(&h, 0), file);
+                model_each_call(NULL, NULL);
+                g_assert_true(shape_is_empty(kernel_share(host_pmu(&h, 0), file)) == !runs);
+                g_assert_cmpuint(model_n_open(), ==, runs ? h.machine->n_cpus : 0);
+                host_halt(&h);
+        }
+        g_assert_no_errno(unlink(file));
+}
+
 static void test_slow(void) {
         Host h = {};
 
@@ -767,6 +791,7 @@ int main(int argc, char **argv) {
                              GUINT_TO_POINTER(1u << 1), test_busy);
         g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
         g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
+        g_test_add_func("/probe-counters/slow-looks-tell-the-kernels-share", test_slow_share);
         g_test_add_func("/probe-counters/looks-that-were-far-apart-are-made-again",
                         test_looks_apart);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
