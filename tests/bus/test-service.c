@@ -3,6 +3,7 @@
 /* The service process: its configuration, its idle exit, and numbers that are never used twice. */
 
 #include "bus-util.h"
+#include "event-util.h"
 
 #include <signal.h>
 
@@ -78,6 +79,36 @@ static void test_stays_while_open(void) {
         g_assert_true(counter_is(root, path, "counting"));
         counter_do(root, path, "Close");
         rig_configure("");
+}
+
+/* Whatever is due within that time has been done. */
+static void pass(Client *root, uint64_t usec) {
+        for (int i = 0; i < 2; i++) {
+                g_autofree char *hold = hold_take_unattended(root, usec, "a{sv}", 0);
+
+                service_clock_forward(usec);
+                await(hold_is(root, hold, "ended"));
+        }
+}
+
+/* A start is repeated for threads that were being created at that moment. */
+static void test_a_stop_by_descriptor_stays(void) {
+        g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
+        g_autofree char *event = watched_event(0),
+                        *counter = counter_open(alice, event, "a{sv}", 0);
+        g_autoptr(sd_bus_message) reply = client_call(alice, counter, COUNTER, "GetFds", NULL);
+        int fd;
+
+        g_assert_cmpint(sd_bus_message_read(reply, "ah", 1, &fd), >, 0);
+        for (int i = 0; i < 2; i++) {
+                g_assert_no_errno(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0));
+                pass(root, USEC_PER_SEC);
+                watched_write(0, 10);
+                g_assert_cmpuint(counter_value(alice, counter), ==, 0);
+                counter_do(alice, counter, "Stop");
+                counter_do(alice, counter, "Start");
+        }
+        counter_do(alice, counter, "Close");
 }
 
 static void test_hold_max(void) {
@@ -177,6 +208,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/service/numbers-go-on-after-a-kill", test_numbers_after_kill);
         g_test_add_func("/service/it-leaves-when-idle-and-numbers-go-on", test_idle_exit);
         g_test_add_func("/service/it-stays-while-a-counter-is-open", test_stays_while_open);
+        g_test_add_func("/service/a-stop-by-descriptor-stays", test_a_stop_by_descriptor_stays);
         g_test_add_func("/service/holdmaxsec-ends-holds-of-ordinary-users", test_hold_max);
         g_test_add_func("/service/holdmaxsec-cuts-longer-lifetimes", test_unattended_max);
         g_test_add_func("/service/waitmaxsec-ends-waiting", test_wait_max);

@@ -26,8 +26,14 @@ static int counters_gate(sd_event_source *source, uint64_t usec, void *userdata)
 
         LIST_FOREACH (set, &counters->sets, sets) {
                 unsigned due = set->group->gates_due;
-                uint64_t again = group_gate_again(set->group, now);
+                uint64_t again;
 
+                /* a client may have started or stopped them since */
+                if (set->handed_out) {
+                        set->group->gates_due = 0;
+                        continue;
+                }
+                again = group_gate_again(set->group, now);
                 if (again < first)
                         first = again;
                 if (set->group->gates_due < due && now_usec(CLOCK_MONOTONIC) > now + SLICE_USEC) {

@@ -3,7 +3,7 @@
 
 /*
  * Starts and stops that are repeated a little later, for threads that were being created at that
- * moment (perf/group/gate.h).
+ * moment (perf/group/gate.h). Not where clients have descriptors, by which they start and stop.
  */
 
 #include "service/counter/counter-object.h"
