@@ -22,9 +22,9 @@ typedef union Record {
 
 typedef struct Stage {
         Mapping mapping;
-        Record record;
         int fd, client;
         const struct perfalloc_map *seen; /* the client's */
+        Record record;
 } Stage;
 
 static void stage_up(Stage *s, gconstpointer unused) {
@@ -77,6 +77,14 @@ static void test_whole_records(Stage *s, gconstpointer unused) {
         g_assert_cmpuint(s->seen->ended, ==, 1);
 }
 
+_Noreturn static void write_for_ever(Stage *s) {
+        g_assert_cmpint(prctl(PR_SET_PDEATHSIG, SIGKILL), ==, 0);
+        for (uint64_t n = 1;; n++) {
+                record_set(&s->record, n);
+                mapping_publish(&s->mapping);
+        }
+}
+
 /* Read by this process, while another one writes as fast as it can. */
 static void test_no_torn_record(Stage *s, gconstpointer unused) {
         pid_t writer = fork();
@@ -85,11 +93,7 @@ static void test_no_torn_record(Stage *s, gconstpointer unused) {
 
         g_assert_cmpint(writer, >=, 0);
         if (writer == 0)
-                g_assert_cmpint(prctl(PR_SET_PDEATHSIG, SIGKILL), ==, 0);
-        for (uint64_t n = 1; writer == 0; n++) {
-                record_set(&s->record, n);
-                mapping_publish(&s->mapping);
-        }
+                write_for_ever(s);
         while (n_read < 20000)
                 if (perfalloc_map_read(s->seen, &got.sample, SIZE)) {
                         record_check(&got);
