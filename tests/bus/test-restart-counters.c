@@ -551,17 +551,6 @@ static char *small_open(Client *c) {
         return counter_open(c, "page-faults", "a{sv}", 2, ON_ONE);
 }
 
-/* How often the service has logged that. */
-static unsigned said(const char *words) {
-        g_autofree char *log = NULL;
-        unsigned n = 0;
-
-        g_assert_true(g_spawn_command_line_sync("service-log", &log, NULL, NULL, NULL));
-        for (const char *p = log; (p = strstr(p, words)); p++)
-                n++;
-        return n;
-}
-
 static void test_up_to_the_limit_they_are_kept(const char *restart) {
         g_autoptr(Client) alice = NULL;
         g_autofree char *persistent = NULL, *monitor = NULL, *later = NULL;
@@ -574,21 +563,21 @@ static void test_up_to_the_limit_they_are_kept(const char *restart) {
                 counters[i] = small_open(alice);
         persistent = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "persistent", "b", 1);
         monitor = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "role", "s", "monitor");
-        n_told = said("have ended: 2.");
+        n_told = service_said("have ended: 2.");
         for (int round = 0; round < 3; round++) {
                 rig(restart, NULL);
                 for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
                         g_assert_true(client_finds(alice, counters[i], COUNTER) == (i < 2));
                 g_assert_true(client_finds(alice, persistent, COUNTER));
                 g_assert_true(client_finds(alice, monitor, COUNTER));
-                g_assert_cmpuint(said("have ended: 2."), ==, n_told + 1);
+                g_assert_cmpuint(service_said("have ended: 2."), ==, n_told + 1);
         }
         counter_do(alice, counters[0], "Close");
         later = small_open(alice);
         rig(restart, NULL);
         g_assert_true(client_finds(alice, counters[1], COUNTER));
         g_assert_true(client_finds(alice, later, COUNTER));
-        g_assert_cmpuint(said("have ended: 2."), ==, n_told + 1);
+        g_assert_cmpuint(service_said("have ended: 2."), ==, n_told + 1);
         for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
                 g_free(counters[i]);
         counter_do(alice, persistent, "Close");
@@ -610,14 +599,14 @@ static void test_each_user_has_a_share(const char *restart) {
                 alices[i] = small_open(alice);
         for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
                 roots[i] = small_open(root);
-        n_told = said("have ended: 3.");
+        n_told = service_said("have ended: 3.");
         for (int round = 0; round < 2; round++) {
                 rig(restart, NULL);
                 for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
                         g_assert_true(client_finds(alice, alices[i], COUNTER) == (i < 2));
                 for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
                         g_assert_true(client_finds(root, roots[i], COUNTER) == (i < 2));
-                g_assert_cmpuint(said("have ended: 3."), ==, n_told + 1);
+                g_assert_cmpuint(service_said("have ended: 3."), ==, n_told + 1);
         }
         for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
                 g_free(alices[i]);
@@ -649,13 +638,13 @@ static void test_those_of_holders_are_kept(const char *restart) {
                 g_assert_true(client_finds(alice, counter, COUNTER));
                 g_assert_false(client_finds(root, other, COUNTER));
         }
-        n_told = said("have ended: 1.");
+        n_told = service_said("have ended: 1.");
         close_fd(lease);
         await(hold_is(alice, hold, "ended"));
         g_assert_true(client_finds(alice, counter, COUNTER));
         rig(restart, NULL);
         g_assert_false(client_finds(alice, counter, COUNTER));
-        g_assert_cmpuint(said("have ended: 1."), ==, n_told + 1);
+        g_assert_cmpuint(service_said("have ended: 1."), ==, n_told + 1);
         client_free(alice);
         client_free(root);
         alice = root = NULL;
@@ -761,7 +750,7 @@ static void test_with_few_descriptors_samplers_and_monitors_go_on(const char *re
 static void test_with_too_few_descriptors_some_end(const char *restart) {
         g_autoptr(Client) root = NULL, alice = NULL;
         g_autofree char *hold = NULL;
-        unsigned n, n_left, n_told = said("are left out");
+        unsigned n, n_left, n_told = service_said("are left out");
         int lease;
 
         rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
@@ -782,7 +771,7 @@ static void test_with_too_few_descriptors_some_end(const char *restart) {
         }
         g_assert_cmpuint(n_left, >, 0);
         g_assert_cmpuint(n_left, <, n);
-        g_assert_cmpuint(said("are left out"), ==, n_told + 1);
+        g_assert_cmpuint(service_said("are left out"), ==, n_told + 1);
         close_fd(lease);
         await(hold_is(alice, hold, "ended"));
         rig("service-stop && service-start", NULL);
