@@ -293,11 +293,19 @@ static bool hold_is_confirmed(const Held *h) {
         return confirmed;
 }
 
+/* By the thread that looks, which is another one where the first is on that CPU. */
 static bool service_waits_for_opener(void) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/syscall", (int) service_pid()),
-                        *text = NULL;
+        g_autofree char *tasks = g_strdup_printf("/proc/%d/task", (int) service_pid());
+        g_autoptr(GDir) dir = g_dir_open(tasks, 0, NULL);
+        const char *tid;
+        bool waits = false;
 
-        return g_file_get_contents(path, &text, NULL, NULL) && atoi(text) == SYS_recvmsg;
+        while (dir && !waits && (tid = g_dir_read_name(dir))) {
+                g_autofree char *path = g_build_filename(tasks, tid, "syscall", NULL), *text = NULL;
+
+                waits = g_file_get_contents(path, &text, NULL, NULL) && atoi(text) == SYS_recvmsg;
+        }
+        return waits;
 }
 
 /* A CPU that has come online is measured for the hold that stands. Such a look was slow, so its
