@@ -96,13 +96,50 @@ static void test_leaves_nothing(void) {
         g_assert_cmpuint(free_on(1), ==, COUNTERS);
 }
 
-static uint64_t breakpoints_of_service(void) {
-        g_autoptr(Client) bob = NULL;
+static void run(const char *command) {
         int status;
 
-        g_assert_true(g_spawn_command_line_sync("systemctl stop perfallocd.service", NULL, NULL,
-                                                &status, NULL));
+        g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, &status, NULL));
         g_assert_cmpint(status, ==, 0);
+}
+
+#define DROP_IN "/run/systemd/system/perfallocd.service.d"
+
+static void file_write(const char *path, const char *text) {
+        g_autoptr(GError) error = NULL;
+
+        (void) g_file_set_contents(path, text, -1, &error);
+        g_assert_no_error(error);
+}
+
+/* A detector that counts nothing: the sysctl says that it runs, and all is free. */
+static void test_buddies(void) {
+        static const Stranger everywhere = { .cpu = -1, .n = COUNTERS };
+        g_autoptr(Client) root = client_new("root");
+        g_autoptr(Actor) stranger = NULL;
+        g_autofree char *before = NULL, *after = NULL;
+
+        g_assert_cmpint(g_mkdir_with_parents(DROP_IN, 0755), ==, 0);
+        file_write("/run/watchdog", "1\n");
+        file_write(DROP_IN "/watchdog.conf",
+                   "[Service]\nBindReadOnlyPaths=/run/watchdog:/proc/sys/kernel/nmi_watchdog\n");
+        run("systemctl daemon-reload");
+        run("systemctl stop perfallocd.service");
+        before = pmu_texts(root, "Kernel");
+        g_assert_cmpstr(before, ==, "");
+        stranger = stranger_new(&everywhere);
+        service_kill(root);
+        after = pmu_texts(root, "Kernel");
+        g_assert_cmpstr(after, ==, "");
+        g_assert_no_errno(unlink(DROP_IN "/watchdog.conf"));
+        run("systemctl daemon-reload");
+        run("systemctl stop perfallocd.service");
+}
+
+static uint64_t breakpoints_of_service(void) {
+        g_autoptr(Client) bob = NULL;
+
+        run("systemctl stop perfallocd.service");
         bob = client_new("bob");
         return client_get_number(bob, PERFALLOC_OBJECT_PATH "/pmu/breakpoint", PMU_FACE, "Counters",
                                  'u');
@@ -129,6 +166,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/capacity/probe-tells-what-clients-of-the-service-leave",
                         test_free_beside_service);
         g_test_add_func("/capacity/probe-leaves-nothing-behind", test_leaves_nothing);
+        g_test_add_func("/capacity/a-detector-that-counts-nothing-is-known-after-a-restart",
+                        test_buddies);
         g_test_add_func("/capacity/breakpoints-of-strangers-are-counted-in", test_breakpoints);
         return g_test_run();
 }

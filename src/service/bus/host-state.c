@@ -12,6 +12,7 @@ static const PackField pmu_fields[] = {
         PACK_FIELD(PACK_U32, "counters", Pmu, counters),
         PACK_FIELD(PACK_BOOL, "measured", Pmu, measured),
         PACK_FIELD(PACK_STRING, "probed", Pmu, probed),
+        PACK_FIELD(PACK_BOOL, "buddies", Pmu, buddies),
 };
 
 static const StoreRecord *host_state_record(Context *context) {

@@ -4,8 +4,8 @@
 /*
  * What an earlier run of the service knew of the host: the bus, the CPUs, the PMUs.
  *
- * Unique names are valid on one bus only. A PMU's capacity can be measured only while nobody
- * counts, so the first measurement stays valid.
+ * Unique names are valid on one bus only. A PMU's capacity, and what the kernel keeps of it, can be
+ * measured only while nobody counts, so the first measurement stays valid.
  */
 
 #include "core/cpuset.h"
