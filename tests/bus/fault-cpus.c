@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cpu-switch.h"
 #include "fault-operations.h"
-
-#define CPU        "1" /* which can be switched off on most machines */
-#define CPU_SWITCH "/sys/devices/system/cpu/cpu" CPU "/online"
 
 /* Returns when the service has seen it: one that was pending is dispatched before the next but
  * one. */
-static void cpu_switch(const char *online) {
-        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
-
-        if (fd < 0 || write(fd, online, 1) != 1)
-                g_error("CPU " CPU " cannot be switched: %s", g_strerror(errno));
-        close_fd(fd);
+static void cpu_switch_and_wait(bool online) {
+        cpu_must_switch(online);
         ping();
         ping();
 }
@@ -19,14 +13,14 @@ static void cpu_switch(const char *online) {
 static void prepare_cpu(Scene *s) {
         s->other = client_new("root");
         s->second = counter_open(s->other, "cpu-clock", "a{sv}", 2, "scope", "s", "cpu", "cpus",
-                                 "s", CPU);
+                                 "s", G_STRINGIFY(SWITCHED_CPU));
         s->path = hold_take(s->client, &s->fd, "a{sv}", 1, BREAKPOINTS);
         g_assert_true(hold_wait(s->client, s->path));
 }
 
 static void run_cpu(Scene *s) {
-        cpu_switch("0");
-        cpu_switch("1");
+        cpu_switch_and_wait(false);
+        cpu_switch_and_wait(true);
         calm();
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "history.h"
 
+#include "cpu-switch.h"
+
 #include <fcntl.h>
 
 #define STEPS    10
@@ -570,18 +572,13 @@ static void client_dies(void) {
 
 /* A CPU that comes back is measured for the holds that stand; whatever was open there is gone. */
 static void cpu_step(void) {
-        g_autoptr(GError) error = NULL;
-
         if (!host->cpus_go)
                 return;
         for (unsigned i = 0; i < HOLDS; i++)
                 if (holds[i].path)
                         return;
         figures.cpu_changes++;
-        (void) g_file_set_contents_full("/sys/devices/system/cpu/cpu1/online",
-                                        cpu_is_gone ? "1" : "0", -1, G_FILE_SET_CONTENTS_NONE, 0644,
-                                        &error);
-        g_assert_no_error(error);
+        cpu_must_switch(cpu_is_gone);
         cpu_is_gone = !cpu_is_gone;
         if (cpu_is_gone)
                 log_drop_cpu(takes, 1);

@@ -9,11 +9,11 @@
  * switches no CPU while it waits for the machine's lock, which it has for a round at a time.
  */
 
+#include "cpu-switch.h"
 #include "hostile.h"
 #include "killer.h"
 #include "world.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,7 +25,6 @@
 #define DISTURBANCES 8  /* before everything is looked at */
 #define WARM_UP      200
 #define MEMORY_SLACK (256u << 10)
-#define CPU_SWITCH   "/sys/devices/system/cpu/cpu1/online" /* one can on most machines */
 
 /* What the service has when nobody has anything of it, just restarted. */
 typedef struct Rest {
@@ -64,12 +63,6 @@ static void disturb_restart(World *w) {
         n_restarts++;
 }
 
-static bool cpu_switch(bool online) {
-        _cleanup_close_ int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
-
-        return fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-}
-
 static void disturb_cpu(World *w) {
         if (w->soft || !cpu_switch(false))
                 return;
@@ -85,12 +78,6 @@ static void disturb(World *w, bool deadly) {
                                                    disturb_restart };
 
         ways[g_test_rand_int_range(0, deadly ? 4 : 2)](w);
-}
-
-/* Switches the CPU on again, however the test ends. */
-static void end_early(int signal) {
-        (void) cpu_switch(true);
-        (void) raise(signal);
 }
 
 /* ---- a tree that forks ---- */
@@ -236,12 +223,8 @@ static void test_at_once(void) {
 }
 
 int main(int argc, char *argv[]) {
-        const struct sigaction end = { .sa_handler = end_early, .sa_flags = SA_RESETHAND };
-
         g_test_init(&argc, &argv, NULL);
-        (void) sigaction(SIGABRT, &end, NULL);
-        (void) sigaction(SIGTRAP, &end, NULL); /* g_error() */
-        (void) sigaction(SIGTERM, &end, NULL);
+        cpu_back_at_end();
         g_test_add_func("/everything/at-once-leaves-nothing", test_at_once);
         return g_test_run();
 }

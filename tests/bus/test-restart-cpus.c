@@ -5,14 +5,12 @@
  * counts stay, and they go on. A CPU is really switched off.
  */
 
+#include "cpu-switch.h"
 #include "event-util.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/stat.h>
 
-#define CPU         1 /* which can be switched off on most machines */
-#define CPU_SWITCH  "/sys/devices/system/cpu/cpu1/online"
 #define ON_CPU      "scope", "s", "cpu", "cpus", "s", "1"
 #define SLOTS       4
 #define CONFIGURED  "/etc/perfalloc/monitors.d/cpu.conf"
@@ -31,43 +29,23 @@ typedef struct Trip {
 
 typedef void (*Test)(const Trip *trip);
 
-static bool cpu_switch(bool online) {
-        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
-        bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-
-        close_fd(fd);
-        return done;
-}
-
-static void cpu_must(bool online) {
-        if (!cpu_switch(online))
-                g_error("CPU %u cannot be switched %s: %s", CPU, online ? "on" : "off",
-                        strerror(errno));
-}
-
-/* Switches it on again, however the test ends. */
-static void end_early(int signal) {
-        (void) cpu_switch(true);
-        (void) raise(signal);
-}
-
 /* The service does not see what happens from here on, before it is killed. To end by SIGTERM it has
  * to run. */
 static void go(const Trip *trip) {
         if (trip->off_before)
-                cpu_must(false);
+                cpu_must_switch(false);
         if (strcmp(trip->restart, KILLED) == 0)
                 rig("service-signal STOP", NULL);
         if (!trip->off_before)
-                cpu_must(false);
+                cpu_must_switch(false);
         if (!trip->on_after)
-                cpu_must(true);
+                cpu_must_switch(true);
         rig(trip->restart, NULL);
 }
 
 static void come_back(const Trip *trip) {
         if (trip->on_after)
-                cpu_must(true);
+                cpu_must_switch(true);
 }
 
 /* Writes to watched[0] on the CPU. */
@@ -75,7 +53,7 @@ static void cpu_write(unsigned n) {
         cpu_set_t all, one;
 
         CPU_ZERO(&one);
-        CPU_SET(CPU, &one);
+        CPU_SET(SWITCHED_CPU, &one);
         g_assert_cmpint(sched_getaffinity(0, sizeof(all), &all), ==, 0);
         g_assert_cmpint(sched_setaffinity(0, sizeof(one), &one), ==, 0);
         watched_write(0, n);
@@ -87,7 +65,7 @@ static unsigned slots_free(void) {
         int fds[SLOTS];
         unsigned n = 0;
 
-        while (n < SLOTS && (fds[n] = breakpoint_open(-1, CPU)) >= 0)
+        while (n < SLOTS && (fds[n] = breakpoint_open(-1, SWITCHED_CPU)) >= 0)
                 n++;
         for (unsigned i = 0; i < n; i++)
                 close_fd(fds[i]);
@@ -220,7 +198,8 @@ static bool finds_named(Client *c, const char *name) {
 static void test_configured(const Trip *trip) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *event = watched_event(0), *before = NULL, *after = NULL,
-                        *text = g_strdup_printf("[Monitor]\nEvents=%s\nCpus=%u\n", event, CPU);
+                        *text = g_strdup_printf("[Monitor]\nEvents=%s\nCpus=%u\n", event,
+                                                SWITCHED_CPU);
 
         g_assert_true(g_file_set_contents(CONFIGURED, text, -1, NULL));
         g_assert_cmpint(chmod(CONFIGURED, 0644), ==, 0);
@@ -262,7 +241,6 @@ static void test_run(const void *data) {
 }
 
 int main(int argc, char *argv[]) {
-        const struct sigaction end = { .sa_handler = end_early, .sa_flags = SA_RESETHAND };
         static const struct {
                 const char *path;
                 Test test;
@@ -273,8 +251,7 @@ int main(int argc, char *argv[]) {
         };
 
         g_test_init(&argc, &argv, NULL);
-        (void) sigaction(SIGABRT, &end, NULL);
-        (void) sigaction(SIGTERM, &end, NULL);
+        cpu_back_at_end();
         for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
                 g_autofree char *path = g_strconcat("/restart-cpus/", tests[i].path, NULL);
 

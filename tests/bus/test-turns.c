@@ -4,8 +4,8 @@
  * their time. */
 
 #include "bus-util.h"
+#include "cpu-switch.h"
 
-#include <fcntl.h>
 #include <signal.h>
 
 static const char *cpus = "0"; /* of what is opened */
@@ -119,6 +119,58 @@ static void test_opening_exclusive_hold(Fixture *f, const void *data) {
         g_assert_true(sd_bus_message_is_method_error(reply, PERFALLOC_ERROR_BUSY));
         await(service_events() == 2 * MANY);
         close_fd(lease);
+}
+
+static bool is_error(sd_bus_message *reply) {
+        return sd_bus_message_is_method_error(reply, NULL);
+}
+
+/* Ways to restart, in the midst: all are there or none is. A caller that has no reply cannot know.
+ */
+static void test_opening_restart(Fixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root");
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie, n;
+
+        counters_open(c, "foreground", true);
+        counters_open(c, "foreground", true);
+        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        client_greet(f->other);
+        rig(data, NULL);
+        reply = client_receive(c, cookie);
+        n = client_count(f->other, "counter");
+        g_test_message("%s, %u counters",
+                       is_error(reply) ? sd_bus_message_get_error(reply)->name : "opened",
+                       (unsigned) n);
+        g_assert_true(n == 3 * MANY || (is_error(reply) && n == 2 * MANY));
+        await(service_events() == n);
+}
+
+/* A CPU that goes in the midst takes its parts with it, and has all of them when it is back. */
+static void test_opening_cpu_goes(Fixture *f, const void *data) {
+        g_autoptr(Client) c = NULL;
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t cookie;
+        int lock;
+
+        if (!cpu_switch(true)) {
+                g_test_skip("no CPU can be switched off here");
+                return;
+        }
+        lock = machine_lock();
+        c = client_new("root");
+        cpus = "0-1";
+        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        cpus = "0";
+        client_greet(f->other);
+        cpu_must_switch(false);
+        reply = client_receive(c, cookie);
+        g_assert_false(is_error(reply));
+        g_assert_cmpuint(client_count(f->other, "counter"), ==, MANY);
+        await(service_events() == MANY);
+        cpu_must_switch(true);
+        await(service_events() == 2 * MANY);
+        close_fd(lock);
 }
 
 /* ---- GetManagedObjects ---- */
@@ -595,51 +647,32 @@ static void test_yielding_restart(Fixture *f, const void *data) {
         crowd_down(&crowd);
 }
 
-#define CPU_SWITCH "/sys/devices/system/cpu/cpu1/online"
-
-static bool cpu_switch(bool online) {
-        int fd = open(CPU_SWITCH, O_WRONLY | O_CLOEXEC);
-        bool done = fd >= 0 && write(fd, online ? "1" : "0", 1) == 1;
-
-        close_fd(fd);
-        return done;
-}
-
-/* Switches it on again, however the test ends. */
-static void end_early(int number) {
-        (void) cpu_switch(true);
-        (void) signal(number, SIG_DFL);
-        (void) raise(number);
-}
-
 /* Monitors of two CPUs, of which one goes and comes back in the midst. */
 static void test_yielding_cpu_goes(Fixture *f, const void *data) {
         g_autofree char *path = NULL;
         Crowd crowd;
         int lease, lock;
 
-        if (access(CPU_SWITCH, W_OK) < 0) {
-                g_test_skip("CPU 1 cannot be switched off");
+        if (!cpu_switch(true)) {
+                g_test_skip("no CPU can be switched off here");
                 return;
         }
         lock = machine_lock();
-        (void) signal(SIGABRT, end_early);
-        (void) signal(SIGTERM, end_early);
         cpus = "0-1";
         crowd_up(&crowd);
         cpus = "0";
         path = crowd_hold(f->other, &lease);
-        g_assert_true(cpu_switch(false));
+        cpu_must_switch(false);
         g_assert_true(hold_wait(f->other, path));
         crowd_assert_stands(&crowd);
-        g_assert_true(cpu_switch(true));
+        cpu_must_switch(true);
         client_greet(f->other);
         crowd_assert_stands(&crowd);
         hold_release(f->other, path);
         g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
-        g_assert_true(cpu_switch(false));
+        cpu_must_switch(false);
         crowd_await(&crowd);
-        g_assert_true(cpu_switch(true));
+        cpu_must_switch(true);
         crowd_await(&crowd);
         close_fd(lease);
         crowd_down(&crowd);
@@ -652,10 +685,14 @@ static void test_yielding_cpu_goes(Fixture *f, const void *data) {
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
+        cpu_back_at_end();
         ADD("opening", test_opening);
         ADD("opening-beside-a-queue", test_opening_beside_a_queue);
         ADD("opening-client-leaves", test_opening_client_leaves);
         ADD("opening-and-an-exclusive-hold", test_opening_exclusive_hold);
+        ADD_WITH("opening-restart", "service-restart", test_opening_restart);
+        ADD_WITH("opening-kill", "service-kill --again", test_opening_restart);
+        ADD("opening-cpu-goes", test_opening_cpu_goes);
         ADD("objects", test_objects);
         ADD("objects-that-change", test_objects_changing);
         ADD("objects-client-leaves", test_objects_client_leaves);

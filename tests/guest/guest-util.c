@@ -242,14 +242,6 @@ static void thread_keep_off(pid_t tid, int cpu) {
                 (void) sched_setscheduler(tid, SCHED_OTHER, &plain);
 }
 
-void cpu_switch(bool online) {
-        g_autoptr(GError) error = NULL;
-
-        (void) g_file_set_contents_full("/sys/devices/system/cpu/cpu1/online", online ? "1" : "0",
-                                        -1, G_FILE_SET_CONTENTS_NONE, 0644, &error);
-        g_assert_no_error(error);
-}
-
 void threads_keep_off(int cpu) {
         g_autoptr(GDir) processes = g_dir_open("/proc", 0, NULL);
         const char *pid, *tid;

@@ -92,9 +92,6 @@ void strangers_may_count(bool may);
 
 void cpus_can_be_taken(bool can);
 
-/* Takes CPU 1 offline, or back. */
-void cpu_switch(bool online);
-
 /* Moves all threads that there are to the other CPUs; -1: none keeps off any CPU. The bus, say,
  * would else wait behind such a process until the kernel balances its load. */
 void threads_keep_off(int cpu);

@@ -2,6 +2,7 @@
 
 /* Holds beside holds: promises add up, and what holders have open of theirs is not missing. */
 
+#include "cpu-switch.h"
 #include "guest-util.h"
 #include "service-process.h"
 
@@ -315,12 +316,12 @@ static void test_joined_while_another_waits(void) {
         g_autoptr(Held) all = NULL;
         pid_t opener;
 
-        cpu_switch(false);
+        cpu_must_switch(false);
         all = held_new(alice, 0);
         g_assert_true(hold_wait(alice, all->path));
         opener = service_opener();
         (void) kill(opener, SIGSTOP);
-        cpu_switch(true);
+        cpu_must_switch(true);
         await(service_waits_for_opener());
         g_usleep(100000); /* how slow it is */
         (void) kill(opener, SIGCONT);

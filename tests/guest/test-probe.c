@@ -7,6 +7,7 @@
 #include "perf/pmu/kernel-share.h"
 #include "perf/pmu/probe.h"
 
+#include "cpu-switch.h"
 #include "guest-util.h"
 
 #include <sched.h>
@@ -210,12 +211,12 @@ static void test_busy(void) {
 static void test_offline(void) {
         Shape found;
 
-        cpu_switch(false);
+        cpu_must_switch(false);
         g_assert_true(confirms(pmu_whole(pmu), NULL));
         g_assert_cmpint(probe_free_now(pmu, 1, pmu_whole(pmu), &found), ==, LOOK_OFFLINE);
         g_assert_cmpint(capacity_measure(&table, pmu), ==, 0);
         test_capacity();
-        cpu_switch(true);
+        cpu_must_switch(true);
         g_assert_true(shape_contains(free_counters(1), pmu_whole(pmu)));
 }
 
@@ -224,13 +225,13 @@ static void test_alone(void) {
         _cleanup_(probe_freep) Probe *p = NULL;
         Shape shape = pmu_whole(pmu);
 
-        cpu_switch(false);
+        cpu_must_switch(false);
         g_assert_cmpint(probe_new(wants, &shape, &p), ==, 0);
         g_assert_cmpint(probe_add(p, pmu, &pmu->cpus), ==, 0);
         g_assert_cmpint(probe_look(p, monotonic_usec()), ==, PROBE_DONE);
         g_assert_true(probe_confirms(p));
         g_assert_true(probe_is_alone(p));
-        cpu_switch(true);
+        cpu_must_switch(true);
         g_assert_true(confirms(shape, NULL));
 }
 
