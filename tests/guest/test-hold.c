@@ -2,6 +2,7 @@
 
 /* Holds of the CPUs' counters: what monitors keep, what the holder gets, how monitors go on. */
 
+#include "cpu-switch.h"
 #include "guest-util.h"
 
 static void test_default_hold(void) {
@@ -271,6 +272,32 @@ static void test_exclusive(void) {
         g_assert_cmpuint(free_on(0), ==, COUNTERS - 1);
 }
 
+/* The service may hear of the CPU after the hold, and its monitors' parts are opened anew there;
+ * what a stranger had on it is gone. */
+static void test_cpu_came(void) {
+        static const Stranger pinned = { .cpu = SWITCHED_CPU, .n = 2, .pinned = true };
+        g_autoptr(Client) root = client_new("root");
+        char *monitors[COUNTERS];
+
+        for (size_t i = 0; i < COUNTERS; i++)
+                monitors[i] = cycles_monitor(root, 0);
+        for (unsigned i = 0; i < 2 * COUNTERS; i++) {
+                g_autoptr(Actor) stranger = i % 3 == 0 ? stranger_new(&pinned) : NULL;
+                g_autofree char *hold = NULL;
+                int lease;
+
+                cpu_must_switch(false);
+                if (i % 2)
+                        client_greet(root);
+                cpu_must_switch(true);
+                hold = hold_take(root, &lease, "a{sv}", 1, "counters", "u", (uint32_t) i / 2);
+                g_assert_true(hold_wait(root, hold));
+                close_fd(lease);
+                await(hold_is(root, hold, "ended"));
+        }
+        paths_free(monitors, COUNTERS);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/hold/all-counters-are-taken-from-monitors-and-given-back",
@@ -284,5 +311,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold/of-one-cpu-leaves-the-others-alone", test_one_cpu);
         g_test_add_func("/hold/nothing-is-pinned-beyond-its-cpus", test_pinned_where_held);
         g_test_add_func("/hold/exclusive-keeps-others-out", test_exclusive);
+        g_test_add_func("/hold/right-after-a-cpu-came", test_cpu_came);
         return g_test_run();
 }
