@@ -325,6 +325,17 @@ static void grant_measure(const Held *held, const Demand *d) {
         }
 }
 
+/* What the PMU says a moment later; the service's log has what it found. */
+static void pmu_tell(const Demand *d) {
+        for (unsigned cpu = 0; cpu < CPUS; cpu++)
+                if (d->cpus & 1u << cpu)
+                        g_test_message("now all of CPU %u is %s", cpu,
+                                       host->fits(cpu, host->machine.general, host->machine.cycles)
+                                               ? "free"
+                                               : "not free");
+        g_test_message("CPUs went or came %u times", figures.cpu_changes);
+}
+
 static void grant_judge(Held *held) {
         Claim claims[HOLDS];
         Demand d = demand_of(held, held->claim.granted, claims);
@@ -334,6 +345,7 @@ static void grant_judge(Held *held) {
         figures.beside += d.n_claims > 0;
         figures.races += v == VERDICT_RACE;
         if (v == VERDICT_FALSE) {
+                pmu_tell(&d);
                 history_tell(held, &d, held->asked);
                 g_error("confirmed at %" G_GINT64_FORMAT ", and it cannot have been free",
                         (gint64) (held->claim.granted - held->asked));
@@ -361,17 +373,6 @@ static void refusal_count_names(const Held *held, const Demand *d, uint64_t unti
         }
 }
 
-/* What the PMU says a moment later; the service's log has what it found. */
-static void refusal_tell(const Demand *d) {
-        for (unsigned cpu = 0; cpu < CPUS; cpu++)
-                if (d->cpus & 1u << cpu)
-                        g_test_message("now all of CPU %u is %s", cpu,
-                                       host->fits(cpu, host->machine.general, host->machine.cycles)
-                                               ? "free"
-                                               : "not free");
-        g_test_message("CPUs went or came %u times", figures.cpu_changes);
-}
-
 static void refusal_judge(const Held *held) {
         uint64_t until = held->answered;
         Claim claims[HOLDS];
@@ -388,7 +389,7 @@ static void refusal_judge(const Held *held) {
         figures.unknowable += v == VERDICT_UNKNOWABLE;
         refusal_count_names(held, &d, until);
         if (v == VERDICT_FALSE) {
-                refusal_tell(&d);
+                pmu_tell(&d);
                 history_tell(held, &d, held->asked);
                 g_error("refused after %" G_GINT64_FORMAT ", and all was free",
                         (gint64) (until - held->asked));
