@@ -84,6 +84,16 @@ bool bus_lost_service(sd_bus_message *reply) {
                sd_bus_is_open(sd_bus_message_get_bus(reply)) > 0;
 }
 
+/* Why an activation has failed has many names, of which each bus has its own. */
+bool bus_missed_service(sd_bus_message *reply) {
+        const char *sender = sd_bus_message_get_sender(reply);
+
+        return sender && strcmp(sender, "org.freedesktop.DBus") == 0 &&
+               sd_bus_message_is_method_error(reply, NULL) &&
+               !sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) &&
+               !sd_bus_message_is_method_error(reply, SD_BUS_ERROR_ACCESS_DENIED);
+}
+
 int bus_call_patiently(sd_bus *bus, sd_bus_slot **ret_slot, const char *path, const char *interface,
                        const char *member, sd_bus_message_handler_t done, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;

@@ -36,6 +36,10 @@ int bus_refuse(const sd_bus_error *error, Refusal *why);
  * had its effect. The service is being restarted, and a further call waits for that. */
 bool bus_lost_service(sd_bus_message *reply);
 
+/* Whether the call has not come to the service, which the bus could not start or does not know: it
+ * may be about to be restarted. */
+bool bus_missed_service(sd_bus_message *reply);
+
 /* An asynchronous method call without arguments and without a time-out, for calls that wait for
  * people or a queue. */
 int bus_call_patiently(sd_bus *bus, sd_bus_slot **ret_slot, const char *path, const char *interface,

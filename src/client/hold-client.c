@@ -13,6 +13,7 @@
 
 #define RELEASE_USEC (5 * USEC_PER_SEC) /* how long a hanging service may delay its client */
 #define LOST_MAX     5 /* calls of Hold, because the call itself may crash the service */
+#define MISSED_USEC  (250 * USEC_PER_MSEC) /* systemd waits 100 ms before a restart */
 
 static void settle(HoldClient *c, int outcome) {
         c->settled = true;
@@ -71,13 +72,34 @@ static int wait_for_grant(HoldClient *c) {
                                   on_granted, c);
 }
 
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        HoldClient *c = userdata;
+        int r;
+
+        c->again = sd_event_source_disable_unref(c->again);
+        r = wait_for_grant(c);
+        if (r < 0)
+                settle(c, r);
+        return 0;
+}
+
+/* The hold has kept its place in the queue, or is granted by now. */
+static bool waits_again(HoldClient *c, sd_bus_message *m) {
+        if (lease_has_ended(c))
+                return false;
+        if (bus_lost_service(m))
+                return wait_for_grant(c) >= 0;
+        return bus_missed_service(m) &&
+               sd_event_add_time_relative(c->event, &c->again, CLOCK_MONOTONIC, MISSED_USEC, 0,
+                                          on_again, c) >= 0;
+}
+
 static int on_granted(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         HoldClient *c = userdata;
         int confirmed, r;
 
         c->call = sd_bus_slot_unref(c->call);
-        /* the hold has kept its place in the queue, or is granted by now */
-        if (bus_lost_service(m) && !lease_has_ended(c) && wait_for_grant(c) >= 0)
+        if (waits_again(c, m))
                 return 0;
         progress_stop(&c->progress);
         if (sd_bus_message_is_method_error(m, NULL))
@@ -141,8 +163,7 @@ static int read_hold(HoldClient *c, sd_bus_message *m) {
  * starts it. Or it ended during the call: what it had made by then ended with the lease, which has
  * not arrived. */
 static bool was_lost(HoldClient *c, sd_bus_message *m) {
-        return (sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN) &&
-                c->n_lost == 0) ||
+        return (bus_missed_service(m) && c->n_lost == 0) ||
                (bus_lost_service(m) && c->n_lost < LOST_MAX);
 }
 
@@ -366,6 +387,7 @@ void hold_client_close(HoldClient *c) {
         progress_stop(&c->progress);
         lifetime_done(&c->lifetime);
         c->call = sd_bus_slot_unref(c->call);
+        c->again = sd_event_source_disable_unref(c->again);
         c->lease_source = sd_event_source_disable_unref(c->lease_source);
         c->lease = close_fd(c->lease);
         if (c->bus)

@@ -46,6 +46,7 @@ struct HoldClient {
         bool interactive; /* polkit may prompt */
         unsigned n_lost;  /* calls of Hold that were lost with the service */
         sd_bus_slot *call;
+        sd_event_source *again; /* Wait is to be called again, when the service is back perhaps */
         bool settled;
         int outcome; /* one of the above, or a negative errno */
         Refusal why;

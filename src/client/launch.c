@@ -141,9 +141,7 @@ static int ask_interactively(Asking *a) {
 }
 
 static bool was_lost(Asking *a, sd_bus_message *m) {
-        return (bus_lost_service(m) ||
-                sd_bus_message_is_method_error(m, SD_BUS_ERROR_SERVICE_UNKNOWN)) &&
-               a->n_lost++ < LOST_MAX;
+        return (bus_lost_service(m) || bus_missed_service(m)) && a->n_lost++ < LOST_MAX;
 }
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -124,8 +124,22 @@ picture() {
         grep -c yield yielder
 }
 
+# Clients that call meanwhile are told by the bus that the service cannot be started.
+start_fails() {
+        local n drop_in=/run/systemd/system/perfallocd.service.d
+
+        mkdir -p $drop_in && touch fails || return
+        printf '[Service]\nExecStartPre=+/usr/bin/test ! -e %s/fails\n' $dir >$drop_in/fails.conf
+        systemctl daemon-reload
+        n=$(show NRestarts)
+        systemctl kill --kill-whom=main -s KILL perfallocd.service
+        wait_until eval "[[ \$(show NRestarts) -ge $((n + 3)) ]]"
+        rm -r fails $drop_in && systemctl daemon-reload
+}
+
 disturb() {
         case $1 in
+        failing-start) start_fails || return ;;
         restart) systemctl restart perfallocd.service ;;
         opener | reader) kill -KILL "$(pgrep -P "$2" "perfalloc-${1:0:5}")" ;;
         *) systemctl kill --kill-whom=main -s "$1" perfallocd.service ;;
@@ -271,7 +285,7 @@ stop_and_start() {
 check 'counters, a sampler, a registered monitor, holds and a queue' everything_is_there
 # shellcheck source=/dev/null
 . $dir/names
-for how in restart KILL SEGV restart opener reader KILL; do
+for how in restart KILL SEGV restart opener reader failing-start KILL; do
         check "nothing of that changes by $how" survives $how
 done
 check 'the sampler says what it has missed' no_tick_is_lost

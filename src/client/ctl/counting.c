@@ -57,8 +57,7 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!e)
                 return counting_keep(n, m);
         /* its name is about to have no owner, or another one */
-        if (bus_lost_service(m) || sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
-            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+        if (bus_lost_service(m) || bus_missed_service(m))
                 return counting_arm(n, AWAY_USEC);
         return counting_lose(n, e->message ?: e->name);
 }
