@@ -44,9 +44,15 @@ Actor *actor_new(const char *user, int (*play)(int fd, const void *data), const 
 char actor_hear(Actor *a) {
         struct pollfd p = { .fd = a->fd, .events = POLLIN };
         char what;
+        int status = 0;
 
-        if (poll(&p, 1, AWAIT_SEC * 1000) != 1 || read(a->fd, &what, 1) != 1)
+        if (poll(&p, 1, AWAIT_SEC * 1000) != 1)
                 g_error("the process %d says nothing", a->pid);
+        if (read(a->fd, &what, 1) != 1) {
+                (void) waitpid(a->pid, &status, 0);
+                g_error("the process %d has ended, with wait status 0x%x", a->pid,
+                        (unsigned) status);
+        }
         return what;
 }
 
