@@ -38,6 +38,26 @@ under_the_broker() {
         passes named as alice perfallocctl run --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-$1"
 }
 
+# verdicts COMMAND...: how many of its processes say what at their end.
+verdicts() {
+        "$@" >said 2>&1 </dev/null
+        grep -oE 'PASSED|FAILED|SKIPPED' said | sort | uniq -c
+}
+
+# For what PAPI itself may not be able to do: sid's adds no event after a fork.
+as_without_broker() {
+        local alone brokered paranoid
+
+        paranoid=$(</proc/sys/kernel/perf_event_paranoid)
+        echo -1 >/proc/sys/kernel/perf_event_paranoid
+        alone=$(verdicts named as alice "$PERFALLOC_BUILD/tests/guest/papi/papi-$1")
+        echo "$paranoid" >/proc/sys/kernel/perf_event_paranoid
+        brokered=$(verdicts named as alice perfallocctl run --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-$1")
+        cat said
+        echo "alone: $alone, and under the broker: $brokered"
+        [[ $alone == *PASSED* && $alone != *FAILED* && $brokered == "$alone" ]]
+}
+
 # Its own verdict is of floating-point instructions, which QEMU's PMU does not count.
 inherited() {
         named as alice perfallocctl run --paranoid=2 "$PERFALLOC_BUILD/tests/guest/papi/papi-inherit" >said 2>&1 </dev/null
@@ -56,7 +76,7 @@ gives_up() {
 
 check 'PAPI gives up where perf_event_paranoid is 3' gives_up zero
 check 'PAPI counts its own process' under_the_broker zero
-check 'PAPI counts processes that fork' under_the_broker zero_fork
+check 'PAPI counts processes that fork' as_without_broker zero_fork
 check 'PAPI counts threads' under_the_broker zero_pthreads
 check 'PAPI counts children with their parent' inherited
 check 'PAPI samples, with a signal for each overflow' under_the_broker overflow_single_event
