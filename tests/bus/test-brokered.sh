@@ -159,9 +159,10 @@ check 'perf top' top_everybody
 check 'threads that open events while they fork and are signalled' forking_program
 check 'a program with a profiler built in' profiler_built_in --allow=sample-own,count-kernel
 check_not 'it needs what is not allowed by default' profiler_built_in
-# Others of perf's own need hardware events, or tracepoints by name.
-tests=('Software clock events period' 'Event times' 'PERF_RECORD_' Breakpoint Watchpoint 'Track with sched_switch'
-        Sigtrap)
+# Others of perf's own need hardware events, or tracepoints by name. 'Breakpoint overflow sampling' ends by SIGTRAP now
+# and then (2 of 460 runs on a virtual machine, by root and without perfalloc): the kernel finds no event for a hit.
+tests=('Software clock events period' 'Event times' 'PERF_RECORD_' 'Breakpoint overflow signal' 'Breakpoint accounting'
+        Watchpoint 'Track with sched_switch' Sigtrap)
 [[ $(uname -m) != x86_64 ]] || tests+=('x86 bp modify')
 for name in "${tests[@]}"; do
         check "perf test '$name'" perf_tests "$name"
