@@ -4,6 +4,7 @@
  * kill. */
 
 #include "event-util.h"
+#include "writer.h"
 
 #include <sys/mman.h>
 
@@ -13,19 +14,6 @@
 static const char *const ways[] = { "service-restart", "service-kill --again" };
 
 typedef void (*Test)(const char *restart);
-
-static int play_writer(int fd, const void *data) {
-        while (act_hear(fd)) {
-                watched_write(0, 100);
-                act_say(fd, 'w');
-        }
-        return 0;
-}
-
-static void writer_write(Actor *a) {
-        actor_tell(a, 'w');
-        g_assert_cmpint(actor_hear(a), ==, 'w');
-}
 
 static char *counter_of(Client *c, pid_t pid) {
         g_autofree char *event = watched_event(0);
@@ -58,7 +46,7 @@ static unsigned stored(void) {
 
 static void test_values_go_on(const char *restart) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
 
         writer_write(writer);
@@ -79,7 +67,7 @@ static void test_values_go_on(const char *restart) {
 
 static void test_start_stop_and_reset_hold(const char *restart) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
 
         writer_write(writer);
@@ -177,7 +165,7 @@ static void test_those_opened_together_go_on(const char *restart) {
 
 static void test_target_that_ended_meanwhile(const char *restart) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) writer = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
 
         writer_write(writer);
@@ -190,8 +178,7 @@ static void test_target_that_ended_meanwhile(const char *restart) {
 
 static void test_processes_are_attached_and_detached(const char *restart) {
         g_autoptr(Client) alice = client_new("alice");
-        g_autoptr(Actor) one = actor_new("alice", play_writer, NULL),
-                         two = actor_new("alice", play_writer, NULL);
+        g_autoptr(Actor) one = writer_new("alice"), two = writer_new("alice");
         g_autofree char *counter = counter_of(alice, one->pid);
 
         counter_do(alice, counter, "Stop");
@@ -220,7 +207,7 @@ enum { CROWD = 70 };
 
 static void crowd_new(Actor *crowd[static CROWD]) {
         for (unsigned i = 0; i < CROWD; i++)
-                crowd[i] = actor_new("alice", play_writer, NULL);
+                crowd[i] = writer_new("alice");
 }
 
 static void crowd_free(Actor *crowd[static CROWD]) {
