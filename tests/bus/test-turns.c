@@ -125,8 +125,7 @@ static bool is_error(sd_bus_message *reply) {
         return sd_bus_message_is_method_error(reply, NULL);
 }
 
-/* Ways to restart, in the midst: all are there or none is. A caller that has no reply cannot know.
- */
+/* Ways to restart, in the midst: all are there or none is, and who has no reply cannot know. */
 static void test_opening_restart(Fixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root");
         g_autoptr(sd_bus_message) reply = NULL;

@@ -3,9 +3,9 @@
 
 #include <signal.h>
 
-/* In a virtual machine a hit may be told when its event has just been closed, as by a service that
- * was killed. Then Linux 6.18 for x86 (hw_breakpoint_handler()) takes the trap for the program's
- * own. */
+/* In a virtual machine a hit was seen to end in SIGTRAP, where events were just being closed by a
+ * service that was killed. hw_breakpoint_handler() of Linux 6.18 for x86 does so if it finds no
+ * event for the hit. */
 static void trapped(int number) {
 }
 

@@ -134,7 +134,9 @@ start_fails() {
         n=$(show NRestarts)
         systemctl kill --kill-whom=main -s KILL perfallocd.service
         wait_until eval "[[ \$(show NRestarts) -ge $((n + 3)) ]]"
+        n=$?
         rm -r fails $drop_in && systemctl daemon-reload
+        return $n
 }
 
 disturb() {
