@@ -242,24 +242,30 @@ Verdict log_judge_grant(const TakeLog *log, const Machine *m, const Demand *d, u
         return v;
 }
 
-/* What holders opened by themselves is told from what strangers have by numbers alone, and who has
- * events older than their hold is a stranger with all of them. */
-static bool log_is_unknowable(const TakeLog *log, const Demand *d, uint64_t from, uint64_t until) {
-        bool hidden = false, others = false;
+/* What holders of the CPU opened by themselves is told from what strangers there have by numbers
+ * alone: nobody sees on which CPUs events count. Who has a hold of another CPU is a stranger on
+ * this one; who has events older than their hold is one with all of them. */
+static bool cpu_is_unknowable(const TakeLog *log, const Demand *d, unsigned cpu, uint64_t from,
+                              uint64_t until) {
+        bool holders = false, strangers = false;
 
         for (unsigned i = 0; i < atomic_load(&log->n); i++) {
                 const Take *t = &log->takes[i];
-                uint64_t since = LOG_NEVER;
+                bool stranger = t->opening <= claims_since(d, t->uid, cpu);
 
                 if (t->opening > until || t->closed < from || t->of_service)
                         continue;
-                for (unsigned cpu = 0; cpu < 32; cpu++)
-                        if (d->cpus & 1u << cpu)
-                                since = MIN(since, claims_since(d, t->uid, cpu));
-                hidden |= t->opening > since;
-                others |= t->opening <= since;
+                holders |= !stranger;
+                strangers |= stranger;
         }
-        return hidden && others;
+        return holders && strangers;
+}
+
+static bool log_is_unknowable(const TakeLog *log, const Demand *d, uint64_t from, uint64_t until) {
+        for (unsigned cpu = 0; cpu < 32; cpu++)
+                if (d->cpus & 1u << cpu && cpu_is_unknowable(log, d, cpu, from, until))
+                        return true;
+        return false;
 }
 
 Verdict log_judge_refusal(const TakeLog *log, const Machine *m, const Demand *d, uint64_t from,

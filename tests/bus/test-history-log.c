@@ -75,6 +75,23 @@ static void test_a_task_that_lost_its_cpu_is_one_everywhere(void) {
         log_free(log);
 }
 
+/* A hold of both CPUs beside a hold of each, each of whose users has opened something in it. */
+static void test_where_holders_count_cannot_be_told(void) {
+        const Claim claims[] = { { .uid = 1, .cpus = 1, .granted = 1 },
+                                 { .uid = 2, .cpus = 2, .granted = 1 } };
+        const Demand d = { .cpus = 3, .claims = claims, .n_claims = 2 };
+        TakeLog *log = log_new();
+        uint64_t now;
+
+        log_open(log, &(Take){ .uid = 1, .cpu = 0, .instructions = 3 })->opened = log_now();
+        now = log_now();
+        g_assert_cmpint(log_judge_refusal(log, &machine, &d, now, now), ==, VERDICT_FALSE);
+        log_open(log, &(Take){ .uid = 2, .cpu = 1, .instructions = 3 })->opened = log_now();
+        now = log_now();
+        g_assert_cmpint(log_judge_refusal(log, &machine, &d, now, now), ==, VERDICT_UNKNOWABLE);
+        log_free(log);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/history-log/what-is-open-is-a-reason", test_what_is_open_is_a_reason);
@@ -84,5 +101,7 @@ int main(int argc, char **argv) {
                         test_what_is_being_opened_then_may_be_one);
         g_test_add_func("/history-log/a-task-that-lost-its-cpu-is-one-everywhere",
                         test_a_task_that_lost_its_cpu_is_one_everywhere);
+        g_test_add_func("/history-log/where-holders-count-cannot-be-told",
+                        test_where_holders_count_cannot_be_told);
         return g_test_run();
 }
