@@ -217,11 +217,6 @@ WRAP_BUS(sd_bus_message_enter_container, (sd_bus_message * m, char type, const c
 WRAP_BUS(sd_bus_message_set_destination, (sd_bus_message * m, const char *name), (m, name))
 WRAP_BUS(sd_bus_send, (sd_bus * bus, sd_bus_message *m, uint64_t *cookie), (bus, m, cookie))
 WRAP_BUS(sd_bus_enqueue_for_read, (sd_bus * bus, sd_bus_message *m), (bus, m))
-WRAP_BUS(sd_bus_emit_object_added, (sd_bus * bus, const char *path), (bus, path))
-WRAP_BUS(sd_bus_emit_object_removed, (sd_bus * bus, const char *path), (bus, path))
-WRAP_BUS(sd_bus_emit_properties_changed_strv,
-         (sd_bus * bus, const char *path, const char *interface, char **names),
-         (bus, path, interface, names))
 WRAP_BUS(sd_bus_call_async,
          (sd_bus * bus, sd_bus_slot **slot, sd_bus_message *m, sd_bus_message_handler_t f,
           void *userdata, uint64_t usec),

@@ -14,7 +14,6 @@ struct Redaction {
         Context *context;
         sd_bus_slot *filter;
         const sd_bus_message *managed; /* being answered; its sender has manage */
-        bool broadcasting;             /* properties are read for a broadcast */
 };
 
 /* They tell about a user's program. */
@@ -65,18 +64,12 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
-bool redaction_allows(const Context *context, uid_t uid) {
-        const Redaction *r = context->redaction;
-        sd_bus_message *m = r->broadcasting ? NULL : sd_bus_get_current_message(context->bus);
+bool redaction_allows(const Context *context, sd_bus_message *reply, uid_t uid) {
+        bool signal = sd_bus_message_is_signal(reply, NULL, NULL) != 0;
+        sd_bus_message *m = signal ? NULL : sd_bus_get_current_message(context->bus);
         const Peer *peer = m ? peers_sender(context->peers, m) : NULL;
 
-        return peer && (peer->root || peer->uid == uid || m == r->managed);
-}
-
-void redaction_emit_added(Context *context, const char *path) {
-        context->redaction->broadcasting = true;
-        (void) sd_bus_emit_object_added(context->bus, path);
-        context->redaction->broadcasting = false;
+        return peer && (peer->root || peer->uid == uid || m == context->redaction->managed);
 }
 
 int redaction_new(Context *context, Redaction **ret) {

@@ -14,9 +14,6 @@
 int redaction_new(Context *context, Redaction **ret);
 Redaction *redaction_free(Redaction *r);
 
-/* Whether the sender of the message that is being answered may read what is for uid. Nobody may
- * while a broadcast signal is built. */
-bool redaction_allows(const Context *context, uid_t uid);
-
-/* Broadcasts InterfacesAdded: sd_bus_emit_object_added(). */
-void redaction_emit_added(Context *context, const char *path);
+/* Whether the sender of the message that is being answered may read what is for uid. A signal is
+ * for everybody. */
+bool redaction_allows(const Context *context, sd_bus_message *reply, uid_t uid);

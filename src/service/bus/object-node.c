@@ -8,6 +8,8 @@
 #define INTROSPECTABLE "org.freedesktop.DBus.Introspectable"
 #define PROPERTIES     "org.freedesktop.DBus.Properties"
 
+#define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
+
 int object_node_register(ObjectNode *n, sd_bus *bus, const char *prefix) {
         int r = sd_bus_add_fallback_vtable(bus, NULL, prefix, n->interface, n->vtable, n->find,
                                            n->userdata);
@@ -65,8 +67,10 @@ static int properties_append(const ObjectNode *n, const char *path, void *object
 
 static int interfaces_append(const ObjectNode *n, const char *path, void *object,
                              sd_bus_message *reply, sd_bus_error *error) {
-        int r = sd_bus_message_open_container(reply, 'a', "{sa{sv}}");
+        int r = sd_bus_message_append_basic(reply, 'o', path);
 
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sa{sv}}");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sa{sv}}{sa{sv}}{sa{sv}}", PEER, 0,
                                           INTROSPECTABLE, 0, PROPERTIES, 0);
@@ -91,15 +95,25 @@ int object_node_append(const ObjectNode *n, const char *path, sd_bus_message *re
                 return r;
         r = sd_bus_message_open_container(reply, 'e', "oa{sa{sv}}");
         if (r >= 0)
-                r = sd_bus_message_append_basic(reply, 'o', path);
-        if (r >= 0)
                 r = interfaces_append(n, path, object, reply, error);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* ---- signals ---- */
+
+/* sd_bus_emit_object_added() walks all vtables above the path, for each of their properties. */
+void object_node_signal_added(const ObjectNode *n, sd_bus *bus, const char *path, void *object) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        if (sd_bus_message_new_signal(bus, &m, PERFALLOC_OBJECT_PATH, OBJECT_MANAGER,
+                                      "InterfacesAdded") >= 0 &&
+            interfaces_append(n, path, object, m, &error) >= 0)
+                (void) sd_bus_send(bus, m, NULL);
+}
+
 /* sd_bus_emit_object_removed() wants the object. */
 void object_node_signal_removed(const ObjectNode *n, sd_bus *bus, const char *path) {
-        (void) sd_bus_emit_signal(bus, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
-                                  "InterfacesRemoved", "oas", path, 4, PEER, INTROSPECTABLE,
-                                  PROPERTIES, n->interface);
+        (void) sd_bus_emit_signal(bus, PERFALLOC_OBJECT_PATH, OBJECT_MANAGER, "InterfacesRemoved",
+                                  "oas", path, 4, PEER, INTROSPECTABLE, PROPERTIES, n->interface);
 }

@@ -38,5 +38,7 @@ int object_node_enumerate(const ObjectNode *n, sd_bus *bus, char ***ret, sd_bus_
 int object_node_append(const ObjectNode *n, const char *path, sd_bus_message *reply,
                        sd_bus_error *error);
 
-/* Broadcasts InterfacesRemoved for a path whose object is gone already. */
+/* Broadcasts InterfacesAdded with all properties of the object, as find would give it; and
+ * InterfacesRemoved, also for one that is gone already. Best effort. */
+void object_node_signal_added(const ObjectNode *n, sd_bus *bus, const char *path, void *object);
 void object_node_signal_removed(const ObjectNode *n, sd_bus *bus, const char *path);

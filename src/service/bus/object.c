@@ -140,12 +140,17 @@ int objects_enumerate(const Objects *all, char ***ret_nodes) {
 
 /* ---- on the bus ---- */
 
+/* What the kind's vtable has as userdata. */
+static void *object_owner(Object *o, const Objects *all) {
+        return (char *) o - all->kind->offset;
+}
+
 static int bus_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
                     void **ret_found, sd_bus_error *error) {
         const Objects *all = userdata;
         Object *o = objects_find_path(all, path);
 
-        *ret_found = o ? (char *) o - all->kind->offset : NULL;
+        *ret_found = o ? object_owner(o, all) : NULL;
         return o != NULL;
 }
 
@@ -168,6 +173,14 @@ int objects_register(Objects *all, const ObjectKind *kind, sd_bus *bus, ObjectRe
         LIST_INSERT_HEAD(&registry->nodes, &all->node, nodes);
         (void) snprintf(prefix, sizeof(prefix), PERFALLOC_OBJECT_PATH "/%s", kind->name);
         return object_node_register(&all->node, bus, prefix);
+}
+
+void object_signal_added(Object *o, const Objects *all, sd_bus *bus) {
+        object_node_signal_added(&all->node, bus, o->path, object_owner(o, all));
+}
+
+void object_signal_removed(const Object *o, const Objects *all, sd_bus *bus) {
+        object_node_signal_removed(&all->node, bus, o->path);
 }
 
 /* ---- whose they are ---- */

@@ -61,6 +61,11 @@ int object_enter(Object *o, Objects *all, uint64_t id);
 void object_leave(Object *o, Objects *all);
 char *object_leave_path(Object *o, Objects *all);
 
+/* InterfacesAdded and InterfacesRemoved of an object that is entered. Best effort: when they cannot
+ * be sent the connection is lost, which the loop notices. */
+void object_signal_added(Object *o, const Objects *all, sd_bus *bus);
+void object_signal_removed(const Object *o, const Objects *all, sd_bus *bus);
+
 Object *objects_find(const Objects *all, uint64_t id); /* NULL: there is none */
 
 Object *objects_find_path(const Objects *all, const char *path);

@@ -25,14 +25,15 @@ static Event *counter_event(const Counter *c) {
         return &c->set->group->events[c->event];
 }
 
-static bool counter_is_seen(const Counter *c) {
-        return redaction_allows(c->set->context, c->set->uid);
+static bool counter_is_seen(const Counter *c, sd_bus_message *reply) {
+        return redaction_allows(c->set->context, reply, c->set->uid);
 }
 
 PROPERTY_GETTER(get_event) {
         const Counter *c = userdata;
 
-        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->name : "");
+        return sd_bus_message_append(reply, "s",
+                                     counter_is_seen(c, reply) ? counter_event(c)->name : "");
 }
 
 PROPERTY_GETTER(get_type) {
@@ -41,7 +42,7 @@ PROPERTY_GETTER(get_type) {
 
 PROPERTY_GETTER(get_config) {
         const Counter *c = userdata;
-        uint64_t config = counter_is_seen(c) ? counter_event(c)->attr.config : 0;
+        uint64_t config = counter_is_seen(c, reply) ? counter_event(c)->attr.config : 0;
 
         return sd_bus_message_append(reply, "t", config);
 }
@@ -57,7 +58,7 @@ PROPERTY_GETTER(get_targets) {
         const Group *g = c->set->group;
         int r = sd_bus_message_open_container(reply, 'a', "u");
 
-        for (size_t i = 0; r >= 0 && counter_is_seen(c) && i < g->n_targets; i++)
+        for (size_t i = 0; r >= 0 && counter_is_seen(c, reply) && i < g->n_targets; i++)
                 /* the pid of an ended target may be another process's */
                 if (process_exists(g->targets[i].pidfd))
                         r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
@@ -80,7 +81,7 @@ PROPERTY_GETTER(get_name) {
         const Counter *c = userdata;
         const char *name = *c->set->name ? c->set->name : counter_event(c)->label ?: "";
 
-        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? name : "");
+        return sd_bus_message_append(reply, "s", counter_is_seen(c, reply) ? name : "");
 }
 
 PROPERTY_GETTER(get_state) {
@@ -110,13 +111,15 @@ PROPERTY_GETTER(get_quality) {
 PROPERTY_GETTER(get_scale) {
         const Counter *c = userdata;
 
-        return sd_bus_message_append(reply, "d", counter_is_seen(c) ? counter_event(c)->scale : 1.);
+        return sd_bus_message_append(reply, "d",
+                                     counter_is_seen(c, reply) ? counter_event(c)->scale : 1.);
 }
 
 PROPERTY_GETTER(get_unit) {
         const Counter *c = userdata;
 
-        return sd_bus_message_append(reply, "s", counter_is_seen(c) ? counter_event(c)->unit : "");
+        return sd_bus_message_append(reply, "s",
+                                     counter_is_seen(c, reply) ? counter_event(c)->unit : "");
 }
 
 /* The common beginning of all methods. 0: go on; 1 or negative: return it. */

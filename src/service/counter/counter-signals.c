@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-signals.h"
 
-#include "service/auth/redaction.h"
 #include "service/util/property.h"
 
 /* Signals that are sent at once, and the pause after them. A client that has opened a thousand
@@ -25,7 +24,8 @@ static void counter_tell_changes(Counter *c) {
         c->changes = 0;
         if (!c->announced) {
                 c->announced = true;
-                redaction_emit_added(c->set->counters->context, c->object.path);
+                object_signal_added(&c->object, &c->set->counters->objects,
+                                    c->set->counters->context->bus);
         } else if (changes == COUNTER_CHANGED_STATE)
                 counter_tell(c, 1, "State", "s", state);
         else if (changes == COUNTER_CHANGED_PERSISTENT)

@@ -72,7 +72,7 @@ static int append_obstacle(void *userdata, pid_t pid, const char *who) {
 
 PROPERTY_GETTER(get_obstacles) {
         const Hold *h = userdata;
-        Obstacles o = { .reply = reply, .redacted = !redaction_allows(h->context, 0) };
+        Obstacles o = { .reply = reply, .redacted = !redaction_allows(h->context, reply, 0) };
         int r = sd_bus_message_open_container(reply, 'a', "(us)");
 
         if (r >= 0)

@@ -7,7 +7,6 @@
 
 #include "core/clock.h"
 #include "perf/process/procfs.h"
-#include "service/auth/redaction.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/util/log.h"
 #include "service/util/property.h"
@@ -25,11 +24,11 @@
  * notices. */
 
 void hold_signal_added(Hold *h) {
-        redaction_emit_added(h->context, h->object.path);
+        object_signal_added(&h->object, &h->holds->objects, h->context->bus);
 }
 
 void hold_signal_removed(Hold *h) {
-        (void) sd_bus_emit_object_removed(h->context->bus, h->object.path);
+        object_signal_removed(&h->object, &h->holds->objects, h->context->bus);
 }
 
 #define hold_changed(h, n, ...)                                                                    \

@@ -10,7 +10,7 @@
 
 PROPERTY_GETTER(get_name) {
         const Monitor *monitor = userdata;
-        bool seen = redaction_allows(monitor->context, monitor->object.uid);
+        bool seen = redaction_allows(monitor->context, reply, monitor->object.uid);
 
         return sd_bus_message_append(reply, "s", seen ? monitor->name : "");
 }

@@ -7,7 +7,6 @@
 
 #include "core/clock.h"
 #include "service/auth/auth.h"
-#include "service/auth/redaction.h"
 #include "service/bus/delivery.h"
 #include "service/hold/hold-scope.h"
 #include "service/monitor/monitor-store.h"
@@ -135,7 +134,7 @@ static void monitor_end(Monitor *monitor) {
         Monitors *monitors = monitor->monitors;
 
         store_leave(&monitor->item);
-        (void) sd_bus_emit_object_removed(monitors->context->bus, monitor->object.path);
+        object_signal_removed(&monitor->object, &monitors->objects, monitors->context->bus);
         yielders_dismiss(&monitors->context->yielders, &monitor->yielder);
         object_leave(&monitor->object, &monitors->objects);
         /* in a partial hold, another yielder may go on in its place */
@@ -263,7 +262,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r != 0)
                 return reply_failure(r, &why, error);
         context_touch(monitors->context);
-        redaction_emit_added(monitors->context, monitor->object.path);
+        object_signal_added(&monitor->object, &monitors->objects, monitors->context->bus);
         r = sd_bus_reply_method_return(m, "oh", monitor->object.path, lease);
         if (r < 0) {
                 monitor_end(monitor);

@@ -32,7 +32,7 @@ PROPERTY_GETTER(get_blocked) {
 
 PROPERTY_GETTER(get_tag) {
         const Sampler *a = userdata;
-        bool told = a->tagged && redaction_allows(a->all->context, a->object.uid);
+        bool told = a->tagged && redaction_allows(a->all->context, reply, a->object.uid);
 
         /* it may be an address of the client's */
         return sd_bus_message_append(reply, "t",

@@ -227,7 +227,7 @@ int sampler_new(Samplers *all, Peer *peer, const SamplerOptions *o, Sampler **re
 
 void sampler_announce(Sampler *a) {
         a->announced = true;
-        (void) sd_bus_emit_object_added(a->all->context->bus, a->object.path);
+        object_signal_added(&a->object, &a->all->objects, a->all->context->bus);
 }
 
 static void sampler_leave(Sampler *a, Samplers *all) {
@@ -273,7 +273,7 @@ Sampler *sampler_free(Sampler *a) {
         if (!a)
                 return NULL;
         if (a->announced)
-                (void) sd_bus_emit_object_removed(a->all->context->bus, a->object.path);
+                object_signal_removed(&a->object, &a->all->objects, a->all->context->bus);
         mapping_end(&a->mapping);
         /* the store keeps a copy for some time: tell the client now */
         if (a->stream >= 0 && !a->mapped)
