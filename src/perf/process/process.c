@@ -146,7 +146,7 @@ static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
         return field && sscanf(field, "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
 }
 
-/* Adds what one thread's status says to f. */
+/* Adds what one thread's status says to f. One that has ended acts for nobody any more. */
 static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first) {
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
@@ -159,14 +159,17 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         if (!state || !permitted || !tracer || !read_ids(status, "Uid", uid) ||
             !read_ids(status, "Gid", gid))
                 return -EPROTO;
-        if (first) {
+        if (f->tracer == 0)
+                f->tracer = (pid_t) strtol(tracer, NULL, 10);
+        if (!first && !lives)
+                return 0;
+        if (first || f->zombie) { /* those before have all ended */
                 memcpy(f->uid, uid, sizeof(uid));
                 memcpy(f->gid, gid, sizeof(gid));
+                f->permitted = 0;
         } else if (memcmp(f->uid, uid, sizeof(uid)) != 0 || memcmp(f->gid, gid, sizeof(gid)) != 0)
                 f->uniform = false;
         f->permitted |= strtoull(permitted, NULL, 16);
-        if (f->tracer == 0)
-                f->tracer = (pid_t) strtol(tracer, NULL, 10);
         if (lives) {
                 /* root owns the files of a thread that has ended, which says nothing of the rest of
                  * the process */

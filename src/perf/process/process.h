@@ -20,7 +20,8 @@ struct ProcessFacts {
         pid_t pid;
         uid_t uid[3]; /* real, effective, saved */
         gid_t gid[3];
-        bool uniform;  /* all its threads have these ids, which the kernel does not require */
+        bool uniform;  /* all its threads have these ids, which the kernel does not require; those
+                        * that have ended do not matter */
         bool dumpable; /* files in /proc/PID belong to its effective uid, and that is not root: root
                         * owns those of processes that are not dumpable (proc(5)) */
         bool same_pid_ns; /* as the reader; false also: it cannot be read */

@@ -358,6 +358,28 @@ static void test_a_process_outlives_its_first_thread(void) {
         child_end(pid);
 }
 
+/* A thread that ends is among the others for a moment after it was waited for. The first one stays
+ * there as a zombie. */
+static void test_a_thread_that_has_ended_is_nobodys(void) {
+        ProcessFacts f;
+        pid_t pid;
+
+        if (machine_lacks(MACHINE_ROOT))
+                return;
+        pid = fork();
+        if (pid == 0) {
+                keep_a_root_thread(NULL);
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                syscall(SYS_exit, 0);
+        }
+        while (state_of(pid) != 'Z')
+                g_usleep(1000);
+        f = read_pid(pid);
+        g_assert_true(f.uniform);
+        g_assert_true(process_is_root(&f));
+        child_end(pid);
+}
+
 static void enter_user_namespace(void *userdata) {
         become_user(NULL);
         if (unshare(CLONE_NEWUSER) < 0)
@@ -545,6 +567,7 @@ int main(int argc, char *argv[]) {
         TEST(capabilities_are_seen);
         TEST(a_thread_of_another_user_is_seen);
         TEST(a_process_outlives_its_first_thread);
+        TEST(a_thread_that_has_ended_is_nobodys);
         TEST(another_user_namespace_is_seen);
         TEST(another_pid_namespace_is_seen);
         TEST(kernel_threads_are_seen);
