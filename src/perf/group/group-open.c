@@ -20,6 +20,7 @@ typedef struct Opening {
                 size_t part, event;
         } * places; /* of the same number */
         size_t n;
+        size_t failed; /* what opening_check() complains of */
         bool cpu_left; /* a CPU was offline, whose parts have ended now */
 } Opening;
 
@@ -125,6 +126,7 @@ static int opening_check(Opening *o, Refusal *why) {
 
                 if (o->opens[i].fd >= 0 || p->ended)
                         continue;
+                o->failed = i;
                 if (o->opens[i].fd == -ENODEV && p->cpu >= 0 &&
                     kernel_is_offline((unsigned) p->cpu)) {
                         o->cpu_left = p->ended = true;
@@ -173,18 +175,37 @@ int group_open(Group *g, Refusal *why) {
         return groups_open(&g, 1, why);
 }
 
+/* These parts, up to one that cannot be opened: *next is what is behind it. */
+static int opening_open_parts(Opening *o, Group *g, size_t *next, size_t end, Refusal *why) {
+        int r;
+
+        o->n = 0;
+        o->cpu_left = false;
+        for (size_t part = *next; part < end; part++)
+                opening_add(o, g, part);
+        opening_run(o);
+        r = opening_check(o, why);
+        *next = end;
+        if (r != 0) {
+                size_t part = o->places[o->failed].part;
+
+                group_close_part(g, part);
+                *next = part + 1;
+        }
+        return r;
+}
+
+/* All in one message, which ends with the first that cannot be opened; then as many in each as
+ * seems worth it. */
 int group_open_each(Group *g, Refusal *why) {
         _cleanup_(opening_done) Opening o = {};
-        int first = opening_init(&o, &g, 1);
+        int r = opening_init(&o, &g, 1), first = 0;
 
-        if (first < 0)
-                return first;
-        for (size_t part = 0; part < g->n_parts; part++) {
-                int r;
-
-                o.n = 0; /* a message for each part: a failure ends what is in one message */
-                opening_add(&o, g, part);
-                r = opening_open(&o, first == 0 ? why : NULL);
+        if (r < 0)
+                return r;
+        for (size_t next = 0, n = g->n_parts; next < g->n_parts; n = r == 0 ? 2 * n : 1) {
+                r = opening_open_parts(&o, g, &next, MIN(next + n, g->n_parts),
+                                       first == 0 ? why : NULL);
                 first = first != 0 || o.cpu_left ? first : r;
         }
         return first;

@@ -121,6 +121,50 @@ static void test_one_cpu_yields_and_the_other_counts(void) {
         assert_parts(g, 8, QUALITY_EXACT, 13, QUALITY_EXACT);
 }
 
+typedef struct Full {
+        int cpu; /* has no counter left; -1: none */
+        unsigned n_calls;
+} Full;
+
+static void open_while_full(void *userdata, PerfOpen *opens, size_t n) {
+        Full *full = userdata;
+        size_t room = 0;
+
+        full->n_calls++;
+        while (room < n && opens[room].cpu != full->cpu)
+                room++;
+        perf_open_here(opens, room);
+        for (size_t i = room; i < n; i++)
+                opens[i].fd = i == room ? -ENOSPC : -ECANCELED;
+}
+
+static void test_cpus_resume_at_once_but_for_those_that_are_full(void) {
+        _cleanup_(cpuset_done) CpuSet both = cpus_of("0-1");
+        _cleanup_(group_freep) Group *g = NULL;
+        Full full = { .cpu = 0 };
+
+        if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                return;
+        for (unsigned i = 1; i < SLOTS; i++)
+                g_assert_cmpint(group_add_cpus(g, &both, &sysfs.pmus.online), ==, 0);
+        assert_opens(g);
+        group_start(g);
+        perf_open_set(&(PerfOpener){ .open = open_while_full, .userdata = &full });
+        group_yield_cpus(g, &both);
+        g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, REFUSAL_NO_COUNTER_LEFT);
+        g_assert_cmpint(g->error, ==, ENOSPC);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS);
+        g_assert_cmpuint(slots_free(1), ==, 0);
+        write_on_cpu(1, 7);
+        g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, REFUSAL_NO_COUNTER_LEFT);
+        full = (Full){ .cpu = -1 };
+        g_assert_cmpint(group_resume_cpus(g, &CPUSET_NULL, NULL), ==, 0);
+        perf_open_set(NULL);
+        g_assert_cmpuint(full.n_calls, ==, 1);
+        write_on_cpu(0, 20);
+        assert_exact(g, SLOTS * 27);
+}
+
 /* Software events take no counters, so they stay open and are only disabled. */
 static void test_yielded_software_event_stays_open_and_counts_nothing(void) {
         _cleanup_(target_done) Target s = target_new();
@@ -402,6 +446,8 @@ int main(int argc, char **argv) {
                 { "process-with-the-number-of-an-ended-thread-is-left-alone",
                   test_process_with_the_number_of_an_ended_thread_is_left_alone },
                 { "one-cpu-yields-and-the-other-counts", test_one_cpu_yields_and_the_other_counts },
+                { "cpus-resume-at-once-but-for-those-that-are-full",
+                  test_cpus_resume_at_once_but_for_those_that_are_full },
                 { "several-targets-add-up", test_several_targets_add_up },
         };
 
