@@ -4,16 +4,12 @@
  * kill. */
 
 #include "event-util.h"
+#include "restart-util.h"
 #include "writer.h"
 
 #include <sys/mman.h>
 
 #define BOTH "pmus", "as", 2, "breakpoint", "software"
-
-/* A way to restart. */
-static const char *const ways[] = { "service-restart", "service-kill --again" };
-
-typedef void (*Test)(const char *restart);
 
 static char *counter_of(Client *c, pid_t pid) {
         g_autofree char *event = watched_event(0);
@@ -23,8 +19,8 @@ static char *counter_of(Client *c, pid_t pid) {
 
 /* The service does not see what happens from here on, before it is killed. To end by SIGTERM it has
  * to run. */
-static void stop_seeing(const char *restart) {
-        if (strcmp(restart, ways[0]) != 0)
+static void stop_seeing(const void *restart) {
+        if (strcmp(restart, RESTARTED) != 0)
                 rig("service-signal STOP", NULL);
 }
 
@@ -44,7 +40,7 @@ static unsigned stored(void) {
 
 /* ---- values ---- */
 
-static void test_values_go_on(const char *restart) {
+static void test_values_go_on(const void *restart) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
@@ -65,7 +61,7 @@ static void test_values_go_on(const char *restart) {
         g_assert_false(client_finds(alice, counter, COUNTER));
 }
 
-static void test_start_stop_and_reset_hold(const char *restart) {
+static void test_start_stop_and_reset_hold(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
@@ -87,7 +83,7 @@ static void test_start_stop_and_reset_hold(const char *restart) {
         counter_do(alice, counter, "Close");
 }
 
-static void test_groups_go_on(const char *restart) {
+static void test_groups_go_on(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *first = watched_event(0), *second = watched_event(1);
         g_autoptr(sd_bus_message) reply =
@@ -143,7 +139,7 @@ static void open_together(Client *c, char *paths[static TOGETHER],
 }
 
 /* What shares a message of the store can be closed one by one, and each keeps what is its own. */
-static void test_those_opened_together_go_on(const char *restart) {
+static void test_those_opened_together_go_on(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         uint64_t values[TOGETHER];
         char *paths[TOGETHER];
@@ -163,7 +159,7 @@ static void test_those_opened_together_go_on(const char *restart) {
                 g_free(paths[i]);
 }
 
-static void test_target_that_ended_meanwhile(const char *restart) {
+static void test_target_that_ended_meanwhile(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) writer = writer_new("alice");
         g_autofree char *counter = counter_of(alice, writer->pid);
@@ -176,7 +172,7 @@ static void test_target_that_ended_meanwhile(const char *restart) {
         counter_do(alice, counter, "Close");
 }
 
-static void test_processes_are_attached_and_detached(const char *restart) {
+static void test_processes_are_attached_and_detached(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) one = writer_new("alice"), two = writer_new("alice");
         g_autofree char *counter = counter_of(alice, one->pid);
@@ -240,7 +236,7 @@ static unsigned n_targets(Client *c, const char *counter) {
 }
 
 /* Each is stored beside those before it. */
-static void test_a_crowd_is_attached(const char *restart) {
+static void test_a_crowd_is_attached(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *counter = empty_open(alice);
         Actor *crowd[CROWD];
@@ -263,7 +259,7 @@ static void test_a_crowd_is_attached(const char *restart) {
 }
 
 /* What was answered is attached, and nobody is by half. */
-static void test_killed_while_a_crowd_is_attached(const char *restart) {
+static void test_killed_while_a_crowd_is_attached(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *counter = empty_open(alice);
         uint64_t cookies[CROWD];
@@ -296,7 +292,7 @@ static void test_killed_while_a_crowd_is_attached(const char *restart) {
 
 /* ---- ownership ---- */
 
-static void test_client_that_left_meanwhile_is_noticed(const char *restart) {
+static void test_client_that_left_meanwhile_is_noticed(const void *restart) {
         g_autoptr(Client) root = client_new("root");
         Client *alice = client_new("alice");
         g_autofree char *counter = counter_open(alice, "page-faults:u", "a{sv}", 0),
@@ -320,7 +316,7 @@ static int play_restarter(int fd, const void *restart) {
 }
 
 /* A daemon of root's that acts for a user at that moment is root when it calls again. */
-static void test_root_stays_root(const char *restart) {
+static void test_root_stays_root(const void *restart) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         g_autoptr(Actor) restarter = actor_new("root", play_restarter, restart);
         g_autofree char *counter = monitor_open(root, 0, 0), *other = NULL;
@@ -335,7 +331,7 @@ static void test_root_stays_root(const char *restart) {
         counter_do(root, other, "Close");
 }
 
-static void test_readers_stay_readers(const char *restart) {
+static void test_readers_stay_readers(const void *restart) {
         g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol"),
                           root = client_new("root");
         g_autofree char *counter = counter_open(alice, "cpu-clock", "a{sv}", 2, "scope", "s", "cpu",
@@ -366,7 +362,7 @@ static uint64_t descriptor_value(int fd) {
         return data[0];
 }
 
-static void test_descriptors_of_clients_stay_good(const char *restart) {
+static void test_descriptors_of_clients_stay_good(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *event = watched_event(0),
                         *counter = counter_open(alice, event, "a{sv}", 0);
@@ -390,7 +386,7 @@ static void test_descriptors_of_clients_stay_good(const char *restart) {
 }
 
 /* Events may still join a leader that was opened before the restart. */
-static void test_raw_leaders_are_remembered(const char *restart) {
+static void test_raw_leaders_are_remembered(const void *restart) {
         g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
         PerfAttr first = breakpoint_attr(0), second = breakpoint_attr(1);
         int leader = raw_open(alice, (Raw){ .attr = &first, .cpu = -1 }, "a{sv}", 0), fd;
@@ -404,7 +400,7 @@ static void test_raw_leaders_are_remembered(const char *restart) {
         close_fd(leader);
 }
 
-static void test_limits_count_what_was_there(const char *restart) {
+static void test_limits_count_what_was_there(const void *restart) {
         Client *alice;
         char *counter;
 
@@ -460,7 +456,7 @@ static void assert_yielded(Client *c, const Monitors *m, uint64_t closing, uint6
         g_assert_cmpuint(counter_value(c, m->disabled), ==, disabled);
 }
 
-static void test_monitors_stay_yielded_and_resume(const char *restart) {
+static void test_monitors_stay_yielded_and_resume(const void *restart) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         Monitors m = monitors_open(root);
         g_autofree char *hold = NULL;
@@ -488,7 +484,7 @@ static void test_monitors_stay_yielded_and_resume(const char *restart) {
         monitors_close(&m, root);
 }
 
-static void test_hold_that_ended_meanwhile_has_them_resume(const char *restart) {
+static void test_hold_that_ended_meanwhile_has_them_resume(const void *restart) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         Monitors m = monitors_open(root);
         g_autofree char *hold = NULL;
@@ -510,7 +506,7 @@ static void test_hold_that_ended_meanwhile_has_them_resume(const char *restart) 
         monitors_close(&m, root);
 }
 
-static void test_restored_monitors_yield(const char *restart) {
+static void test_restored_monitors_yield(const void *restart) {
         g_autoptr(Client) root = client_new("root"), alice = client_new("alice");
         Monitors m = monitors_open(root);
         g_autofree char *hold = NULL;
@@ -529,242 +525,7 @@ static void test_restored_monitors_yield(const char *restart) {
         monitors_close(&m, root);
 }
 
-/* ---- how much is kept ---- */
-
-/* One descriptor. */
-#define ON_ONE "scope", "s", "cpu", "cpus", "s", "0"
-
-static char *small_open(Client *c) {
-        return counter_open(c, "page-faults", "a{sv}", 2, ON_ONE);
-}
-
-static void test_up_to_the_limit_they_are_kept(const char *restart) {
-        g_autoptr(Client) alice = NULL;
-        g_autofree char *persistent = NULL, *monitor = NULL, *later = NULL;
-        char *counters[4];
-        unsigned n_told;
-
-        rig_configure("[Limits]\nKeptDescriptors=2\n");
-        alice = client_new("alice");
-        for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
-                counters[i] = small_open(alice);
-        persistent = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "persistent", "b", 1);
-        monitor = counter_open(alice, "page-faults", "a{sv}", 3, ON_ONE, "role", "s", "monitor");
-        n_told = service_said("have ended: 2.");
-        for (int round = 0; round < 3; round++) {
-                rig(restart, NULL);
-                for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
-                        g_assert_true(client_finds(alice, counters[i], COUNTER) == (i < 2));
-                g_assert_true(client_finds(alice, persistent, COUNTER));
-                g_assert_true(client_finds(alice, monitor, COUNTER));
-                g_assert_cmpuint(service_said("have ended: 2."), ==, n_told + 1);
-        }
-        counter_do(alice, counters[0], "Close");
-        later = small_open(alice);
-        rig(restart, NULL);
-        g_assert_true(client_finds(alice, counters[1], COUNTER));
-        g_assert_true(client_finds(alice, later, COUNTER));
-        g_assert_cmpuint(service_said("have ended: 2."), ==, n_told + 1);
-        for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
-                g_free(counters[i]);
-        counter_do(alice, persistent, "Close");
-        client_free(alice);
-        alice = NULL;
-        rig_configure("");
-}
-
-/* At the limit who has less than an equal share takes the place of another's latest counters. */
-static void test_each_user_has_a_share(const char *restart) {
-        g_autoptr(Client) alice = NULL, root = NULL;
-        char *alices[4], *roots[3];
-        unsigned n_told;
-
-        rig_configure("[Limits]\nKeptDescriptors=4\n");
-        alice = client_new("alice");
-        root = client_new("root");
-        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
-                alices[i] = small_open(alice);
-        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
-                roots[i] = small_open(root);
-        n_told = service_said("have ended: 3.");
-        for (int round = 0; round < 2; round++) {
-                rig(restart, NULL);
-                for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
-                        g_assert_true(client_finds(alice, alices[i], COUNTER) == (i < 2));
-                for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
-                        g_assert_true(client_finds(root, roots[i], COUNTER) == (i < 2));
-                g_assert_cmpuint(service_said("have ended: 3."), ==, n_told + 1);
-        }
-        for (size_t i = 0; i < G_N_ELEMENTS(alices); i++)
-                g_free(alices[i]);
-        for (size_t i = 0; i < G_N_ELEMENTS(roots); i++)
-                g_free(roots[i]);
-        client_free(alice);
-        client_free(root);
-        alice = root = NULL;
-        rig_configure("");
-}
-
-/* From the grant to the end. */
-static void test_those_of_holders_are_kept(const char *restart) {
-        g_autoptr(Client) alice = NULL, root = NULL;
-        g_autofree char *counter = NULL, *other = NULL, *hold = NULL;
-        unsigned n_told;
-        int lease;
-
-        rig_configure("[Limits]\nKeptDescriptors=0\n");
-        alice = client_new("alice");
-        root = client_new("root");
-        counter = small_open(alice);
-        other = small_open(root);
-        hold = hold_take(alice, &lease, "a{sv}", 1, "pmus", "as", 1, "software");
-        (void) hold_wait(alice, hold);
-        for (int round = 0; round < 2; round++) {
-                rig(restart, NULL);
-                g_assert_true(hold_is(alice, hold, "granted"));
-                g_assert_true(client_finds(alice, counter, COUNTER));
-                g_assert_false(client_finds(root, other, COUNTER));
-        }
-        n_told = service_said("have ended: 1.");
-        close_fd(lease);
-        await(hold_is(alice, hold, "ended"));
-        g_assert_true(client_finds(alice, counter, COUNTER));
-        rig(restart, NULL);
-        g_assert_false(client_finds(alice, counter, COUNTER));
-        g_assert_cmpuint(service_said("have ended: 1."), ==, n_told + 1);
-        client_free(alice);
-        client_free(root);
-        alice = root = NULL;
-        rig_configure("");
-}
-
-/* ---- many ---- */
-
-#define FEW_DESCRIPTORS "300"
-#define TOO_FEW         "150" /* for the existing ones */
-
-/* Opens counters until the service is at its limit. */
-static unsigned fill(Client *c) {
-        unsigned n = 0;
-
-        for (;; n++) {
-                g_autoptr(sd_bus_message) answer = client_receive(
-                        c, client_send(c, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults", 3,
-                                       ON_ONE, "persistent", "b", 1));
-                const sd_bus_error *error = sd_bus_message_get_error(answer);
-
-                if (!error)
-                        continue;
-                g_assert_cmpstr(error->name, ==, PERFALLOC_ERROR_TOO_MANY_DESCRIPTORS);
-                return n;
-        }
-}
-
-/* Stored descriptors are in flight, and count against the user's limit (unix(7), ETOOMANYREFS). In
- * a restart each is in flight twice, which does not fit here. */
-static void test_with_few_descriptors_all_go_on(const char *restart) {
-        g_autoptr(Client) root = NULL;
-        unsigned n;
-
-        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
-        root = client_new("root");
-        n = fill(root);
-        g_assert_cmpuint(2 * n, >, 300);
-        for (int round = 0; round < 3; round++) {
-                rig(restart, NULL);
-                g_assert_cmpuint(client_count(root, "counter"), ==, n);
-        }
-        rig("service-stop && service-start", NULL);
-}
-
-#define EACH 60
-
-/* The lease of a monitor, or the stream of a sampler. */
-static int make(Client *c, sd_bus_message *call) {
-        g_autoptr(sd_bus_message) owned = call, reply = client_call_message(c, owned);
-        const char *path;
-        int fd;
-
-        g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &fd), >, 0);
-        return fcntl(fd, F_DUPFD_CLOEXEC, 3);
-}
-
-static int register_monitor(Client *c) {
-        sd_bus_message *m = client_message(c, MANAGER, "RegisterMonitor");
-
-        g_assert_cmpint(
-                sd_bus_message_append(m, "sa{sv}", "monitor", 1, "pmus", "as", 1, "software"), >=,
-                0);
-        return make(c, m);
-}
-
-static int create_sampler(Client *c, const char *counter) {
-        sd_bus_message *m = client_message(c, MANAGER, "CreateSampler");
-
-        g_assert_cmpint(sd_bus_message_append(m, "aota{sv}", 1, counter, 3600 * USEC_PER_SEC, 0),
-                        >=, 0);
-        return make(c, m);
-}
-
-/* What comes last in a restart finds no room beside what was there before. It is stored when that
- * is gone, so that the next restart finds it. */
-static void test_with_few_descriptors_samplers_and_monitors_go_on(const char *restart) {
-        g_autoptr(Client) root = NULL;
-        g_autofree char *counter = NULL;
-        int leases[EACH], streams[EACH];
-
-        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
-        root = client_new("root");
-        counter = small_open(root);
-        for (unsigned i = 0; i < EACH; i++) {
-                streams[i] = create_sampler(root, counter); /* two descriptors are stored */
-                leases[i] = register_monitor(root);
-        }
-        for (int round = 0; round < 3; round++) {
-                rig(restart, NULL);
-                g_assert_cmpuint(client_count(root, "sampler"), ==, EACH);
-                g_assert_cmpuint(client_count(root, "monitor"), ==, EACH);
-        }
-        for (unsigned i = 0; i < EACH; i++) {
-                close_fd(streams[i]);
-                close_fd(leases[i]);
-        }
-        rig("service-stop && service-start", NULL);
-}
-
-/* If fewer descriptors are allowed than before, some counters end. Leases do not, and others are
- * served. */
-static void test_with_too_few_descriptors_some_end(const char *restart) {
-        g_autoptr(Client) root = NULL, alice = NULL;
-        g_autofree char *hold = NULL;
-        unsigned n, n_left, n_told = service_said("are left out");
-        int lease;
-
-        rig("service-stop && service-start PERFALLOC_RIG_NOFILE=" FEW_DESCRIPTORS, NULL);
-        root = client_new("root");
-        alice = client_new("alice");
-        n = fill(root);
-        hold = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
-        (void) hold_wait(alice, hold);
-        rig("sed -zi s/NOFILE=" FEW_DESCRIPTORS "/NOFILE=" TOO_FEW
-            "/ $PERFALLOC_RIG_DIR/state/service.environment",
-            NULL);
-        for (int round = 0; round < 3; round++) {
-                rig(restart, NULL);
-                g_assert_true(hold_is(alice, hold, "granted"));
-                if (round == 0)
-                        n_left = client_count(root, "counter");
-                g_assert_cmpuint(client_count(root, "counter"), ==, n_left);
-        }
-        g_assert_cmpuint(n_left, >, 0);
-        g_assert_cmpuint(n_left, <, n);
-        g_assert_cmpuint(service_said("are left out"), ==, n_told + 1);
-        close_fd(lease);
-        await(hold_is(alice, hold, "ended"));
-        rig("service-stop && service-start", NULL);
-}
-
-static void test_nothing_piles_up(const char *restart) {
+static void test_nothing_piles_up(const void *restart) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         Monitors m = monitors_open(root);
         char *counters[100];
@@ -796,20 +557,8 @@ static void test_nothing_piles_up(const char *restart) {
         g_assert_cmpuint(breakpoints_free(), ==, 4);
 }
 
-/* ---- */
-
-static void test_run(const void *data) {
-        const Test *test = data;
-
-        for (size_t i = 0; i < G_N_ELEMENTS(ways); i++)
-                (*test)(ways[i]);
-}
-
 int main(int argc, char *argv[]) {
-        static const struct {
-                const char *path;
-                Test test;
-        } tests[] = {
+        static const RestartTest tests[] = {
                 { "values-go-on", test_values_go_on },
                 { "start-stop-and-reset-hold", test_start_stop_and_reset_hold },
                 { "groups-go-on", test_groups_go_on },
@@ -829,21 +578,10 @@ int main(int argc, char *argv[]) {
                 { "hold-that-ended-meanwhile-has-them-resume",
                   test_hold_that_ended_meanwhile_has_them_resume },
                 { "restored-monitors-yield", test_restored_monitors_yield },
-                { "up-to-the-limit-they-are-kept", test_up_to_the_limit_they_are_kept },
-                { "each-user-has-a-share", test_each_user_has_a_share },
-                { "those-of-holders-are-kept", test_those_of_holders_are_kept },
-                { "with-few-descriptors-all-go-on", test_with_few_descriptors_all_go_on },
-                { "with-few-descriptors-samplers-and-monitors-go-on",
-                  test_with_few_descriptors_samplers_and_monitors_go_on },
-                { "with-too-few-descriptors-some-end", test_with_too_few_descriptors_some_end },
                 { "nothing-piles-up", test_nothing_piles_up },
         };
 
         g_test_init(&argc, &argv, NULL);
-        for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
-                g_autofree char *path = g_strconcat("/restart-counters/", tests[i].path, NULL);
-
-                g_test_add_data_func(path, &tests[i].test, test_run);
-        }
+        restart_tests_add(tests, G_N_ELEMENTS(tests));
         return g_test_run();
 }

@@ -7,6 +7,7 @@
 
 #include "cpu-switch.h"
 #include "event-util.h"
+#include "restart-util.h"
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -15,8 +16,6 @@
 #define SLOTS       4
 #define CONFIGURED  "/etc/perfalloc/monitors.d/cpu.conf"
 #define BOTH_PMUS   "pmus", "as", 2, "breakpoint", "software"
-#define KILLED      "service-kill --again"
-#define RESTARTED   "service-restart"
 #define VALUE       10
 #define VALUE_AFTER 15
 

@@ -3,6 +3,7 @@
 /* Samplers, registered monitors and bridges go on when the service is restarted or killed. */
 
 #include "bus-util.h"
+#include "restart-util.h"
 
 #include <fcntl.h>
 #include <perfalloc/sample.h>
@@ -17,17 +18,13 @@
 
 #define MSEC USEC_PER_MSEC
 
-/* Each test is made with both. */
-#define RESTART "service-restart"
-#define KILL    "service-kill --again"
-
 /* Stops it first, so that it notices nothing until it is killed. */
 static void service_pause(void) {
         rig("service-signal STOP", NULL);
 }
 
 static void service_come_back(void) {
-        rig(KILL, NULL);
+        rig(KILLED, NULL);
 }
 
 /* ---- samplers ---- */
@@ -184,7 +181,7 @@ static void test_no_tick_is_lost_or_told_twice(void) {
         for (int i = kills ? atoi(kills) : 10; i > 0; i--) {
                 record_await(fast, &r);
                 g_usleep((gulong) g_test_rand_int_range(0, 3000));
-                rig(KILL, NULL);
+                rig(KILLED, NULL);
                 while (record_get(slow, &r))
                         ;
                 assert_counted(fast);
@@ -557,10 +554,7 @@ static void test_pcps_perfalloc_has_one_hold(const void *command) {
 }
 
 int main(int argc, char *argv[]) {
-        static const struct {
-                const char *name;
-                void (*test)(const void *command);
-        } both[] = {
+        static const RestartTest both[] = {
                 { "sampler/grid-goes-on", test_grid_goes_on },
                 { "sampler/only-tick-is-told-once", test_only_tick_is_told_once },
                 { "sampler/closed-counter-keeps-its-reading",
@@ -577,13 +571,7 @@ int main(int argc, char *argv[]) {
         };
 
         g_test_init(&argc, &argv, NULL);
-        for (size_t i = 0; i < G_N_ELEMENTS(both); i++) {
-                g_autofree char *killed = g_strconcat("/killed/", both[i].name, NULL);
-                g_autofree char *restarted = g_strconcat("/restarted/", both[i].name, NULL);
-
-                g_test_add_data_func(killed, KILL, both[i].test);
-                g_test_add_data_func(restarted, RESTART, both[i].test);
-        }
+        restart_tests_add(both, G_N_ELEMENTS(both));
         g_test_add_func("/killed/sampler/no-tick-is-lost-or-told-twice",
                         test_no_tick_is_lost_or_told_twice);
         g_test_add_func("/killed/sampler/what-ends-meanwhile-is-noticed",
