@@ -5,50 +5,12 @@
 
 #include "bus-util.h"
 #include "cpu-switch.h"
+#include "restart-util.h"
+#include "turns-util.h"
 
 #include <signal.h>
 
-static const char *cpus = "0"; /* of what is opened */
-
-/* Closing takes 2 µs on the service's own CPU. */
-enum { MANY = 1000, ANSWERS_MIN = 4, LEFT = 12 };
-
-typedef struct Fixture {
-        Client *other;
-        unsigned descriptors;
-} Fixture;
-
-static void fixture_set_up(Fixture *f, const void *data) {
-        f->other = client_new("root");
-        client_greet(f->other);
-        f->descriptors = service_descriptors();
-}
-
-static void fixture_tear_down(Fixture *f, const void *data) {
-        await(client_count(f->other, "counter") == 0);
-        await(service_descriptors() <= f->descriptors);
-        client_free(f->other);
-}
-
-/* MANY counters of a CPU. */
-static sd_bus_message *opening_new(Client *c, const char *role, bool start) {
-        sd_bus_message *m = client_message(c, MANAGER, "OpenCounters");
-
-        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
-        for (unsigned i = 0; i < MANY; i++)
-                g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
-        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
-        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 4, "scope", "s", "cpu", "cpus", "s", cpus,
-                                              "role", "s", role, "start", "b", (int) start),
-                        >=, 0);
-        return m;
-}
-
-static void counters_open(Client *c, const char *role, bool start) {
-        g_autoptr(sd_bus_message) m = opening_new(c, role, start);
-
-        sd_bus_message_unref(client_call_message(c, m));
-}
+enum { LEFT = 12 }; /* times MANY, of a client that leaves */
 
 /* Calls of the other client that are answered until this one is. In one turn it would be one, and
  * another one while the answer is on its way. */
@@ -64,55 +26,56 @@ static unsigned answers_until(Client *other, Client *c, uint64_t cookie) {
 /* ---- opening ---- */
 
 /* The more events count on a CPU, the longer the kernel takes to start one. */
-static void test_opening(Fixture *f, const void *data) {
+static void test_opening(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root");
         unsigned n;
 
-        counters_open(c, "foreground", true);
-        counters_open(c, "foreground", true);
+        many_open(c, "0", "foreground", true);
+        many_open(c, "0", "foreground", true);
         client_greet(f->other);
-        n = answers_until(f->other, c, client_send_message(c, opening_new(c, "foreground", true)));
+        n = answers_until(f->other, c,
+                          client_send_message(c, many_message(c, "0", "foreground", true)));
         g_test_message("%u answers meanwhile", n);
         g_assert_cmpuint(n, >=, ANSWERS_MIN);
 }
 
 /* A user who has just had much of the service's time is queued, and comes to their turn too. */
-static void test_opening_beside_a_queue(Fixture *f, const void *data) {
+static void test_opening_beside_a_queue(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root"), busy = client_new("alice");
         uint64_t cookie;
         unsigned n;
 
         for (unsigned i = 0; i < 2; i++)
-                counters_open(c, "foreground", true);
+                many_open(c, "0", "foreground", true);
         for (unsigned i = 0; i < 4; i++)
-                counters_open(busy, "foreground", false);
-        cookie = client_send_message(c, opening_new(c, "foreground", true));
+                many_open(busy, "0", "foreground", false);
+        cookie = client_send_message(c, many_message(c, "0", "foreground", true));
         n = answers_until(busy, c, cookie);
         g_test_message("%u answers meanwhile", n);
         g_assert_cmpuint(n, >=, ANSWERS_MIN);
 }
 
-static void test_opening_client_leaves(Fixture *f, const void *data) {
+static void test_opening_client_leaves(TurnsFixture *f, const void *data) {
         Client *c = client_new("root");
         uint64_t cookie;
 
-        counters_open(c, "foreground", true);
-        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        many_open(c, "0", "foreground", true);
+        cookie = client_send_message(c, many_message(c, "0", "foreground", true));
         client_greet(f->other);
         g_assert_false(client_has_answer(c, cookie));
         client_free(c);
 }
 
-static void test_opening_exclusive_hold(Fixture *f, const void *data) {
+static void test_opening_exclusive_hold(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root"), holder = client_new("alice");
         g_autoptr(sd_bus_message) reply = NULL;
         g_autofree char *path = NULL;
         uint64_t cookie;
         int lease;
 
-        counters_open(c, "foreground", true);
-        counters_open(c, "foreground", true);
-        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        many_open(c, "0", "foreground", true);
+        many_open(c, "0", "foreground", true);
+        cookie = client_send_message(c, many_message(c, "0", "foreground", true));
         path = hold_take(holder, &lease, "a{sv}", 3, "pmus", "as", 1, "software", "mode", "s",
                          "exclusive", "best_effort", "b", 1);
         reply = client_receive(c, cookie);
@@ -126,14 +89,14 @@ static bool is_error(sd_bus_message *reply) {
 }
 
 /* Ways to restart, in the midst: all are there or none is, and who has no reply cannot know. */
-static void test_opening_restart(Fixture *f, const void *data) {
+static void test_opening_restart(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root");
         g_autoptr(sd_bus_message) reply = NULL;
         uint64_t cookie, n;
 
-        counters_open(c, "foreground", true);
-        counters_open(c, "foreground", true);
-        cookie = client_send_message(c, opening_new(c, "foreground", true));
+        many_open(c, "0", "foreground", true);
+        many_open(c, "0", "foreground", true);
+        cookie = client_send_message(c, many_message(c, "0", "foreground", true));
         client_greet(f->other);
         rig(data, NULL);
         reply = client_receive(c, cookie);
@@ -146,7 +109,7 @@ static void test_opening_restart(Fixture *f, const void *data) {
 }
 
 /* A CPU that goes in the midst takes its parts with it, and has all of them when it is back. */
-static void test_opening_cpu_goes(Fixture *f, const void *data) {
+static void test_opening_cpu_goes(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = NULL;
         g_autoptr(sd_bus_message) reply = NULL;
         uint64_t cookie;
@@ -158,9 +121,7 @@ static void test_opening_cpu_goes(Fixture *f, const void *data) {
         }
         lock = machine_lock();
         c = client_new("root");
-        cpus = "0-1";
-        cookie = client_send_message(c, opening_new(c, "foreground", true));
-        cpus = "0";
+        cookie = client_send_message(c, many_message(c, "0-1", "foreground", true));
         client_greet(f->other);
         cpu_must_switch(false);
         reply = client_receive(c, cookie);
@@ -179,13 +140,13 @@ static uint64_t objects_ask(Client *c) {
                            "GetManagedObjects", NULL);
 }
 
-static void test_objects(Fixture *f, const void *data) {
+static void test_objects(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root"), another = client_new("bob");
         uint64_t cookie;
         unsigned n;
 
         for (unsigned i = 0; i < 4; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         g_assert_cmpuint(client_count(f->other, "counter"), ==, 4 * MANY);
         client_greet(another);
         cookie = objects_ask(another);
@@ -254,7 +215,7 @@ static void view_await(View *v, Client *c, const char *path, const char *state) 
 }
 
 /* Changes of counters that are in the reply already, and of others that are not. */
-static void test_objects_changing(Fixture *f, const void *data) {
+static void test_objects_changing(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root"), watcher = client_new("root");
         g_autofree char *first = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
         g_autofree char *second = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
@@ -263,7 +224,7 @@ static void test_objects_changing(Fixture *f, const void *data) {
         uint64_t cookie;
 
         for (unsigned i = 0; i < 4; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         last = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
         client_watch(watcher);
         client_greet(watcher);
@@ -286,14 +247,14 @@ static void test_objects_changing(Fixture *f, const void *data) {
 }
 
 /* Signals go on when the caller has left. */
-static void test_objects_client_leaves(Fixture *f, const void *data) {
+static void test_objects_client_leaves(TurnsFixture *f, const void *data) {
         g_autoptr(Client) c = client_new("root"), watcher = client_new("root");
         g_autofree char *path = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
         Client *asking = client_new("root");
         g_autoptr(GHashTable) v = NULL;
 
         for (unsigned i = 0; i < 4; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         client_watch(watcher);
         client_greet(asking);
         v = view_receive(watcher, objects_ask(watcher));
@@ -307,21 +268,9 @@ static void test_objects_client_leaves(Fixture *f, const void *data) {
 
 /* ---- a client that leaves ---- */
 
-static bool bus_knows(Client *c, const char *name) {
-        g_autoptr(sd_bus_message) reply = NULL;
-        int knows;
-
-        bus_check(sd_bus_call_method(c->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s",
-                                     name),
-                  "NameHasOwner");
-        bus_check(sd_bus_message_read_basic(reply, 'b', &knows), "NameHasOwner");
-        return knows;
-}
-
 /* The service stands still until it has both to read: that the client has left, and what is sent
- * before go_on(). */
-static void leave(Fixture *f, Client *c) {
+ * before service_go_on(). */
+static void leave(TurnsFixture *f, Client *c) {
         g_autofree char *name = g_strdup(c->name);
 
         g_assert_cmpint(kill(service_pid(), SIGSTOP), ==, 0);
@@ -329,35 +278,30 @@ static void leave(Fixture *f, Client *c) {
         await(!bus_knows(f->other, name));
 }
 
-static void go_on(Client *sender) {
-        g_assert_true(bus_knows(sender, sender->name)); /* the bus has passed on what was sent */
-        g_assert_cmpint(kill(service_pid(), SIGCONT), ==, 0);
-}
-
 /* Others are answered before all is closed: the oldest counter is still there. */
-static void leave_slowly(Fixture *f, Client *c, const char *oldest) {
+static void leave_slowly(TurnsFixture *f, Client *c, const char *oldest) {
         g_autoptr(sd_bus_message) reply = NULL;
         uint64_t cookie;
 
         leave(f, c);
         cookie = client_send(f->other, oldest, "org.freedesktop.DBus.Properties", "Get", "ss",
                              COUNTER, "State");
-        go_on(f->other);
+        service_go_on(f->other);
         reply = client_receive(f->other, cookie);
         g_assert_false(sd_bus_message_is_method_error(reply, NULL));
         await(!client_finds(f->other, oldest, COUNTER));
 }
 
-static void test_leaving(Fixture *f, const void *data) {
+static void test_leaving(TurnsFixture *f, const void *data) {
         Client *c = client_new("root");
         g_autofree char *oldest = counter_open(c, "dummy", "a{sv}", 1, "scope", "s", "cpu");
 
         for (unsigned i = 0; i < LEFT; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         leave_slowly(f, c, oldest);
 }
 
-static void test_leaving_monitors(Fixture *f, const void *data) {
+static void test_leaving_monitors(TurnsFixture *f, const void *data) {
         Client *c = client_new("root");
         g_autofree char *oldest =
                 counter_open(c, "dummy", "a{sv}", 2, "scope", "s", "cpu", "role", "s", "monitor");
@@ -365,7 +309,7 @@ static void test_leaving_monitors(Fixture *f, const void *data) {
         int lease;
 
         for (unsigned i = 0; i < LEFT; i++)
-                counters_open(c, "monitor", false);
+                many_open(c, "0", "monitor", false);
         path = hold_take(f->other, &lease, "a{sv}", 1, "pmus", "as", 1, "software");
         g_assert_true(hold_wait(f->other, path));
         leave_slowly(f, c, oldest);
@@ -373,24 +317,24 @@ static void test_leaving_monitors(Fixture *f, const void *data) {
 }
 
 /* What a user's earlier client has left is not held against the next one. */
-static void test_leaving_limit(Fixture *f, const void *data) {
+static void test_leaving_limit(TurnsFixture *f, const void *data) {
         g_autoptr(Client) next = client_new("alice");
         g_autoptr(sd_bus_message) reply = NULL;
         Client *c = client_new("alice");
         uint64_t cookie;
 
-        counters_open(next, "foreground", false); /* polkit has said yes */
+        many_open(next, "0", "foreground", false); /* polkit has said yes */
         for (unsigned i = 0; i < 3; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         leave(f, c);
-        cookie = client_send_message(next, opening_new(next, "foreground", false));
-        go_on(next);
+        cookie = client_send_message(next, many_message(next, "0", "foreground", false));
+        service_go_on(next);
         reply = client_receive(next, cookie);
         g_assert_false(sd_bus_message_is_method_error(reply, NULL));
 }
 
 /* Nor is it in the way of a hold. */
-static void test_leaving_and_a_hold(Fixture *f, const void *data) {
+static void test_leaving_and_a_hold(TurnsFixture *f, const void *data) {
         g_autoptr(sd_bus_message) reply = NULL;
         Client *c = client_new("alice");
         uint64_t cookie;
@@ -398,315 +342,33 @@ static void test_leaving_and_a_hold(Fixture *f, const void *data) {
         int lease;
 
         for (unsigned i = 0; i < 4; i++)
-                counters_open(c, "foreground", false);
+                many_open(c, "0", "foreground", false);
         leave(f, c);
         cookie = client_send(f->other, MANAGER, "Hold", "sa{sv}", "test", 2, "pmus", "as", 1,
                              "software", "mode", "s", "exclusive");
-        go_on(f->other);
+        service_go_on(f->other);
         reply = client_receive(f->other, cookie);
         g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &lease), >, 0);
         g_assert_true(hold_wait(f->other, path));
         hold_release(f->other, path);
 }
 
-/* ---- monitors of a hold ---- */
-
-enum { CROWDS = 4 }; /* of monitors */
-
-/* A client with monitors that count, on CPU 0 (or another one); first and last are told first and
- * last. */
-typedef struct Crowd {
-        Client *client;
-        char *first, *last;
-        uint64_t enabled; /* of the last, when it was looked at */
-} Crowd;
-
-static char *crowd_counter(Client *c) {
-        return counter_open(c, "dummy", "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", cpus, "role",
-                            "s", "monitor");
-}
-
-static void crowd_up(Crowd *crowd) {
-        crowd->client = client_new("root");
-        crowd->first = crowd_counter(crowd->client);
-        for (unsigned i = 0; i < CROWDS; i++)
-                counters_open(crowd->client, "monitor", true);
-        crowd->last = crowd_counter(crowd->client);
-        crowd->enabled = 0;
-}
-
-static void crowd_down(Crowd *crowd) {
-        if (crowd->client)
-                client_free(crowd->client);
-        g_free(crowd->first);
-        g_free(crowd->last);
-}
-
-/* Values never go back. */
-static void crowd_look(Crowd *crowd) {
-        g_auto(Measured) m = counter_read(crowd->client, crowd->last);
-
-        g_assert_cmpuint(m.enabled, >=, crowd->enabled);
-        crowd->enabled = m.enabled;
-}
-
-static void crowd_assert_stands(Crowd *crowd) {
-        uint64_t before;
-
-        g_assert_true(counter_is(crowd->client, crowd->first, "yielded"));
-        g_assert_true(counter_is(crowd->client, crowd->last, "yielded"));
-        crowd_look(crowd);
-        before = crowd->enabled;
-        crowd_look(crowd);
-        g_assert_cmpuint(crowd->enabled, ==, before);
-}
-
-static void crowd_await(Crowd *crowd) {
-        await(counter_is(crowd->client, crowd->last, "counting"));
-        g_assert_true(counter_is(crowd->client, crowd->first, "counting"));
-        crowd_look(crowd);
-}
-
-static char *crowd_hold(Client *c, int *ret_lease) {
-        return hold_take(c, ret_lease, "a{sv}", 1, "pmus", "as", 1, "software");
-}
-
-static void hold_end_by_lease(Client *c, const char *path, int lease) {
-        close_fd(lease);
-        await(!hold_is(c, path, "granted"));
-}
-
-/* To yield takes only a few slices: a slow client may come too late. */
-static void crowd_note_midway(Crowd *crowd) {
-        bool midway = counter_is(crowd->client, crowd->last, "counting");
-
-        g_test_message("%s", midway ? "midway" : "all have yielded already");
-}
-
-/* Calls that are answered before the last monitor has resumed. */
-static unsigned answers_until_counting(Client *other, Crowd *crowd) {
-        unsigned n = 0;
-
-        for (; counter_is(crowd->client, crowd->last, "yielded"); n++)
-                client_greet(other);
-        return n;
-}
-
-/* Calls that arrive together with Hold and are answered before the grant. In one turn it would be
- * none. */
-static unsigned answers_until_granted(Client *holder, char **ret_path) {
-        unsigned n = 0;
-
-        for (;;) {
-                g_autoptr(sd_bus_message) m = client_next(holder, AWAIT_SEC * G_USEC_PER_SEC);
-                const char *path;
-
-                g_assert_nonnull(m);
-                if (sd_bus_message_is_signal(m, NULL, "HoldGranted")) {
-                        bus_check(sd_bus_message_read_basic(m, 'o', &path), "HoldGranted");
-                        *ret_path = g_strdup(path);
-                        return n;
-                }
-                n += sd_bus_message_get_reply_cookie(m, &(uint64_t){ 0 }) >= 0;
-        }
-}
-
-static void test_yielding(Fixture *f, const void *data) {
-        g_autoptr(Client) holder = client_new("root");
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        unsigned n;
-
-        cpus = n_cpus() > 1 ? "0-1" : "0";
-        crowd_up(&crowd);
-        cpus = "0";
-        client_watch(holder);
-        client_greet(holder);
-        g_assert_cmpint(kill(service_pid(), SIGSTOP), ==, 0);
-        (void) client_send(holder, MANAGER, "HoldUnattended", "sta{sv}", "test", (uint64_t) 0, 1,
-                           "pmus", "as", 1, "software");
-        for (unsigned i = 0; i < ANSWERS_MIN; i++)
-                (void) client_send(holder, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.Peer",
-                                   "Ping", NULL);
-        go_on(holder);
-        n = answers_until_granted(holder, &path);
-        g_test_message("%u answers while monitors yield", n);
-        g_assert_cmpuint(n, >, 1); /* one is Hold's */
-        crowd_assert_stands(&crowd);
-        hold_release(f->other, path);
-        n = answers_until_counting(f->other, &crowd);
-        g_test_message("%u answers while they resume", n);
-        g_assert_cmpuint(n, >=, ANSWERS_MIN);
-        crowd_await(&crowd);
-        crowd_down(&crowd);
-}
-
-/* A user who is queued comes to their turn too. */
-static void test_resuming_beside_a_queue(Fixture *f, const void *data) {
-        g_autoptr(Client) busy = client_new("alice");
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        unsigned n;
-        int lease;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
-        for (unsigned i = 0; i < 4; i++)
-                counters_open(busy, "foreground", false);
-        hold_release(f->other, path);
-        n = answers_until_counting(busy, &crowd);
-        g_test_message("%u answers meanwhile", n);
-        g_assert_cmpuint(n, >=, ANSWERS_MIN);
-        crowd_await(&crowd);
-        close_fd(lease);
-        crowd_down(&crowd);
-}
-
-static void test_yielding_hold_ends(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        int lease;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        crowd_note_midway(&crowd);
-        hold_end_by_lease(f->other, path, lease);
-        crowd_await(&crowd);
-        crowd_down(&crowd);
-}
-
-static void test_resuming_hold_comes(Fixture *f, const void *data) {
-        g_autofree char *path = NULL, *next = NULL;
-        Crowd crowd;
-        int lease, lease_of_next;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
-        crowd_assert_stands(&crowd);
-        hold_release(f->other, path);
-        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
-        next = crowd_hold(f->other, &lease_of_next);
-        g_assert_true(hold_wait(f->other, next));
-        crowd_assert_stands(&crowd);
-        hold_release(f->other, next);
-        crowd_await(&crowd);
-        close_fd(lease);
-        close_fd(lease_of_next);
-        crowd_down(&crowd);
-}
-
-/* Nobody waits for what has gone. */
-static void test_yielding_monitors_leave(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        int lease;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        client_free(TAKE_PTR(crowd.client));
-        g_assert_true(hold_wait(f->other, path));
-        hold_release(f->other, path);
-        close_fd(lease);
-        crowd_down(&crowd);
-}
-
-static void test_resuming_monitors_leave(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        int lease;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
-        hold_release(f->other, path);
-        client_free(TAKE_PTR(crowd.client));
-        close_fd(lease);
-        crowd_down(&crowd);
-}
-
-/* Ways to restart: both in the midst. */
-static void test_yielding_restart(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        int lease;
-
-        crowd_up(&crowd);
-        path = crowd_hold(f->other, &lease);
-        crowd_note_midway(&crowd);
-        rig(data, NULL);
-        g_assert_true(hold_wait(f->other, path));
-        crowd_assert_stands(&crowd);
-        hold_release(f->other, path);
-        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
-        rig(data, NULL);
-        crowd_await(&crowd);
-        close_fd(lease);
-        crowd_down(&crowd);
-}
-
-/* Monitors of two CPUs, of which one goes and comes back in the midst. */
-static void test_yielding_cpu_goes(Fixture *f, const void *data) {
-        g_autofree char *path = NULL;
-        Crowd crowd;
-        int lease, lock;
-
-        if (!cpu_switch(true)) {
-                g_test_skip("no CPU can be switched off here");
-                return;
-        }
-        lock = machine_lock();
-        cpus = "0-1";
-        crowd_up(&crowd);
-        cpus = "0";
-        path = crowd_hold(f->other, &lease);
-        cpu_must_switch(false);
-        g_assert_true(hold_wait(f->other, path));
-        crowd_assert_stands(&crowd);
-        cpu_must_switch(true);
-        client_greet(f->other);
-        crowd_assert_stands(&crowd);
-        hold_release(f->other, path);
-        g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
-        cpu_must_switch(false);
-        crowd_await(&crowd);
-        cpu_must_switch(true);
-        crowd_await(&crowd);
-        close_fd(lease);
-        crowd_down(&crowd);
-        close_fd(lock);
-}
-
-#define ADD_WITH(name, data, test)                                                                 \
-        g_test_add("/turns/" name, Fixture, data, fixture_set_up, test, fixture_tear_down)
-#define ADD(name, test) ADD_WITH(name, NULL, test)
-
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         cpu_back_at_end();
-        ADD("opening", test_opening);
-        ADD("opening-beside-a-queue", test_opening_beside_a_queue);
-        ADD("opening-client-leaves", test_opening_client_leaves);
-        ADD("opening-and-an-exclusive-hold", test_opening_exclusive_hold);
-        ADD_WITH("opening-restart", "service-restart", test_opening_restart);
-        ADD_WITH("opening-kill", "service-kill --again", test_opening_restart);
-        ADD("opening-cpu-goes", test_opening_cpu_goes);
-        ADD("objects", test_objects);
-        ADD("objects-that-change", test_objects_changing);
-        ADD("objects-client-leaves", test_objects_client_leaves);
-        ADD("leaving", test_leaving);
-        ADD("leaving-monitors-under-a-hold", test_leaving_monitors);
-        ADD("leaving-and-the-limit", test_leaving_limit);
-        ADD("leaving-and-a-hold", test_leaving_and_a_hold);
-        ADD("yielding-and-resuming", test_yielding);
-        ADD("resuming-beside-a-queue", test_resuming_beside_a_queue);
-        ADD("yielding-hold-ends", test_yielding_hold_ends);
-        ADD("resuming-hold-comes", test_resuming_hold_comes);
-        ADD("yielding-monitors-leave", test_yielding_monitors_leave);
-        ADD("resuming-monitors-leave", test_resuming_monitors_leave);
-        ADD_WITH("yielding-restart", "service-restart", test_yielding_restart);
-        ADD_WITH("yielding-kill", "service-kill --again", test_yielding_restart);
-        ADD("yielding-cpu-goes", test_yielding_cpu_goes);
+        TURNS_ADD("opening", test_opening);
+        TURNS_ADD("opening-beside-a-queue", test_opening_beside_a_queue);
+        TURNS_ADD("opening-client-leaves", test_opening_client_leaves);
+        TURNS_ADD("opening-and-an-exclusive-hold", test_opening_exclusive_hold);
+        TURNS_ADD_WITH("opening-restart", RESTARTED, test_opening_restart);
+        TURNS_ADD_WITH("opening-kill", KILLED, test_opening_restart);
+        TURNS_ADD("opening-cpu-goes", test_opening_cpu_goes);
+        TURNS_ADD("objects", test_objects);
+        TURNS_ADD("objects-that-change", test_objects_changing);
+        TURNS_ADD("objects-client-leaves", test_objects_client_leaves);
+        TURNS_ADD("leaving", test_leaving);
+        TURNS_ADD("leaving-monitors-under-a-hold", test_leaving_monitors);
+        TURNS_ADD("leaving-and-the-limit", test_leaving_limit);
+        TURNS_ADD("leaving-and-a-hold", test_leaving_and_a_hold);
         return g_test_run();
 }
