@@ -143,23 +143,26 @@ static void sheet_read(Sheet *s, const TakeLog *log, const Demand *d, unsigned c
                 sheet_add_take(s, d, greatest, cpu);
 }
 
-/* What a user has open, and what was promised to them and is not. */
-static unsigned account_needs(const Account *a) {
-        return MAX(a->promised, a->instructions + a->cycles);
+/* What a user has open, as far as there are counters for it, and what was promised to them and is
+ * not. */
+static unsigned account_needs(const Account *a, const Machine *m) {
+        unsigned most = m->general + (m->cycles && a->cycles > 0);
+
+        return MAX(a->promised, MIN(a->instructions + a->cycles, most));
 }
 
 /* The general counters that all need at once. One event of cycles has a counter of its own: whose
  * it is nobody can choose, which saves one general counter, or none where its user was promised one
  * in place of it. */
 static unsigned sheet_needs(const Sheet *s, const Machine *m, bool most) {
-        unsigned sum = account_needs(&s->strangers);
+        unsigned sum = account_needs(&s->strangers, m);
         bool saves = s->strangers.cycles > 0, wastes = false;
 
         for (size_t i = 0; i < s->n; i++) {
                 const Account *a = &s->holders[i];
                 bool beyond = a->instructions + a->cycles > a->promised;
 
-                sum += account_needs(a);
+                sum += account_needs(a, m);
                 saves |= a->cycles > 0 && beyond;
                 wastes |= a->cycles > 0 && !beyond;
         }

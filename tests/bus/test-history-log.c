@@ -92,6 +92,22 @@ static void test_where_holders_count_cannot_be_told(void) {
         log_free(log);
 }
 
+/* Who opens more than there are counters takes what was promised to them, and no more. */
+static void test_more_events_than_counters_take_all_of_them(void) {
+        const Claim claims[] = { { .uid = 1, .cpus = 1, .counters = 6, .granted = 1 },
+                                 { .uid = 2, .cpus = 1, .counters = 1, .granted = 1 } };
+        Demand d = { .cpus = 1, .claims = claims, .n_claims = 1 };
+        TakeLog *log = log_new();
+
+        log_open(log, &(Take){ .uid = 1, .cpu = 0, .instructions = 7 })->opened = 2;
+        g_assert_cmpint(log_judge_grant(log, &machine, &d, log_now() + 2 * LOG_RACE_USEC), ==,
+                        VERDICT_TRUE);
+        d.n_claims = 2;
+        g_assert_cmpint(log_judge_grant(log, &machine, &d, log_now() + 2 * LOG_RACE_USEC), ==,
+                        VERDICT_FALSE);
+        log_free(log);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/history-log/what-is-open-is-a-reason", test_what_is_open_is_a_reason);
@@ -103,5 +119,7 @@ int main(int argc, char **argv) {
                         test_a_task_that_lost_its_cpu_is_one_everywhere);
         g_test_add_func("/history-log/where-holders-count-cannot-be-told",
                         test_where_holders_count_cannot_be_told);
+        g_test_add_func("/history-log/more-events-than-counters-take-all-of-them",
+                        test_more_events_than_counters_take_all_of_them);
         return g_test_run();
 }
