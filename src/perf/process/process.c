@@ -14,6 +14,7 @@
 #include "perf/process/threads.h"
 
 #define PID_LIMIT   4194304 /* the kernel's PID_MAX_LIMIT */
+#define PF_EXITING  0x00000004u
 #define PF_KTHREAD  0x00200000u
 #define THREAD_FLAG O_EXCL /* PIDFD_THREAD, which a pidfd keeps among its flags (Linux 6.9) */
 #define READ_TRIES  8u
@@ -147,12 +148,13 @@ static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
 }
 
 /* Adds what one thread's status says to f. One that has ended acts for nobody any more. */
-static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first) {
+static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first,
+                       bool exiting) {
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
                    *tracer = procfs_field(status, "TracerPid");
         /* A thread without memory is about to be a zombie; root owns its files in /proc. */
-        bool lives = state && *state != 'Z' && *state != 'X' &&
+        bool lives = state && *state != 'Z' && *state != 'X' && !exiting &&
                      (f->kernel_thread || procfs_field(status, "VmSize"));
         unsigned uid[3], gid[3];
 
@@ -179,31 +181,52 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         return 0;
 }
 
-/* Reads all threads. 1: there are none any more. */
-static int threads_join(ProcessFacts *f, size_t max) {
+/* The flags in what a stat file has behind the name (proc(5)). */
+static bool stat_flags(const char *fields, unsigned *ret) {
+        return fields && sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", ret) == 1;
+}
+
+static bool thread_exits(const char *directory, pid_t pid) {
+        _cleanup_free_ char *text = NULL;
+        char name[64];
+        unsigned flags;
+
+        (void) snprintf(name, sizeof(name), "%s/stat", directory);
+        return procfs_read(pid, name, &text, NULL) == 0 &&
+               stat_flags(procfs_stat(text, NULL), &flags) && flags & PF_EXITING;
+}
+
+/* Reads all threads. 1: there are none any more. exactly: leaves out also those that just begin to
+ * end, which takes another file of each. */
+static int threads_join(ProcessFacts *f, size_t max, bool exactly) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
         bool first = true;
         int r;
 
         f->uniform = f->zombie = true;
+        f->tracer = 0;
         r = threads_list(f->pid, &threads, NULL);
         if (r == 0 && threads.n_tids > max) /* more were born since they were counted */
                 return -E2BIG;
         for (size_t i = 0; r == 0 && i < threads.n_tids; i++) {
                 _cleanup_free_ char *status = NULL;
-                char name[sizeof("task/-2147483648/status")];
+                char directory[sizeof("task/-2147483648")], name[sizeof(directory) + 8];
                 struct stat st;
 
-                (void) snprintf(name, sizeof(name), "task/%d/status", (int) threads.tids[i]);
+                (void) snprintf(directory, sizeof(directory), "task/%d", (int) threads.tids[i]);
+                (void) snprintf(name, sizeof(name), "%s/status", directory);
                 r = procfs_read(f->pid, name, &status, &st);
                 if (r == -ENOENT || r == -ESRCH) {
                         r = 0; /* has ended since */
                         continue;
                 }
                 if (r == 0)
-                        r = thread_join(f, status, &st, first);
+                        r = thread_join(f, status, &st, first,
+                                        exactly && thread_exits(directory, f->pid));
                 first = false;
         }
+        if (r == 0 && !f->uniform && !exactly)
+                return threads_join(f, max, true);
         return r < 0 ? r : first;
 }
 
@@ -234,20 +257,18 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
                 return 0;
         f->same_pid_ns = is_one_number(procfs_field(status, "NSpid"));
         f->uniform = f->zombie = true;
-        return thread_join(f, status, &st, true);
+        return thread_join(f, status, &st, true, false);
 }
 
 static int facts_read_stat(ProcessFacts *f) {
         _cleanup_free_ char *text = NULL;
-        const char *fields;
         unsigned flags;
         int r;
 
         r = procfs_read(f->pid, "stat", &text, NULL);
         if (r < 0)
                 return is_gone(r) ? 1 : r;
-        fields = procfs_stat(text, f->comm);
-        if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+        if (!stat_flags(procfs_stat(text, f->comm), &flags))
                 return -EPROTO;
         f->kernel_thread = flags & PF_KTHREAD;
         return 0;
@@ -265,7 +286,7 @@ static int facts_read(ProcessFacts *f, size_t threads_max) {
         if (r == 0 && !whole)
                 r = facts_read_stat(f);
         if (r == 0 && !whole)
-                r = threads_join(f, threads_max);
+                r = threads_join(f, threads_max, false);
         if (r != 0)
                 return r;
         if (!whole)
