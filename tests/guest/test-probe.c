@@ -10,8 +10,15 @@
 #include "cpu-switch.h"
 #include "guest-util.h"
 
+#include <fcntl.h>
+#include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#define EMPTY_CGROUP "/sys/fs/cgroup/empty"
 
 static PmuTable table;
 static Pmu *pmu;
@@ -235,6 +242,28 @@ static void test_alone(void) {
         g_assert_true(confirms(shape, NULL));
 }
 
+/* The only events of a CPU are those of a cgroup without tasks: the kernel does not start what is
+ * enabled there, and all counters are free. */
+static void test_empty_cgroup(void) {
+        struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE,
+                                        .size = sizeof(attr),
+                                        .config = PERF_COUNT_HW_CPU_CYCLES };
+        _cleanup_close_ int cgroup = -1;
+
+        g_assert_no_errno(mkdir(EMPTY_CGROUP, 0755));
+        cgroup = open(EMPTY_CGROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        g_assert_cmpint(cgroup, >=, 0);
+        for (unsigned i = 0; i < 40; i++) {
+                _cleanup_close_ int fd =
+                        (int) syscall(SYS_perf_event_open, &attr, cgroup, (int) i % 2, -1,
+                                      PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC);
+
+                g_assert_cmpint(fd, >=, 0);
+                g_assert_true(shape_equal(free_counters(i % 2), pmu_whole(pmu)));
+        }
+        g_assert_no_errno(rmdir(EMPTY_CGROUP));
+}
+
 int main(int argc, char **argv) {
         static const Stranger flexible = { .kind = INSTRUCTIONS, .cpu = 0 };
         static const Stranger pinned = { .kind = INSTRUCTIONS, .cpu = 0, .pinned = true };
@@ -262,6 +291,7 @@ int main(int argc, char **argv) {
                         test_no_time_elsewhere);
         g_test_add_func("/probe/busy-is-not-taken", test_busy);
         g_test_add_func("/probe/an-offline-cpu-is-in-nobodys-way", test_offline);
+        g_test_add_func("/probe/events-of-an-empty-cgroup-take-nothing", test_empty_cgroup);
         g_test_add_func("/probe/with-one-cpu-it-says-so", test_alone);
         r = g_test_run();
         pmu_table_done(&table);

@@ -61,6 +61,12 @@ static bool group_was_on(const Trial *t) {
                times.running == times.enabled;
 }
 
+static bool group_stands_still(const Trial *t) {
+        KernelTimes times;
+
+        return kernel_times(t->fds[0], &times) && times.enabled == 0;
+}
+
 /* Leaves the group open where it is on. */
 static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
         int r = trial_open(t, pmu, shape, cpu);
@@ -69,6 +75,11 @@ static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
                 r = kernel_enable(t->fds[0]);
         if (r == 0 && group_was_on(t))
                 return LOOK_FREE;
+        if (r == 0 && group_stands_still(t)) {
+                trial_wake(pmu, cpu);
+                if (group_was_on(t))
+                        return LOOK_FREE;
+        }
         trial_close(t);
         return r < 0 ? look_failed(r, cpu) : LOOK_TAKEN;
 }

@@ -38,7 +38,7 @@ static struct {
         Ev events[EVENTS_MAX];
         uint64_t now, next_order;
         struct {
-                bool offline, hogged;
+                bool offline, hogged, dozes;
                 unsigned task, blocked;
                 uint64_t turn; /* when the next one is */
                 int watchdog;
@@ -197,6 +197,8 @@ static void schedule(unsigned cpu) {
                 if (e->used && e->cpu == cpu && e->state == STATE_ACTIVE)
                         e->state = STATE_INACTIVE;
         }
+        if (model.cpus[cpu].dozes)
+                return;
         schedule_kind(cpu, &t, true, false);
         schedule_kind(cpu, &t, true, true);
         schedule_kind(cpu, &t, false, false);
@@ -219,7 +221,8 @@ static void account(uint64_t nsec) {
         for (int i = 0; i < EVENTS_MAX; i++) {
                 Ev *e = &model.events[i];
 
-                if (!e->used || !e->pmu || !is_in(e, e->cpu) || model.cpus[e->cpu].offline)
+                if (!e->used || !e->pmu || !is_in(e, e->cpu) || model.cpus[e->cpu].offline ||
+                    model.cpus[e->cpu].dozes)
                         continue;
                 if (e->state == STATE_ACTIVE || e->state == STATE_INACTIVE)
                         e->enabled += nsec;
@@ -344,8 +347,11 @@ static int open_event(const struct perf_event_attr *attr, unsigned task, int cpu
                 return -EINVAL;
         e.task = task;
         fd = ev_install(&e, attr, leader);
-        if (fd >= 0)
-                schedule((unsigned) cpu);
+        if (fd < 0)
+                return fd;
+        if (leader == NONE && !attr->disabled)
+                model.cpus[cpu].dozes = false;
+        schedule((unsigned) cpu);
         return fd;
 }
 
@@ -576,6 +582,10 @@ void model_put_opener(unsigned cpu) {
 void model_block(unsigned cpu, unsigned general) {
         model.cpus[cpu].blocked = general;
         schedule(cpu);
+}
+
+void model_doze(unsigned cpu) {
+        model.cpus[cpu].dozes = true;
 }
 
 void model_pass(uint64_t usec) {

@@ -111,6 +111,10 @@ void model_put_opener(unsigned cpu);
 /* Counters that are out of use at the moment (a sibling thread has an exclusive event). */
 void model_block(unsigned cpu, unsigned general);
 
+/* Events of a cgroup that does not run there are the first ones of the CPU: what is enabled later
+ * is not started, and has no times, until an event is opened that counts at once. */
+void model_doze(unsigned cpu);
+
 void model_pass(uint64_t usec);
 
 /* Called at each call of the thread under test, which it may not make itself. */

@@ -701,6 +701,20 @@ static void test_blocked(void) {
         host_halt(&h);
 }
 
+/* All is free there, and is found so at once. */
+static void test_dozing(void) {
+        _cleanup_(probe_freep) Probe *p = NULL;
+        Host h = {};
+
+        host_boot(&h, "intel");
+        model_doze(1);
+        p = probe_of(&h, wants_whole, NULL);
+        g_assert_cmpint(probe_look(p, kernel_now_usec()), ==, PROBE_DONE);
+        g_assert_true(probe_confirms(p));
+        g_assert_cmpuint(model_n_open(), ==, 0);
+        host_halt(&h);
+}
+
 /* ---- histories ---- */
 
 #define HISTORIES 300
@@ -806,6 +820,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/probe-counters/a-cpu-that-goes-is-in-nobodys-way", test_cpu_goes);
         g_test_add_func("/probe-counters/what-is-wanted-is-asked-anew", test_wants_are_asked_anew);
         g_test_add_func("/probe-counters/blocked-counters-are-not-free", test_blocked);
+        g_test_add_func("/probe-counters/a-cpu-that-starts-nothing-is-woken", test_dozing);
         g_test_add_func("/probe-counters/histories", test_histories);
         return g_test_run();
 }

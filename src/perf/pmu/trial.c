@@ -91,6 +91,15 @@ int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
         return r;
 }
 
+void trial_wake(const Pmu *pmu, unsigned cpu) {
+        struct perf_event_attr attr = trial_attr(&pmu->general);
+        int fd = kernel_open(&attr, NO_TASK, (int) cpu, -1);
+
+        if (fd == -ENOENT && attr_make_plain(&attr))
+                fd = kernel_open(&attr, NO_TASK, (int) cpu, -1);
+        kernel_close(fd);
+}
+
 void trial_close(Trial *t) {
         while (t->n > 0)
                 kernel_close(t->fds[--t->n]);
