@@ -380,6 +380,56 @@ static void test_a_thread_that_has_ended_is_nobodys(void) {
         child_end(pid);
 }
 
+typedef struct Ending {
+        int tell[2], go[2];
+} Ending;
+
+static void *end_as_user(void *userdata) {
+        const Ending *e = userdata;
+        const pid_t tid = (pid_t) syscall(SYS_gettid);
+        char byte;
+
+        if (write(e->tell[1], &tid, sizeof(tid)) != sizeof(tid) || read(e->go[0], &byte, 1) != 1)
+                _exit(1);
+        become_user(NULL);
+        syscall(SYS_exit, 0);
+        return NULL;
+}
+
+static void start_ending(void *userdata) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, end_as_user, userdata) != 0)
+                _exit(1);
+}
+
+/* One that is traced stays there too, until its tracer has waited for it. */
+static void test_nor_one_that_its_tracer_keeps(void) {
+        Ending e;
+        ProcessFacts f;
+        pid_t pid, tid;
+
+        if (machine_lacks(MACHINE_ROOT))
+                return;
+        g_assert_no_errno(pipe2(e.tell, O_CLOEXEC));
+        g_assert_no_errno(pipe2(e.go, O_CLOEXEC));
+        pid = child_start(start_ending, &e);
+        g_assert_cmpint(read(e.tell[0], &tid, sizeof(tid)), ==, sizeof(tid));
+        g_assert_no_errno(ptrace(PTRACE_SEIZE, tid, NULL, NULL));
+        g_assert_cmpint(write(e.go[1], "", 1), ==, 1);
+        while (state_of(tid) != 'Z')
+                g_usleep(1000);
+        f = read_pid(pid);
+        g_assert_true(f.uniform);
+        g_assert_true(process_is_root(&f));
+        g_assert_cmpint(waitpid(tid, NULL, __WALL), ==, tid);
+        child_end(pid);
+        for (int i = 0; i < 2; i++) {
+                close_fd(e.tell[i]);
+                close_fd(e.go[i]);
+        }
+}
+
 static void enter_user_namespace(void *userdata) {
         become_user(NULL);
         if (unshare(CLONE_NEWUSER) < 0)
@@ -568,6 +618,7 @@ int main(int argc, char *argv[]) {
         TEST(a_thread_of_another_user_is_seen);
         TEST(a_process_outlives_its_first_thread);
         TEST(a_thread_that_has_ended_is_nobodys);
+        TEST(nor_one_that_its_tracer_keeps);
         TEST(another_user_namespace_is_seen);
         TEST(another_pid_namespace_is_seen);
         TEST(kernel_threads_are_seen);
