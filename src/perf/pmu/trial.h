@@ -34,11 +34,11 @@ int trial_add_event(Trial *t, const PmuEvent *e, unsigned cpu);
 /* Opens n general events, and those of the fixed counters. On failure nothing is open. */
 int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
 
-/* Starts it where the kernel does not do so when it is enabled: until now its times stand still.
- * Where nothing is open on a CPU but events of cgroups that do not run there, an event that is
- * enabled later waits until the CPU changes to a task of another cgroup (__perf_event_enable() and
- * __perf_install_in_context() of kernel/events/core.c); one that is enabled from the beginning
- * does not, and starts all. */
+/* Starts a trial that is enabled and whose times stand still. Where nothing is open on a CPU but
+ * events of cgroups that do not run there, the kernel starts an event that is enabled later only
+ * when the CPU changes to a task of another cgroup (__perf_event_enable() and
+ * __perf_install_in_context() of kernel/events/core.c). It starts one at once that is enabled from
+ * the beginning, and all others with it. */
 void trial_wake(const Pmu *pmu, unsigned cpu);
 
 void trial_close(Trial *t);
