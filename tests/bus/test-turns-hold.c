@@ -69,6 +69,14 @@ static char *crowd_hold(Client *c, int *ret_lease) {
         return hold_take(c, ret_lease, "a{sv}", 1, "pmus", "as", 1, "software");
 }
 
+/* When all have yielded. */
+static char *crowd_hold_granted(Client *c, int *ret_lease) {
+        char *path = crowd_hold(c, ret_lease);
+
+        g_assert_true(hold_wait(c, path));
+        return path;
+}
+
 static void hold_end_by_lease(Client *c, const char *path, int lease) {
         close_fd(lease);
         await(!hold_is(c, path, "granted"));
@@ -146,8 +154,7 @@ static void test_resuming_beside_a_queue(TurnsFixture *f, const void *data) {
         int lease;
 
         crowd_up(&crowd, "0");
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
+        path = crowd_hold_granted(f->other, &lease);
         for (unsigned i = 0; i < 4; i++)
                 many_open(busy, "0", "foreground", false);
         hold_release(f->other, path);
@@ -178,13 +185,11 @@ static void test_resuming_hold_comes(TurnsFixture *f, const void *data) {
         int lease, lease_of_next;
 
         crowd_up(&crowd, "0");
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
+        path = crowd_hold_granted(f->other, &lease);
         crowd_assert_stands(&crowd);
         hold_release(f->other, path);
         g_assert_true(counter_is(crowd.client, crowd.last, "yielded"));
-        next = crowd_hold(f->other, &lease_of_next);
-        g_assert_true(hold_wait(f->other, next));
+        next = crowd_hold_granted(f->other, &lease_of_next);
         crowd_assert_stands(&crowd);
         hold_release(f->other, next);
         crowd_await(&crowd);
@@ -214,8 +219,7 @@ static void test_resuming_monitors_leave(TurnsFixture *f, const void *data) {
         int lease;
 
         crowd_up(&crowd, "0");
-        path = crowd_hold(f->other, &lease);
-        g_assert_true(hold_wait(f->other, path));
+        path = crowd_hold_granted(f->other, &lease);
         hold_release(f->other, path);
         client_free(TAKE_PTR(crowd.client));
         close_fd(lease);

@@ -59,3 +59,19 @@ _unused_ static char *fixed_names(const Pmu *pmu) {
                 g_string_append_printf(names, "%s%s", i > 0 ? " " : "", pmu->fixed[i].name);
         return g_string_free(names, false);
 }
+
+/* For model_each_call(): calls take long, as where the CPUs of a virtual machine wait for one
+ * another. */
+typedef struct Storm {
+        uint64_t usec;
+        unsigned n_calls; /* then it is over */
+} Storm;
+
+_unused_ static void storm(void *userdata) {
+        Storm *s = userdata;
+
+        if (s->n_calls == 0)
+                return;
+        s->n_calls--;
+        model_pass(s->usec);
+}

@@ -2,7 +2,6 @@
 
 /* The probe on machines that nobody has at hand; test-probe.c has it on breakpoints. */
 
-#include "perf/pmu/kernel-share.h"
 #include "perf/pmu/probe.h"
 #include "perf/pmu/test-model.h"
 
@@ -142,68 +141,6 @@ static void test_unknown(void) {
         host_halt(&h);
 }
 
-static void test_kernel_share(void) {
-        static const char *const machines[] = { "intel", "zen", "hybrid", "arm", "intel-1-fixed" };
-        g_autofree char *file =
-                g_build_filename(g_get_tmp_dir(), "perfalloc-watchdog-XXXXXX", NULL);
-        int fd = g_mkstemp(file);
-
-        g_assert_cmpint(write(fd, "1\n", 2), ==, 2);
-        close_fd(fd);
-        for (size_t i = 0; i < G_N_ELEMENTS(machines); i++) {
-                Host h = {};
-
-                host_boot(&h, machines[i]);
-                model_watchdog(true);
-                for (unsigned k = 0; k < host_n_pmus(&h); k++) {
-                        const Pmu *pmu = host_pmu(&h, k);
-                        Shape share = kernel_share(pmu, file), found;
-                        unsigned cpu = h.machine->pmus[k].first;
-
-                        g_assert_false(shape_is_empty(share));
-                        g_assert_cmpint(probe_free_now(pmu, cpu, pmu_whole(pmu), &found), ==, 0);
-                        found = shape_without(pmu_whole(pmu), found);
-                        g_assert_cmpuint(found.general, ==, share.general);
-                        g_assert_cmpuint(found.fixed, ==, share.fixed);
-                }
-                host_halt(&h);
-        }
-        g_assert_no_errno(unlink(file));
-}
-
-/* The detector runs and has no event: what is free is nobody's. */
-static void test_no_kernel_share(void) {
-        g_autofree char *file =
-                g_build_filename(g_get_tmp_dir(), "perfalloc-watchdog-XXXXXX", NULL);
-        int fd = g_mkstemp(file);
-
-        g_assert_cmpint(write(fd, "1\n", 2), ==, 2);
-        close_fd(fd);
-        for (unsigned runs = 0; runs < 2; runs++) {
-                Strangers s = {};
-                Host h = {};
-                Pmu *pmu;
-
-                host_boot(&h, "zen");
-                pmu = host_pmu(&h, 0);
-                model_watchdog(runs);
-                kernel_share_look(pmu, file);
-                g_assert_true(shape_is_empty(kernel_share(pmu, file)) == !runs);
-                g_assert_cmpuint(model_n_open(), ==, runs ? h.machine->n_cpus : 0);
-                host_halt(&h);
-
-                host_boot(&h, "zen");
-                pmu = host_pmu(&h, 0);
-                for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++)
-                        strangers_add(&s, &(ModelEvent){ "cycles", .cpu = cpu }, 1);
-                kernel_share_look(pmu, file);
-                g_assert_false(shape_is_empty(kernel_share(pmu, file)));
-                strangers_leave(&s);
-                host_halt(&h);
-        }
-        g_assert_no_errno(unlink(file));
-}
-
 /* ---- what is not free is not ---- */
 
 static const struct {
@@ -298,45 +235,6 @@ static void test_busy(gconstpointer allowed) {
                 model_pass(1300);
         }
         host_halt(&h);
-}
-
-/* Calls take long, as where the CPUs of a virtual machine wait for one another. */
-typedef struct Storm {
-        uint64_t usec;
-        unsigned n_calls; /* then it is over */
-} Storm;
-
-static void storm(void *userdata) {
-        Storm *s = userdata;
-
-        if (s->n_calls == 0)
-                return;
-        s->n_calls--;
-        model_pass(s->usec);
-}
-
-/* The detector of test_no_kernel_share() is told from one that counts, too. */
-static void test_slow_share(void) {
-        g_autofree char *file =
-                g_build_filename(g_get_tmp_dir(), "perfalloc-watchdog-XXXXXX", NULL);
-        int fd = g_mkstemp(file);
-
-        g_assert_cmpint(write(fd, "1\n", 2), ==, 2);
-        close_fd(fd);
-        for (unsigned runs = 0; runs < 2; runs++) {
-                Storm all = { 3000, UINT_MAX };
-                Host h = {};
-
-                host_boot(&h, "zen");
-                model_watchdog(runs);
-                model_each_call(storm, &all);
-                kernel_share_look(host_pmu(&h, 0), file);
-                model_each_call(NULL, NULL);
-                g_assert_true(shape_is_empty(kernel_share(host_pmu(&h, 0), file)) == !runs);
-                g_assert_cmpuint(model_n_open(), ==, runs ? h.machine->n_cpus : 0);
-                host_halt(&h);
-        }
-        g_assert_no_errno(unlink(file));
 }
 
 static void test_slow(void) {
@@ -786,8 +684,6 @@ int main(int argc, char **argv) {
                 if (!model_machines[i].pmus[0].takes_all)
                         g_test_add_data_func(path, model_machines[i].name, test_free);
         }
-        g_test_add_func("/probe-counters/a-detector-that-counts-nothing-keeps-nothing",
-                        test_no_kernel_share);
         for (unsigned i = 0; i < G_N_ELEMENTS(strangers); i++) {
                 g_autofree char *path =
                         g_strdup_printf("/probe-counters/a-stranger-%s", strangers[i].name);
@@ -795,7 +691,6 @@ int main(int argc, char **argv) {
                 g_test_add_data_func(path, GUINT_TO_POINTER(i), test_stranger);
         }
         g_test_add_func("/probe-counters/without-validation-nothing-is-confirmed", test_unknown);
-        g_test_add_func("/probe-counters/the-kernel-keeps-its-share", test_kernel_share);
         g_test_add_data_func("/probe-counters/seven-take-turns", GUINT_TO_POINTER(1), test_turns);
         g_test_add_data_func("/probe-counters/a-group-and-others-take-turns", GUINT_TO_POINTER(4),
                              test_turns);
@@ -805,7 +700,6 @@ int main(int argc, char **argv) {
                              GUINT_TO_POINTER(1u << 1), test_busy);
         g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
         g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
-        g_test_add_func("/probe-counters/slow-looks-tell-the-kernels-share", test_slow_share);
         g_test_add_func("/probe-counters/looks-that-were-far-apart-are-made-again",
                         test_looks_apart);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);
