@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "service/sibling/reader.h"
+#include "service/sibling/test-reader.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/capability.h>
-#include <sys/mount.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -20,67 +17,6 @@
 #include "perf/process/test-child.h"
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-wire.h"
-
-#define TIMEOUT_USEC (20 * USEC_PER_SEC)
-
-typedef struct Answer {
-        unsigned n_calls;
-        int r;
-        bool complete, neighbour;
-        ProcessFacts facts;
-        GArray *users;
-        size_t n_processes, n_threads;
-} Answer;
-
-typedef struct Fixture {
-        sd_event *event;
-        Reader *reader;
-        unsigned n_died;
-} Fixture;
-
-static void on_died(void *userdata) {
-        Fixture *f = userdata;
-
-        f->n_died++;
-}
-
-static void fixture_set_up(Fixture *f, const void *userdata) {
-        g_assert_cmpint(reader_fork(&f->reader), ==, 0);
-        g_assert_cmpint(sd_event_new(&f->event), >=, 0);
-        g_assert_cmpint(reader_attach_event(f->reader, f->event, on_died, f), ==, 0);
-}
-
-static void fixture_tear_down(Fixture *f, const void *userdata) {
-        reader_free(f->reader);
-        sd_event_unref(f->event);
-        g_assert_cmpint(waitpid(-1, NULL, WNOHANG), ==, -1); /* nobody is left */
-}
-
-static void run_until(Fixture *f, const unsigned *n, unsigned wanted) {
-        gint64 end = g_get_monotonic_time() + (gint64) TIMEOUT_USEC;
-
-        while (*n < wanted) {
-                g_assert_cmpint(g_get_monotonic_time(), <, end);
-                g_assert_cmpint(sd_event_run(f->event, USEC_PER_SEC), >=, 0);
-        }
-}
-
-static void on_inspected(void *userdata, int r, const ProcessFacts *facts, bool neighbour,
-                         const Refusal *why) {
-        Answer *a = userdata;
-
-        a->neighbour = neighbour;
-
-        a->n_calls++;
-        a->r = r;
-        g_assert_cmpint(facts == NULL, ==, r != 0);
-        if (r > 0) {
-                g_assert_cmpint(why->code, ==, r);
-                g_assert_cmpint(strlen(why->text), >, 0);
-        }
-        if (facts)
-                a->facts = *facts;
-}
 
 static void on_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
         Answer *a = userdata;
@@ -480,207 +416,12 @@ static void test_the_reader_survives_garbage(void) {
         g_rand_free(rand);
 }
 
-typedef struct Seizing {
-        Fixture *f;
-        ReaderJob *job;
-        Answer a;
-        uint64_t keep_usec; /* how long the tree is kept within the callback */
-        int released;
-} Seizing;
-
-static void on_seized(void *userdata, int r, const ReaderTree *tree, const Refusal *why) {
-        Seizing *s = userdata;
-
-        s->a.n_calls++;
-        s->a.r = r;
-        if (r != 0)
-                return;
-        s->a.n_processes = tree->n_processes;
-        s->a.n_threads = tree->n_threads;
-        s->a.facts = tree->processes[0];
-        g_assert_cmpint(tree->threads[0].pid, ==, tree->processes[0].pid);
-        g_usleep(s->keep_usec);
-        s->released = reader_release(s->job, NULL);
-}
-
-static char state_of(pid_t pid) {
-        _cleanup_free_ char *text = NULL;
-
-        g_assert_cmpint(procfs_read(pid, "stat", &text, NULL), ==, 0);
-        return *procfs_stat(text, NULL);
-}
-
-static void fork_sleepers(void *userdata) {
-        for (int i = 0; i < 3; i++)
-                if (child_fork())
-                        for (;;)
-                                pause();
-}
-
-static const SeizeRule any = { .any = true };
-
-static void test_a_tree_stands_until_it_is_released(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(fork_sleepers, NULL);
-        _cleanup_close_ int fd = -1;
-        Seizing s = { .f = f, .keep_usec = 20000 };
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(reader_seize(f->reader, fd, &any, USEC_PER_SEC, on_seized, &s, &s.job), ==,
-                        0);
-        run_until(f, &s.a.n_calls, 1);
-        g_assert_cmpint(s.a.r, ==, 0);
-        g_assert_cmpuint(s.a.n_processes, ==, 4);
-        g_assert_cmpuint(s.a.n_threads, ==, 4);
-        g_assert_cmpint(s.released, ==, 0);
-        while (state_of(pid) != 'S')
-                g_usleep(1000);
-        child_end(pid);
-}
-
-static void test_who_wants_the_same_tree_waits_for_its_turn(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(fork_sleepers, NULL);
-        _cleanup_close_ int fd = -1;
-        Seizing s[20];
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
-                s[i] = (Seizing){ .f = f, .keep_usec = 1000 };
-                g_assert_cmpint(reader_seize(f->reader, fd, &any, USEC_PER_SEC, on_seized, &s[i],
-                                             &s[i].job),
-                                ==, 0);
-        }
-        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
-                run_until(f, &s[i].a.n_calls, 1);
-                g_assert_cmpint(s[i].a.r, ==, 0);
-                g_assert_cmpint(s[i].released, ==, 0);
-        }
-        child_end(pid);
-}
-
-static void test_a_tree_that_is_kept_too_long_is_let_go(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(NULL, NULL);
-        _cleanup_close_ int fd = -1;
-        Seizing s = { .f = f, .keep_usec = 300000 };
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(
-                reader_seize(f->reader, fd, &any, 50 * USEC_PER_MSEC, on_seized, &s, &s.job), ==,
-                0);
-        run_until(f, &s.a.n_calls, 1);
-        g_assert_cmpint(s.a.r, ==, 0);
-        g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
-        g_assert_cmpint(state_of(pid), ==, 'S');
-        child_end(pid);
-}
-
-static void on_seized_kill(void *userdata, int r, const ReaderTree *tree, const Refusal *why) {
-        Seizing *s = userdata;
-
-        s->a.n_calls++;
-        s->a.r = r;
-        g_assert_cmpint(r, ==, 0);
-        /* the tracer dies, and with it the promise */
-        g_assert_cmpint(tree->processes[0].tracer, >, 0);
-        g_assert_cmpint(kill(tree->processes[0].tracer, SIGKILL), ==, 0);
-        while (state_of(tree->processes[0].pid) == 't')
-                g_usleep(1000);
-        s->released = reader_release(s->job, NULL);
-}
-
-static void test_the_death_of_the_tracer_is_noticed(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(NULL, NULL);
-        _cleanup_close_ int fd = -1;
-        Seizing s = { .f = f };
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(
-                reader_seize(f->reader, fd, &any, 2 * USEC_PER_SEC, on_seized_kill, &s, &s.job), ==,
-                0);
-        run_until(f, &s.a.n_calls, 1);
-        g_assert_cmpint(s.released, ==, REFUSAL_BUSY);
-        g_assert_cmpuint(f->n_died, ==, 0);
-        child_end(pid);
-}
-
-static void test_a_cancelled_seizure_lets_go(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(NULL, NULL);
-        _cleanup_close_ int fd = -1;
-        Answer a = {};
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        /* more than the reader does at a time, so that leaving one behind would be noticed */
-        for (int i = 0; i < 20; i++) {
-                Seizing s = { .f = f };
-
-                g_assert_cmpint(
-                        reader_seize(f->reader, fd, &any, 2 * USEC_PER_SEC, on_seized, &s, &s.job),
-                        ==, 0);
-                reader_job_cancel(s.job);
-        }
-        do {
-                a.n_calls = 0;
-                g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &a, NULL), ==, 0);
-                run_until(f, &a.n_calls, 1);
-        } while (a.facts.tracer != 0 || state_of(pid) != 'S');
-        child_end(pid);
-}
-
-static void test_a_refused_seizure_says_why(Fixture *f, const void *userdata) {
-        pid_t pid = child_start(NULL, NULL);
-        _cleanup_close_ int fd = -1;
-        Seizing ours = { .f = f }, foreign = { .f = f };
-        const SeizeRule nobody = { .uid = geteuid() + 1, .gids = (gid_t[]){ 65534 }, .n_gids = 1 };
-        _cleanup_close_ int self = -1;
-
-        g_assert_cmpint(process_open(pid, &fd, NULL), ==, 0);
-        g_assert_cmpint(process_open(getpid(), &self, NULL), ==, 0);
-        g_assert_cmpint(
-                reader_seize(f->reader, self, &any, USEC_PER_SEC, on_seized, &ours, &ours.job), ==,
-                0);
-        g_assert_cmpint(reader_seize(f->reader, fd, &nobody, USEC_PER_SEC, on_seized, &foreign,
-                                     &foreign.job),
-                        ==, 0);
-        run_until(f, &ours.a.n_calls, 1);
-        run_until(f, &foreign.a.n_calls, 1);
-        g_assert_cmpint(ours.a.r, ==, REFUSAL_NOT_PERMITTED);
-        g_assert_cmpint(foreign.a.r, ==, REFUSAL_NOT_PERMITTED);
-        child_end(pid);
-}
-
-static int wait_for(pid_t pid) {
-        int status;
-
-        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-/* Process 1 may have a capability that root lacks here, which hides its root. Then one of our own
- * takes its place, in namespaces that the tests go on in. */
-static void reach_process_1(void) {
-        pid_t pid;
-
-        if (geteuid() != 0 || access(PROOF_HOST "/self", X_OK) == 0 ||
-            unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
-                return;
-        pid = fork();
-        g_assert_cmpint(pid, >=, 0);
-        if (pid > 0)
-                _exit(wait_for(pid)); /* LeakSanitizer cannot fork there any more */
-        g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
-        g_assert_cmpint(mount("proc", "/proc", "proc", 0, NULL), ==, 0);
-        pid = fork();
-        g_assert_cmpint(pid, >=, 0);
-        if (pid > 0)
-                _exit(wait_for(pid));
-}
-
 int main(int argc, char *argv[]) {
         if (machine_skips_all(MACHINE_PROC))
                 return 0;
         reach_process_1();
         g_test_init(&argc, &argv, NULL);
-#define TEST(name)                                                                                 \
-        g_test_add("/reader/" #name, Fixture, NULL, fixture_set_up, test_##name, fixture_tear_down)
+#define TEST(name) READER_TEST("/reader/", name)
         TEST(inspects_a_process);
         TEST(tells_neighbours);
         TEST(finds_who_is_proven);
@@ -693,12 +434,6 @@ int main(int argc, char *argv[]) {
         TEST(the_death_of_the_reader_is_told);
         TEST(the_reader_survives_a_terminating_service_manager);
         TEST(the_reader_has_nothing_it_does_not_need);
-        TEST(a_tree_stands_until_it_is_released);
-        TEST(who_wants_the_same_tree_waits_for_its_turn);
-        TEST(a_tree_that_is_kept_too_long_is_let_go);
-        TEST(the_death_of_the_tracer_is_noticed);
-        TEST(a_cancelled_seizure_lets_go);
-        TEST(a_refused_seizure_says_why);
         g_test_add_func("/reader/the_reader_goes_with_the_service",
                         test_the_reader_goes_with_the_service);
         g_test_add_func("/reader/the_reader_survives_garbage", test_the_reader_survives_garbage);
