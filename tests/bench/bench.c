@@ -134,6 +134,15 @@ double bus_ping_usec(sd_bus *bus) {
         return usec_since(start);
 }
 
+/* It takes a Ping from root only. */
+double bus_ask_usec(sd_bus *bus) {
+        uint64_t start = clock_nsec(CLOCK_MONOTONIC);
+
+        sd_bus_message_unref(bus_call(bus, bus_message(bus, "org.freedesktop.DBus", "/",
+                                                       "org.freedesktop.DBus", "GetId")));
+        return usec_since(start);
+}
+
 void bus_drain(sd_bus *bus) {
         int r;
 

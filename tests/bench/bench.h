@@ -48,6 +48,7 @@ sd_bus_message *bus_call(sd_bus *bus, sd_bus_message *m);
 /* The shortest possible call: the cost of any call. */
 void bus_ping(sd_bus *bus);
 double bus_ping_usec(sd_bus *bus);
+double bus_ask_usec(sd_bus *bus); /* the same for the bus itself */
 /* Drops signals. */
 void bus_drain(sd_bus *bus);
 pid_t bus_pid(sd_bus *bus, const char *name);

@@ -6,7 +6,8 @@
  *
  *         bench-turns [LOAD...]
  *
- * Rows, ours: the time of a ping, in microseconds; a note says how long the load itself took:
+ * Rows: the time of a ping, in microseconds; ours of the service, theirs of the bus, which has the
+ * same messages to deliver. A note says how long the load itself took:
  *
  * - turn-open: OpenCounters of 4,096 events on one CPU
  * - turn-objects: GetManagedObjects with these
@@ -36,7 +37,7 @@
 #define PINGS_MAX  (1u << 16)
 #define PAUSE_USEC 200u
 
-/* Shared with the process that pings. */
+/* Shared with the process that pings: the service and the bus in turns. */
 typedef struct Pings {
         volatile unsigned n;
         float usec[PINGS_MAX];
@@ -45,11 +46,16 @@ typedef struct Pings {
 typedef struct Load {
         const char *row;
         uint64_t begin;
+        unsigned n_before;
         pid_t pinging;
         Pings *pings;
 } Load;
 
 /* ---- pings ---- */
+
+static const char *ping_side(unsigned i) {
+        return i % 2 == 0 ? OURS : THEIRS;
+}
 
 static _Noreturn void pings_run(Pings *pings) {
         sd_bus *bus;
@@ -59,7 +65,9 @@ static _Noreturn void pings_run(Pings *pings) {
         bus = bus_open("bob");
         bus_ping(bus); /* the first one asks who we are */
         for (;;) {
-                pings->usec[pings->n % PINGS_MAX] = (float) bus_ping_usec(bus);
+                double usec = pings->n % 2 == 0 ? bus_ping_usec(bus) : bus_ask_usec(bus);
+
+                pings->usec[pings->n % PINGS_MAX] = (float) usec;
                 pings->n++;
                 sleep_usec(PAUSE_USEC);
         }
@@ -77,7 +85,7 @@ static Load load_begin(const char *row) {
                 pings_run(l.pings);
         while (l.pings->n == 0)
                 sleep_usec(USEC_PER_MSEC);
-        l.pings->n = 0;
+        l.n_before = l.pings->n;
         l.begin = clock_nsec(CLOCK_MONOTONIC);
         return l;
 }
@@ -92,9 +100,9 @@ static void load_end(Load *l) {
                 sleep_usec(USEC_PER_MSEC);
         check_errno(kill(l->pinging, SIGKILL), "kill");
         check_errno(waitpid(l->pinging, NULL, 0), "waitpid");
-        for (unsigned i = 0; i < MIN(l->pings->n, PINGS_MAX); i++)
+        for (unsigned i = l->n_before; i < MIN(l->pings->n, PINGS_MAX); i++)
                 for (double usec = l->pings->usec[i]; usec > 0; usec -= 1000)
-                        sample(l->row, OURS, usec);
+                        sample(l->row, ping_side(i), usec);
         say(l->row, "note", "the load took %.0f ms", took / 1e3);
         check_errno(munmap(l->pings, sizeof(Pings)), "munmap");
 }
@@ -111,15 +119,43 @@ static sd_bus_message *counters_message(sd_bus *bus, const char *event, unsigned
         return m;
 }
 
-static void cpu_counters_open(sd_bus *bus, const char *role) {
+static const char *counter_first(sd_bus_message *reply) {
+        const char *path;
+
+        check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
+        check(sd_bus_message_read_basic(reply, 'o', &path), "OpenCounters");
+        return path;
+}
+
+/* The path of the first is of that message. */
+static sd_bus_message *cpu_counters_open(sd_bus *bus, const char *role, const char **ret_first) {
+        sd_bus_message *first = NULL;
+
         for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE) {
-                sd_bus_message *m = counters_message(bus, "context-switches", N_AT_ONCE);
+                sd_bus_message *m = counters_message(bus, "context-switches", N_AT_ONCE), *reply;
 
                 check(sd_bus_message_append(m, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
                                             "role", "s", role),
                       "OpenCounters");
-                sd_bus_message_unref(bus_call(bus, m));
+                reply = bus_call(bus, m);
+                if (first)
+                        sd_bus_message_unref(reply);
+                else
+                        first = reply;
         }
+        *ret_first = counter_first(first);
+        return first;
+}
+
+static bool counter_exists(sd_bus *bus, const char *path) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        char *event = NULL;
+        int r = sd_bus_get_property_string(bus, SERVICE, path, PERFALLOC_COUNTER_INTERFACE, "Event",
+                                           &error, &event);
+
+        free(event);
+        check(r < 0 && !sd_bus_error_has_name(&error, SD_BUS_ERROR_UNKNOWN_OBJECT) ? r : 0, path);
+        return r >= 0;
 }
 
 /* Until the counters of a client that has left are gone: others' are counted in the service. */
@@ -144,21 +180,25 @@ static void await_no_counters(sd_bus *bus) {
         }
 }
 
-static void leave(const char *row, sd_bus *leaving) {
+/* first is their oldest counter, which is closed last. */
+static void leave(const char *row, sd_bus *leaving, const char *first) {
         sd_bus *bus = bus_open(NULL);
         Load l = load_begin(row);
 
         sd_bus_flush_close_unref(leaving);
-        await_no_counters(bus);
+        while (counter_exists(bus, first))
+                sleep_usec(USEC_PER_MSEC);
         load_end(&l);
+        await_no_counters(bus);
         sd_bus_flush_close_unref(bus);
 }
 
 static void load_one_client(void) {
         sd_bus *bus = bus_open(NULL), *other = bus_open(NULL);
         Load l = load_begin("turn-open");
+        const char *first;
+        sd_bus_message *counters = cpu_counters_open(bus, "foreground", &first);
 
-        cpu_counters_open(bus, "foreground");
         load_end(&l);
 
         l = load_begin("turn-objects");
@@ -169,18 +209,20 @@ static void load_one_client(void) {
                                                     "GetManagedObjects")));
         load_end(&l);
         sd_bus_flush_close_unref(other);
-        leave("turn-close", bus);
+        leave("turn-close", bus, first);
+        sd_bus_message_unref(counters);
 }
 
 static void load_leave(void) {
         sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
+        const char *first;
+        sd_bus_message *counters = cpu_counters_open(bus, "monitor", &first);
         uint64_t latency;
         int lease;
-        char *path;
+        char *path = hold_take(holder, "software", &lease, &latency);
 
-        cpu_counters_open(bus, "monitor");
-        path = hold_take(holder, "software", &lease, &latency);
-        leave("turn-leave", bus);
+        leave("turn-leave", bus, first);
+        sd_bus_message_unref(counters);
         hold_release(holder, path);
         close_fd(lease);
         free(path);
@@ -190,12 +232,13 @@ static void load_leave(void) {
 /* The turns of a hold: all monitors yield, and resume. */
 static void load_held(void) {
         sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
+        const char *first;
+        sd_bus_message *counters = cpu_counters_open(bus, "monitor", &first);
         uint64_t latency;
         int lease;
         char *path;
         Load l;
 
-        cpu_counters_open(bus, "monitor");
         for (unsigned i = 0; i < 5; i++) {
                 l = load_begin("turn-yield");
                 path = hold_take(holder, "software", &lease, &latency);
@@ -207,7 +250,8 @@ static void load_held(void) {
                 close_fd(lease);
                 free(path);
         }
-        leave("turn-close", bus);
+        leave("turn-close", bus, first);
+        sd_bus_message_unref(counters);
         sd_bus_flush_close_unref(holder);
 }
 
@@ -265,7 +309,7 @@ static void load_attach(void) {
         sd_bus *bus = bus_open(NULL);
         sd_bus_message *m = counters_message(bus, "context-switches", N_EVENTS), *reply;
         pid_t pids[N_TARGETS];
-        const char *path;
+        const char *first;
         Load l;
 
         targets_fork(pids);
@@ -273,13 +317,12 @@ static void load_attach(void) {
                                     0),
               "group");
         reply = bus_call(bus, m);
-        check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
-        check(sd_bus_message_read_basic(reply, 'o', &path), "OpenCounters");
+        first = counter_first(reply);
         l = load_begin("turn-attach");
-        attach_all(bus, path, pids);
+        attach_all(bus, first, pids);
         load_end(&l);
+        leave("turn-detach", bus, first);
         sd_bus_message_unref(reply);
-        leave("turn-detach", bus);
         targets_kill(pids);
 }
 
@@ -315,7 +358,8 @@ static void restart_with(const char *row, const char *role, unsigned n_clients, 
                                 sd_bus_message_unref(counters_open(clients[i], "context-switches",
                                                                    N_AT_ONCE, 0));
                 else
-                        cpu_counters_open(clients[i], role);
+                        sd_bus_message_unref(
+                                cpu_counters_open(clients[i], role, &(const char *){ NULL }));
         }
         if (held)
                 path = hold_take(bus, "software", &lease, &(uint64_t){ 0 });

@@ -14,7 +14,7 @@ struct Requests {
         struct RequestList lists[_REQUEST_STATE_MAX];
         size_t n[_REQUEST_STATE_MAX];
         sd_event_source *again; /* retries those that are stuck */
-        sd_event_source *turn;  /* resumes the first that is paused */
+        Turn turn;              /* resumes the first that is paused */
 };
 
 static int request_compare(const void *a, const void *b) {
@@ -148,22 +148,23 @@ static int requests_again(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-static int requests_take_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static void requests_take_turn(void *userdata) {
         Requests *all = userdata;
         Request *r = TAILQ_FIRST(&all->lists[REQUEST_PAUSED]);
 
-        if (r)
+        if (r) {
+                r->has_turn = true;
                 request_resume(r);
-        return all->n[REQUEST_PAUSED] > 0 ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT)
-                                          : 0;
+        }
+        if (all->n[REQUEST_PAUSED] > 0)
+                turn_wait(&all->turn);
 }
 
 /* ---- for handlers ---- */
 
-/* By a timer: a deferred source comes before all others of its priority, each time. */
 void request_pause(Request *r) {
         request_set_state(r, REQUEST_PAUSED);
-        (void) sd_event_source_set_enabled(r->context->requests->turn, SD_EVENT_ONESHOT);
+        turn_wait(&r->context->requests->turn);
 }
 
 int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
@@ -250,17 +251,13 @@ int requests_new(Context *context, Requests **ret) {
         if (!all)
                 return -ENOMEM;
         all->context = context;
+        turn_init(&all->turn, &context->turns, requests_take_turn, all);
         for (RequestState state = 0; state < _REQUEST_STATE_MAX; state++)
                 TAILQ_INIT(&all->lists[state]);
         r = sd_event_add_time(context->event, &all->again, CLOCK_MONOTONIC, 0, 1, requests_again,
                               all);
         if (r >= 0)
                 r = sd_event_source_set_enabled(all->again, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(context->event, &all->turn, CLOCK_MONOTONIC, 0, 1,
-                                      requests_take_turn, all);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(all->turn, SD_EVENT_OFF);
         if (r < 0) {
                 requests_free(all);
                 return r;
@@ -279,7 +276,7 @@ Requests *requests_free(Requests *all) {
         if (!all)
                 return NULL;
         sd_event_source_disable_unref(all->again);
-        sd_event_source_disable_unref(all->turn);
+        turn_done(&all->turn);
         free(all);
         return NULL;
 }

@@ -14,7 +14,7 @@
  */
 
 #include "service/bus/peer.h"
-#include "service/util/slices.h"
+#include "service/util/context.h"
 
 typedef struct AuthRequest AuthRequest;
 typedef struct Request Request;
@@ -42,6 +42,7 @@ struct Request {
         RequestState state;
         uint64_t since_usec; /* CLOCK_MONOTONIC: when the call arrived */
         bool scheduled;      /* the scheduler has let it pass */
+        bool has_turn;       /* paused before, and resumed for a slice */
 
         /* private to user-queue.c or delivery.c, while the request is queued there */
         UserQueue *user;
@@ -101,7 +102,7 @@ int request_begin(Context *context, Peer *peer, sd_bus_message *m, void *work,
 void *request_work(const Context *context, const sd_bus_message *m, void (*end)(void *work));
 
 /* The handler has done what one turn of the loop has time for (SLICE_USEC), and runs again after
- * others had theirs. Requests that are paused take turns. */
+ * others had theirs (turn.h). Requests that are paused take turns. */
 void request_pause(Request *r);
 
 /* The age of the call in microseconds; 0 while its handler runs for the first time. */

@@ -14,8 +14,9 @@ struct Scheduler {
         void *userdata;
         UserQueues queues;
         Unsent unsent;
-        unsigned n_read;        /* messages since a queue was served */
-        sd_event_source *serve; /* when there is nothing else to read */
+        bool has_turn;   /* what is being handled was resumed for a slice */
+        unsigned n_read; /* messages since a queue was served */
+        Turn serve;
         sd_event_source *clock; /* when a user may be served again */
         sd_bus_slot *filter;
 };
@@ -23,7 +24,8 @@ struct Scheduler {
 /* ---- queues ---- */
 
 /* Serves one user, now or when one may be served. */
-static void scheduler_serve(Scheduler *s) {
+static void scheduler_serve(void *userdata) {
+        Scheduler *s = userdata;
         uint64_t now = now_usec(CLOCK_MONOTONIC), next = UINT64_MAX;
         bool stuck = unsent_is_stuck(&s->unsent);
         UserQueue *u = stuck ? NULL : user_queues_next(&s->queues, now, &next);
@@ -34,13 +36,8 @@ static void scheduler_serve(Scheduler *s) {
         } else if (stuck)
                 next = now + USEC_PER_SEC / 10;
         (void) sd_event_source_set_time(s->clock, u ? UINT64_MAX : next);
-        (void) sd_event_source_set_enabled(
-                s->serve, u && !TAILQ_EMPTY(&s->queues.waiting) ? SD_EVENT_ON : SD_EVENT_OFF);
-}
-
-static int scheduler_have_time(sd_event_source *source, void *userdata) {
-        scheduler_serve(userdata);
-        return 0;
+        if (u && !TAILQ_EMPTY(&s->queues.waiting))
+                turn_wait(&s->serve);
 }
 
 static int scheduler_pause_over(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -56,6 +53,9 @@ static int scheduler_pause_over(sd_event_source *source, uint64_t usec, void *us
 static void scheduler_settle(Scheduler *s) {
         user_queues_charge(&s->queues);
         requests_settle(s->context->requests);
+        if (s->has_turn)
+                turns_rest(&s->context->turns);
+        s->has_turn = false;
 }
 
 /* Before each iteration of the loop. */
@@ -64,13 +64,7 @@ static int scheduler_prepare(sd_event_source *source, void *userdata) {
 
         scheduler_settle(s);
         unsent_watch(&s->unsent);
-        /* work in slices leaves the loop no time that nobody wants: queued calls take turns with
-         * it */
-        (void) sd_event_source_set_priority(s->serve,
-                                            requests_n(s->context->requests, REQUEST_PAUSED) > 0 ||
-                                                            s->context->n_slices > 0
-                                                    ? SD_EVENT_PRIORITY_NORMAL
-                                                    : SD_EVENT_PRIORITY_NORMAL + 1);
+        turns_prepare(&s->context->turns);
         return 0;
 }
 
@@ -107,7 +101,7 @@ static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Reque
                 e = user_queue_add(u, r, &why);
         if (e != 0)
                 return scheduler_refuse(s, m, e, &why, error);
-        (void) sd_event_source_set_enabled(s->serve, SD_EVENT_ON);
+        turn_wait(&s->serve);
         if (++s->n_read >= SCHEDULER_READ_MAX)
                 scheduler_serve(s);
         return 1;
@@ -116,6 +110,8 @@ static int scheduler_schedule(Scheduler *s, Peer *peer, sd_bus_message *m, Reque
 /* The message of a request has come back from the bus's queue. */
 static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
         request_set_state(r, REQUEST_RUNNING);
+        s->has_turn = r->has_turn;
+        r->has_turn = false;
         if (!r->scheduled) {
                 r->scheduled = true;
                 return scheduler_schedule(s, r->peer, r->m, r, error);
@@ -223,14 +219,8 @@ static int scheduler_add_sources(Scheduler *s) {
         sd_event *event = s->context->event;
         int r;
 
-        r = sd_event_add_defer(event, &s->serve, scheduler_have_time, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->serve, SD_EVENT_OFF);
-        if (r >= 0) /* messages of the bus are read first */
-                r = sd_event_source_set_priority(s->serve, SD_EVENT_PRIORITY_NORMAL + 1);
-        if (r >= 0)
-                r = sd_event_add_time(event, &s->clock, CLOCK_MONOTONIC, UINT64_MAX, 1000,
-                                      scheduler_pause_over, s);
+        r = sd_event_add_time(event, &s->clock, CLOCK_MONOTONIC, UINT64_MAX, 1000,
+                              scheduler_pause_over, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->clock, SD_EVENT_ON);
         if (r >= 0)
@@ -250,6 +240,7 @@ int scheduler_new(Context *context, void (*gone)(void *userdata, Peer *peer), vo
                 .context = context, .gone = gone, .userdata = userdata, .unsent.bus = context->bus
         };
         user_queues_init(&s->queues, context);
+        turn_init(&s->serve, &context->turns, scheduler_serve, s);
         r = requests_new(context, &context->requests);
         if (r >= 0)
                 r = peers_new(context->bus, context->reader, &hooks, s, &context->peers);
@@ -276,7 +267,7 @@ Scheduler *scheduler_free(Scheduler *s) {
         s->context->delivery = delivery_free(s->context->delivery);
         s->context->peers = peers_free(s->context->peers);
         s->context->requests = requests_free(s->context->requests);
-        sd_event_source_disable_unref(s->serve);
+        turn_done(&s->serve);
         sd_event_source_disable_unref(s->clock);
         free(s);
         return NULL;

@@ -36,7 +36,7 @@ static void counters_end_some(Counters *counters) {
                 return;
         counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + SLICE_USEC);
         if (!TAILQ_EMPTY(&counters->ending))
-                slices_go_on(&counters->end);
+                turn_wait(&counters->end);
 }
 
 static void counters_end_slice(void *userdata) {
@@ -88,13 +88,12 @@ void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n) {
         counters_end_some(counters);
 }
 
-int counters_end_init(Counters *counters) {
+void counters_end_init(Counters *counters, Turns *turns) {
         TAILQ_INIT(&counters->ending);
-        return slices_init(&counters->end, counters->context, counters_end_slice, counters);
+        turn_init(&counters->end, turns, counters_end_slice, counters);
 }
 
 void counters_end_done(Counters *counters) {
-        if (counters->end.turn)
-                (void) counters_end_rest(counters);
-        slices_done(&counters->end);
+        (void) counters_end_rest(counters);
+        turn_done(&counters->end);
 }

@@ -10,7 +10,7 @@
 
 #include "service/counter/counter-object.h"
 
-int counters_end_init(Counters *counters);
+void counters_end_init(Counters *counters, Turns *turns);
 void counters_end_done(Counters *counters); /* closes the rest */
 
 /* The peer has left: the sets that only it used end. */

@@ -17,7 +17,6 @@
 #include "service/hold/hold-object.h"
 #include "service/sibling/reader.h"
 #include "service/store/store.h"
-#include "service/util/slices.h"
 #include "yield/counter-yielder.h"
 
 typedef struct Counter Counter;
@@ -104,7 +103,7 @@ struct Counters {
         size_t n_buried;              /* closed ones among them */
         uint64_t instant;             /* the number of the last one, see counters_now() */
         struct CounterEndings ending; /* sets, by counter-end.c */
-        Slices end;                   /* closes some of them */
+        Turn end;                     /* closes some of them */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
         sd_event_source *gate;  /* counter-gate.c */

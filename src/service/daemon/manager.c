@@ -38,7 +38,7 @@ static void yielders_counted(void *userdata, int change) {
 static void yielders_busy(void *userdata) {
         Manager *m = userdata;
 
-        slices_go_on(&m->yielding);
+        turn_wait(&m->yielding);
 }
 
 static void hold_requested(void *userdata, pid_t pid) {
@@ -173,9 +173,9 @@ int manager_start(Manager *m) {
         Context *context = &m->context;
         int r;
 
-        r = slices_init(&m->yielding, context, manager_yield_slice, m);
-        if (r >= 0)
-                r = store_new(context->event, &context->store);
+        turn_init(&m->yielding, &context->turns, manager_yield_slice, m);
+        counters_end_init(&m->counters, &context->turns);
+        r = store_new(context->event, &context->store);
         if (r >= 0)
                 r = host_state_new(&context->host);
         if (r >= 0)
@@ -188,8 +188,6 @@ int manager_start(Manager *m) {
                 r = holds_init(&m->holds, context, &hooks, m);
         if (r >= 0)
                 r = counters_init(&m->counters, context, &m->holds);
-        if (r >= 0)
-                r = counters_end_init(&m->counters);
         if (r >= 0)
                 r = counters_gate_init(&m->counters);
         if (r >= 0)
@@ -276,7 +274,8 @@ void manager_done(Manager *m) {
         reader_free(context->reader);
         capacities_free(context->capacities);
         sd_bus_flush_close_unref(context->bus);
-        slices_done(&m->yielding);
+        turn_done(&m->yielding);
+        turns_done(&context->turns);
         sd_event_unref(context->event);
         yielders_done(&context->yielders);
         ledger_done(&context->ledger);

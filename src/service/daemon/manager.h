@@ -15,7 +15,6 @@
 #include "service/monitor/monitor.h"
 #include "service/pmu/probe-call.h"
 #include "service/sampler/sampler.h"
-#include "service/util/slices.h"
 
 typedef struct Manager Manager;
 
@@ -31,8 +30,8 @@ struct Manager {
         ConfiguredMonitors configured;
         Bridges *bridges;
         Probing *probing;
-        Slices yielding; /* and resuming */
-        bool ends;       /* systemd stops the service: nothing of it outlives this process */
+        Turn yielding; /* and resuming */
+        bool ends;     /* systemd stops the service: nothing of it outlives this process */
 };
 
 /* m is all zero before. Takes over the reader. */

@@ -198,6 +198,8 @@ static int service_make_loop(Service *s) {
         int r = sd_event_new(&context->event);
 
         if (r >= 0)
+                r = turns_init(&context->turns, context->event);
+        if (r >= 0)
                 r = sd_event_add_signal(context->event, NULL, SIGTERM, stop, s);
         if (r >= 0)
                 r = sd_event_add_signal(context->event, NULL, SIGINT, stop, s);

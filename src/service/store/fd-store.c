@@ -8,7 +8,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "core/clock.h"
-#include "service/util/slices.h"
+#include "service/util/turn.h"
 
 /* Names in systemd's store. A later run reads them: never change them. */
 #define STATE_NAME    "state-%" PRIu32

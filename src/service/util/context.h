@@ -14,6 +14,7 @@
 #include "service/util/config.h"
 #include "service/util/serial.h"
 #include "service/util/totals.h"
+#include "service/util/turn.h"
 #include "yield/yielders.h"
 
 typedef struct Auth Auth;
@@ -50,7 +51,7 @@ struct Context {
         Redaction *redaction;
         Capacities *capacities;
 
-        unsigned n_slices;    /* works of the loop that go on in slices (slices.h) */
+        Turns turns;          /* of work that others need not wait for */
         uint64_t called_usec; /* CLOCK_MONOTONIC: when the last call was handled */
 
         /* Something was created or removed: idle exit is evaluated again. */
