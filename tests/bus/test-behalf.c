@@ -155,6 +155,7 @@ static void test_tag_and_lease(void) {
         close_fd(a);
         g_free(hold_take(root, &a, "a{sv}", 1, "tag", "s", "job-7"));
         close_fd(b);
+        g_assert_true(hold_wait(root, first));
         g_assert_true(hold_is(root, first, "granted"));
         close_fd(a);
         assert_result(root, first, "lease-closed");

@@ -262,6 +262,7 @@ static void test_reason(void) {
         g_assert_true(client_reads(again, path, HOLD, "Reason", "a test"));
         g_assert_true(client_reads(root, path, HOLD, "Reason", "a test"));
         g_assert_true(client_reads(bob, path, HOLD, "Reason", "a test"));
+        g_assert_true(hold_wait(alice, path));
         g_assert_true(hold_is(bob, path, "granted"));
 }
 

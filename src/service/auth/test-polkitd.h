@@ -115,6 +115,7 @@ static inline void test_service_start(TestService *s, const char *address) {
         s->bus = test_connect(address, s->event, geteuid());
         s->name = test_name(s->bus);
         s->context = (Context){ .event = s->event, .bus = s->bus };
+        g_assert_cmpint(turns_init(&s->context.turns, s->event), >=, 0);
         quota_init(&s->context.quota);
         for (QuotaGood good = 0; good < _QUOTA_GOOD_MAX; good++)
                 s->context.quota.limits[good] = UINT64_MAX;
@@ -136,6 +137,7 @@ static inline void test_service_stop(TestService *s) {
         s->scheduler = scheduler_free(s->scheduler);
         s->auth = auth_free(s->auth);
         quota_done(&s->context.quota);
+        turns_done(&s->context.turns);
         s->bus = sd_bus_flush_close_unref(s->bus);
         s->event = sd_event_unref(s->event);
 }
