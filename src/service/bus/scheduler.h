@@ -9,10 +9,9 @@
  * their calls keep the loop busy. Calls of users with little recent service time are handled as
  * they arrive. Other users have a queue each, and the loop reads on, so that calls behind theirs
  * are reached at once. The queues are served round-robin, in turns (turn.h), and after every
- * SCHEDULER_READ_MAX messages. After an expensive call its user is not served for a while. Root's
- * queue is served before all others, and without pauses.
+ * SCHEDULER_READ_MAX messages. After an expensive call its user is not served for a while.
  *
- * No queue is served while the bus does not accept the service's messages.
+ * Root is never queued. No queue is served while the bus does not accept the service's messages.
  */
 
 #include "service/bus/request.h"

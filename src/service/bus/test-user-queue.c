@@ -8,19 +8,15 @@
 
 #define ALICE 2001
 
-/* One call of that user, which takes so long. */
-static UserQueue *called_by(UserQueues *all, uid_t uid, uint64_t usec) {
-        UserQueue *u = user_queues_get(all, uid);
+/* One call of alice's, which takes so long. */
+static UserQueue *called(UserQueues *all, uint64_t usec) {
+        UserQueue *u = user_queues_get(all, ALICE);
 
         g_assert_nonnull(u);
         user_queue_begin(u);
         test_clock_forward(usec);
         user_queues_charge(all);
         return u;
-}
-
-static UserQueue *called(UserQueues *all, uint64_t usec) {
-        return called_by(all, ALICE, usec);
 }
 
 static void test_cheap(void) {
@@ -61,24 +57,10 @@ static void test_stopped(void) {
         user_queues_done(&all);
 }
 
-/* Others' calls are not behind root's, and nobody's queue is before root's. */
-static void test_root(void) {
-        Context context = {};
-        UserQueues all;
-        UserQueue *u;
-
-        user_queues_init(&all, &context);
-        u = called_by(&all, 0, USER_QUEUE_PAUSE_USEC);
-        g_assert_false(user_queue_is_free(u));
-        g_assert_cmpuint(u->paused_until_usec, ==, 0);
-        user_queues_done(&all);
-}
-
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/user-queue/cheap-calls-are-not-queued", test_cheap);
         g_test_add_func("/user-queue/an-expensive-call-is-followed-by-a-pause", test_expensive);
         g_test_add_func("/user-queue/a-stop-of-the-service-is-not-the-callers", test_stopped);
-        g_test_add_func("/user-queue/root-is-queued-and-never-paused", test_root);
         return g_test_run();
 }

@@ -71,7 +71,7 @@ static uint64_t user_queue_used(UserQueue *u, uint64_t now) {
 bool user_queue_is_free(UserQueue *u) {
         if (!TAILQ_EMPTY(&u->requests))
                 return false;
-        return user_queue_used(u, now_usec(CLOCK_MONOTONIC)) < USER_QUEUE_FREE_USEC;
+        return u->uid == 0 || user_queue_used(u, now_usec(CLOCK_MONOTONIC)) < USER_QUEUE_FREE_USEC;
 }
 
 void user_queue_begin(UserQueue *u) {
@@ -92,19 +92,11 @@ void user_queues_charge(UserQueues *all) {
         now = now_usec(CLOCK_MONOTONIC);
         cost = MIN(now - all->since_usec, USER_QUEUE_COST_MAX_USEC);
         u->used.used = user_queue_used(u, now) + cost;
-        if (u->uid != 0 && cost >= USER_QUEUE_COSTLY_USEC && u->used.used >= USER_QUEUE_PAUSE_USEC)
+        if (cost >= USER_QUEUE_COSTLY_USEC && u->used.used >= USER_QUEUE_PAUSE_USEC)
                 u->paused_until_usec = now + USER_QUEUE_PAUSE * cost;
 }
 
 /* ---- queues ---- */
-
-/* Root comes first. */
-static void user_queue_wait(UserQueue *u) {
-        if (u->uid == 0)
-                TAILQ_INSERT_HEAD(&u->all->waiting, u, users);
-        else
-                TAILQ_INSERT_TAIL(&u->all->waiting, u, users);
-}
 
 static void request_unqueue(Request *r) {
         UserQueue *u = r->user;
@@ -143,7 +135,7 @@ int user_queue_add(UserQueue *u, Request *r, Refusal *why) {
         request_set_state(r, REQUEST_QUEUED);
         if (TAILQ_EMPTY(&u->requests)) {
                 idle_remove(u->all, u);
-                user_queue_wait(u);
+                TAILQ_INSERT_TAIL(&u->all->waiting, u, users);
         }
         TAILQ_INSERT_TAIL(&u->requests, r, queue);
         r->user = u;
@@ -167,7 +159,7 @@ void user_queue_serve(UserQueue *u) {
         Request *r = TAILQ_FIRST(&u->requests);
 
         TAILQ_REMOVE(&u->all->waiting, u, users);
-        user_queue_wait(u);
+        TAILQ_INSERT_TAIL(&u->all->waiting, u, users);
         r->scheduled = true;
         request_resume(r);
 }
