@@ -325,7 +325,7 @@ confirmed_turns_false_until_probed() {
         hold=${hold#o \"/org/perfalloc1/}
         hold=${hold%\"}
         call "$hold" Hold Wait || return
-        busctl --json=short monitor org.perfalloc1 >$log 2>&1 &
+        busctl --json=short --match "path=/org/perfalloc1/$hold" monitor >$log 2>&1 &
         wait_until grep -q Monitoring $log
         echo 1 >$cpu || return
         wait_until eval "[[ \$(grep -c Confirmed $log) -eq 2 ]]" || return
