@@ -418,6 +418,7 @@ refused_value_is_named() {
                 run 1 as alice perfalloc --reason=$'\xff' echo not-run && said UTF-8 && ! said not-run
 }
 
+without_core_pmu
 check 'exits as COMMAND does' status_of_command
 check 'dies of the signal that COMMAND died of' signal_of_command
 check 'stops with a COMMAND that stops itself, and goes on with it' stopped_command_is_seen

@@ -944,6 +944,7 @@ no_bus() {
         run 1 env DBUS_SYSTEM_BUS_ADDRESS=unix:path=/no/such/socket perfallocctl && said 'system bus'
 }
 
+without_core_pmu
 check 'without a verb it says that the counters are free' status_is_the_default
 check 'status says who holds them, why, who waits and behind whom' status_says_who_holds_and_who_waits
 check 'status and monitors say who has yielded' status_says_who_has_yielded
