@@ -32,14 +32,15 @@ static int run(const char *config_path) {
                 log_plain(LOG_ERR, "Cannot set up capabilities: %s", strerror(-r));
                 return r;
         }
-        r = reader_fork(&reader);
-        if (r < 0) {
-                log_plain(LOG_ERR, "Cannot start the reader process: %s", strerror(-r));
-                return r;
-        }
         r = opener_fork(&opener);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot start the opener process: %s", strerror(-r));
+                return r;
+        }
+        r = reader_fork(
+                &reader); /* it knows those who are there already, and names nobody of them */
+        if (r < 0) {
+                log_plain(LOG_ERR, "Cannot start the reader process: %s", strerror(-r));
                 return r;
         }
         r = privilege_leave_to_siblings();

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "broker/worker.h"
+#include "perf/pmu/perf-open.h"
 #include "perf/process/proof.h"
 #include "service/sibling/privilege.h"
 #include "service/sibling/reader-job.h"
@@ -49,6 +50,7 @@ static int self_reset(ReaderProcess *p, pid_t parent) {
         p->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
         if (p->signals < 0)
                 return -errno;
+        perf_open_set(NULL); /* the opener answers the service alone */
         p->service = parent;
         p->self = getpid();
         return sibling_confine("perfalloc-reader", privilege_trim_reader, parent);
@@ -107,10 +109,12 @@ static int user_found(void *userdata, const User *user) {
         return n == sizeof(*user) ? 0 : n < 0 ? -errno : -EIO;
 }
 
+/* The opener keeps a copy of what it has opened until it has sent it. */
 static int do_scan(ReaderProcess *p, int result) {
-        const pid_t skip[] = { p->service, p->self, getpid() };
+        pid_t skip[3 + SIBLINGS_MAX] = { p->service, p->self, getpid() };
+        size_t n = 3 + sibling_elders(skip + 3);
 
-        return users_scan(skip, ELEMENTSOF(skip), user_found, &result);
+        return users_scan(skip, n, user_found, &result);
 }
 
 static void alarm_set(uint64_t usec) {

@@ -9,6 +9,9 @@
 
 #define SOCKET_FD 3
 
+static pid_t forked[SIBLINGS_MAX];
+static size_t n_forked;
+
 /* Blocks signals until the child has settled how to handle them. */
 static pid_t process_fork(SiblingRun run, int socket) {
         pid_t parent = getpid(), pid;
@@ -37,12 +40,23 @@ int sibling_fork(SiblingRun run, pid_t *ret_pid, int *ret_socket) {
                 close_fd(pair[0]);
                 return -errno;
         }
+        if (n_forked < SIBLINGS_MAX)
+                forked[n_forked++] = pid;
         *ret_pid = pid;
         *ret_socket = pair[0];
         return 0;
 }
 
+size_t sibling_elders(pid_t ret[SIBLINGS_MAX]) {
+        for (size_t i = 0; i < n_forked; i++)
+                ret[i] = forked[i];
+        return n_forked;
+}
+
 void sibling_end(pid_t pid) {
+        for (size_t i = 0; i < n_forked; i++)
+                if (forked[i] == pid)
+                        forked[i--] = forked[--n_forked];
         if (pid > 0 && kill(pid, SIGKILL) >= 0)
                 while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                         ;

@@ -16,11 +16,15 @@ typedef void (*SiblingRun)(int socket, pid_t parent);
 /* Forks a process with one end of a SOCK_SEQPACKET pair; ret_socket is the other end. Call it
  * before any thread, bus or event loop exists. */
 int sibling_fork(SiblingRun run, pid_t *ret_pid, int *ret_socket);
+#define SIBLINGS_MAX 4u
 
 /* Kills and reaps it. */
 void sibling_end(pid_t pid);
 
 /* ---- in the child ---- */
+
+/* Those that the service has forked before this one: how many. */
+size_t sibling_elders(pid_t ret[SIBLINGS_MAX]);
 
 /* Closes all descriptors but the socket, which changes its number, and resets signals: those of the
  * service manager and of a terminal are ignored, as the service decides and may need answers until

@@ -17,6 +17,7 @@
 #include "perf/process/test-child.h"
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-wire.h"
+#include "service/sibling/sibling.h"
 
 static void on_scanned(void *userdata, int r, const User *users, size_t n_users, bool complete) {
         Answer *a = userdata;
@@ -228,6 +229,37 @@ static void test_scans_who_has_events(Fixture *f, const void *userdata) {
         child_end(without);
 }
 
+/* As the opener, before it has sent what it has opened. */
+static void sibling_with_event(int socket, pid_t parent) {
+        char byte = '.';
+
+        open_event(NULL);
+        (void) send(socket, &byte, 1, 0);
+        (void) recv(socket, &byte, 1, 0);
+        _exit(0);
+}
+
+static void test_a_scan_names_no_sibling(void) {
+        int socket;
+        Fixture f = {};
+        Answer a = {};
+        pid_t elder;
+        char byte;
+
+        if (machine_lacks(MACHINE_EVENTS))
+                return;
+        g_assert_cmpint(sibling_fork(sibling_with_event, &elder, &socket), ==, 0);
+        g_assert_cmpint(recv(socket, &byte, 1, 0), ==, 1);
+        fixture_set_up(&f, NULL);
+        g_assert_cmpint(reader_scan(f.reader, on_scanned, &a, NULL), ==, 0);
+        run_until(&f, &a.n_calls, 1);
+        g_assert_null(find_user(&a, elder));
+        g_array_unref(a.users);
+        sibling_end(elder);
+        close(socket);
+        fixture_tear_down(&f, NULL);
+}
+
 static void test_many_share_a_scan(Fixture *f, const void *userdata) {
         enum { N = 200 };
         Answer a[N] = {};
@@ -434,6 +466,7 @@ int main(int argc, char *argv[]) {
         TEST(the_death_of_the_reader_is_told);
         TEST(the_reader_survives_a_terminating_service_manager);
         TEST(the_reader_has_nothing_it_does_not_need);
+        g_test_add_func("/reader/a_scan_names_no_sibling", test_a_scan_names_no_sibling);
         g_test_add_func("/reader/the_reader_goes_with_the_service",
                         test_the_reader_goes_with_the_service);
         g_test_add_func("/reader/the_reader_survives_garbage", test_the_reader_survives_garbage);
