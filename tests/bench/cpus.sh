@@ -23,7 +23,6 @@ machine() {
         done
         echo 1 >"$devices/software/type"
         echo 4 >"$devices/cpu/type"
-        echo 4 >"$devices/cpu/perf_event_mux_interval_ms"
         echo 5 >"$devices/breakpoint/type"
         echo event=0x76 >"$devices/cpu/events/cpu-cycles"
         echo event=0xc0 >"$devices/cpu/events/instructions"

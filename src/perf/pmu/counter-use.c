@@ -14,7 +14,7 @@ typedef struct Beside {
  * descriptors. */
 static int fits_beside(const Beside *b, unsigned general, uint32_t fixed) {
         Trial t = {};
-        int r = trial_open(&t, b->pmu, (Shape){ .general = general, .fixed = fixed }, b->cpu);
+        int r = trial_open_group(&t, b->pmu, (Shape){ .general = general, .fixed = fixed }, b->cpu);
 
         if (r == 0)
                 r = trial_add(&t, &b->attr, b->cpu);

@@ -27,14 +27,8 @@ Shape kernel_share(const Pmu *pmu, const char *path) {
 
 static bool is_all_free(const Pmu *pmu, unsigned cpu) {
         Look l = { .pmu = pmu, .cpu = cpu, .wanted = pmu_whole(pmu) };
-        bool is;
-        int r;
 
-        while ((r = look_at(&l)) == 0 && l.result == LOOK_WATCHED)
-                kernel_rest(l.until_usec - MIN(kernel_now_usec(), l.until_usec));
-        is = r == 0 && l.result == LOOK_FREE;
-        look_done(&l);
-        return is;
+        return look_at(&l) == 0 && l.result == LOOK_FREE;
 }
 
 void kernel_share_look(Pmu *pmu, const char *path) {

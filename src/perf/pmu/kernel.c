@@ -31,14 +31,18 @@ int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int lead
         return o.fd;
 }
 
-int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
-        PerfOpen opens[KERNEL_GROUP_MAX];
+static int open_together(const struct perf_event_attr *attrs, unsigned n, bool counting,
+                         unsigned cpu, int *ret_fds) {
+        PerfOpen opens[KERNEL_OPEN_MAX];
         int r = 0;
 
         for (unsigned i = 0; i < n; i++) {
+                bool last = counting && i == n - 1;
+
                 perf_open_init(&opens[i], &attrs[i]);
                 opens[i].cpu = (int) cpu;
-                opens[i].leader = i == 0 ? PERF_OPEN_NO_LEADER : 0;
+                opens[i].leader = i == 0 || last ? PERF_OPEN_NO_LEADER : 0;
+                opens[i].enables_first = i > 0 && last;
         }
         perf_open_all(opens, n);
         for (unsigned i = 0; i < n; i++) {
@@ -51,6 +55,15 @@ int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned 
         return r;
 }
 
+int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
+        return open_together(attrs, n, false, cpu, ret_fds);
+}
+
+int kernel_open_counting(const struct perf_event_attr *attrs, unsigned n, unsigned cpu,
+                         int *ret_fds) {
+        return open_together(attrs, n, true, cpu, ret_fds);
+}
+
 unsigned kernel_opened_from(void) {
         return opened_from;
 }
@@ -59,8 +72,8 @@ void kernel_close(int fd) {
         close_fd(fd);
 }
 
-int kernel_enable(int fd) {
-        return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
+void kernel_disable(int fd) {
+        (void) ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 bool kernel_times(int fd, KernelTimes *ret) {

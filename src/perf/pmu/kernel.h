@@ -21,10 +21,13 @@ struct KernelTimes {
  * -errno. */
 int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader);
 
-/* Opens a CPU-wide group, its leader first, at once: where another process opens events, each call
- * is a message to it and back. On failure nothing is open. At most KERNEL_GROUP_MAX. */
-#define KERNEL_GROUP_MAX 64u
+/* Opens CPU-wide events in one call, as each is a message and back where another process opens
+ * events: as a group, whose leader is the first; or all but the last as a group, and the last by
+ * itself when that group has been enabled. On failure nothing is open. At most KERNEL_OPEN_MAX. */
+#define KERNEL_OPEN_MAX 64u
 int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds);
+int kernel_open_counting(const struct perf_event_attr *attrs, unsigned n, unsigned cpu,
+                         int *ret_fds);
 
 /* The CPU from which this thread's last events were opened, by this process or another one: the
  * tasks of that CPU did not run meanwhile. KERNEL_NOWHERE: it has opened none. */
@@ -33,8 +36,8 @@ unsigned kernel_opened_from(void);
 
 void kernel_close(int fd);
 
-/* PERF_EVENT_IOC_ENABLE: 0 or -errno. */
-int kernel_enable(int fd);
+/* PERF_EVENT_IOC_DISABLE: it, or its group, counts no longer. */
+void kernel_disable(int fd);
 
 /* False at the end of file. The event has no other read_format than the two times. */
 bool kernel_times(int fd, KernelTimes *ret);

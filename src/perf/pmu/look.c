@@ -9,11 +9,8 @@
 #define ALONE_RESTS 8u
 #define NO_TASK     (-1)
 
-enum {
-        /* what one attempt says besides a LookResult */
-        ATTEMPT_SLOW = LOOK_OFFLINE + 1,
-        ATTEMPT_MOVED, /* this thread is on that CPU now */
-};
+/* What an attempt says besides a LookResult: this thread is on that CPU now. */
+#define ATTEMPT_MOVED (LOOK_OFFLINE + 1)
 
 bool look_can(const Pmu *pmu) {
         return pmu->measured && (pmu->kind == PMU_CORE || pmu->kind == PMU_BREAKPOINT);
@@ -54,111 +51,72 @@ static int breakpoints_look(Look *l) {
 
 /* ---- counters ---- */
 
-static bool group_was_on(const Trial *t) {
+/* Whether it has been on the PMU since it was opened, and when that was: known as well as a read is
+ * fast. */
+static bool event_was_on(int fd, uint64_t *ret_since_usec) {
+        uint64_t took = UINT64_MAX;
         KernelTimes times;
 
-        return kernel_times(t->fds[0], &times) && times.enabled > 0 &&
-               times.running == times.enabled;
-}
+        *ret_since_usec = 0;
+        for (unsigned i = 0; took > LOOK_SURE_USEC && i < ATTEMPTS; i++) {
+                uint64_t before = kernel_now_usec(), age;
 
-static bool group_stands_still(const Trial *t) {
-        KernelTimes times;
-
-        return kernel_times(t->fds[0], &times) && times.enabled == 0;
-}
-
-/* Leaves the group open where it is on. */
-static int group_look(Trial *t, const Pmu *pmu, unsigned cpu, Shape shape) {
-        int r = trial_open(t, pmu, shape, cpu);
-
-        if (r == 0)
-                r = kernel_enable(t->fds[0]);
-        if (r == 0 && group_was_on(t))
-                return LOOK_FREE;
-        if (r == 0 && group_stands_still(t)) {
-                trial_wake(pmu, cpu);
-                if (group_was_on(t))
-                        return LOOK_FREE;
+                if (!kernel_times(fd, &times) || times.enabled == 0 ||
+                    times.running < times.enabled)
+                        return false;
+                took = kernel_now_usec() - before;
+                age = MIN(times.enabled / NSEC_PER_USEC, before);
+                *ret_since_usec = MAX(*ret_since_usec, before - age);
         }
-        trial_close(t);
-        return r < 0 ? look_failed(r, cpu) : LOOK_TAKEN;
+        return true;
 }
 
-/* Whether the tasks of the CPU did not run while the group was opened. */
+/* Whether the tasks of the CPU did not run while the events were opened. */
 static bool look_was_from_there(const Look *l) {
         return l->alone || kernel_opened_from() == l->cpu;
 }
 
-/* Who would run on this CPU has pinned events perhaps. What passes meanwhile is no matter: a group
- * that stays on takes nobody's turn. After a short rest the next task was perhaps a thread of the
- * kernel, with work that this very look has made, so there are several; a long one is enough. */
-static int group_rest(const Trial *t, unsigned rests) {
-        uint64_t until = kernel_now_usec() + KERNEL_ELSEWHERE_USEC;
+/* Who would run on this CPU has pinned events perhaps. After a short rest the next task was perhaps
+ * a thread of the kernel, with work that this very look has made, so there are several; a long one
+ * is enough. */
+static int event_rest(int fd, unsigned rests) {
+        uint64_t until = kernel_now_usec() + KERNEL_ELSEWHERE_USEC, since;
         bool on = true;
 
         for (unsigned i = 0; i < rests && on && kernel_now_usec() < until; i++) {
                 kernel_rest(LOOK_REST_USEC);
-                on = group_was_on(t);
+                on = event_was_on(fd, &since);
         }
         return on ? LOOK_FREE : LOOK_TAKEN;
 }
 
-/* The group is left open where it is on for sure, or perhaps; else t->n is 0. */
-static int counters_attempt(Look *l, Shape shape, Trial *t, uint64_t *ret_took) {
-        uint64_t begun = kernel_now_usec();
-        int r = group_look(t, l->pmu, l->cpu, shape);
+static int last_look(Look *l, int last) {
+        uint64_t begun = l->seen_usec, since;
 
-        if (r != LOOK_FREE)
-                return r;
-        trial_close(t);
-        r = group_look(t, l->pmu, l->cpu, shape);
-        if (r != LOOK_FREE)
-                return r;
-        l->seen_usec = kernel_now_usec();
-        *ret_took = l->seen_usec - begun;
+        if (!event_was_on(last, &since))
+                return LOOK_TAKEN;
+        l->seen_usec = MAX(since, begun);
         if (!l->alone && kernel_cpu() == l->cpu)
-                r = ATTEMPT_MOVED;
-        else if (look_was_from_there(l))
-                r = group_rest(t, l->alone ? ALONE_RESTS : 1);
-        return r == LOOK_FREE && *ret_took >= l->pmu->turn_usec ? ATTEMPT_SLOW : r;
+                return ATTEMPT_MOVED;
+        return look_was_from_there(l) ? event_rest(last, l->alone ? ALONE_RESTS : 1) : LOOK_FREE;
 }
 
-/* So many others at most can be before a group that is on; each turn moves one of them behind it,
- * at last the group itself. Those turns that came while it was opened are as many more. */
-static int look_watch(Look *l, const Trial *t, uint64_t took) {
-        uint64_t others = shape_size(pmu_whole(l->pmu)) - shape_size(l->wanted),
-                 turns = others + took / l->pmu->turn_usec + 3;
-
-        l->watched = malloc(sizeof(*t));
-        if (!l->watched)
-                return -ENOMEM;
-        *l->watched = *t;
-        l->watched_shape = l->wanted;
-        l->until_usec = l->seen_usec + turns * l->pmu->turn_usec;
-        return LOOK_WATCHED;
-}
-
-static int counters_look(void *userdata) {
-        Look *l = userdata;
-        uint64_t took = 0;
+static int counters_attempt(Look *l, Shape shape) {
         Trial t = {};
-        int r = counters_attempt(l, l->wanted, &t, &took);
+        int r;
 
-        if (r == ATTEMPT_SLOW) {
-                r = look_watch(l, &t, took);
-                if (r == LOOK_WATCHED)
-                        return r;
-        }
+        l->seen_usec = kernel_now_usec();
+        r = trial_open_counting(&t, l->pmu, shape, l->cpu);
+        r = r < 0 ? look_failed(r, l->cpu) : last_look(l, t.fds[t.n - 1]);
+        trial_stop(&t);
         trial_close(&t);
         return r;
 }
 
-static int look_again(Look *l) {
-        l->seen_usec = kernel_now_usec();
-        if (group_was_on(l->watched))
-                return l->seen_usec < l->until_usec ? LOOK_WATCHED : LOOK_FREE;
-        look_done(l);
-        return LOOK_TAKEN;
+static int counters_look(void *userdata) {
+        Look *l = userdata;
+
+        return counters_attempt(l, l->wanted);
 }
 
 /* ---- how much is free ---- */
@@ -167,24 +125,11 @@ static int look_found(const Look *l) {
         return shape_contains(l->free, l->wanted) ? LOOK_FREE : LOOK_TAKEN;
 }
 
-static int count_attempt(Look *l, Shape shape) {
-        int r = ATTEMPT_SLOW;
-
-        for (unsigned i = 0; r == ATTEMPT_SLOW && i < ATTEMPTS; i++) {
-                uint64_t took;
-                Trial t = {};
-
-                r = counters_attempt(l, shape, &t, &took);
-                trial_close(&t);
-        }
-        return r == ATTEMPT_SLOW ? LOOK_TAKEN : r;
-}
-
 static int count_general(Look *l, unsigned max, unsigned *ret) {
         int r = LOOK_TAKEN;
 
         for (*ret = max; *ret > 0; --*ret) {
-                r = count_attempt(l, (Shape){ .general = *ret });
+                r = counters_attempt(l, (Shape){ .general = *ret });
                 if (r != LOOK_TAKEN)
                         break;
         }
@@ -198,7 +143,7 @@ static int count_fixed(Look *l, unsigned general, uint32_t *ret) {
         for (uint32_t rest = l->wanted.fixed; rest; rest &= rest - 1) {
                 uint32_t bit = rest & -rest;
 
-                r = count_attempt(l, (Shape){ .general = general, .fixed = *ret | bit });
+                r = counters_attempt(l, (Shape){ .general = general, .fixed = *ret | bit });
                 if (r == LOOK_FREE)
                         *ret |= bit;
                 else if (r != LOOK_TAKEN)
@@ -231,7 +176,6 @@ static int look_from_best(Look *l, int (*f)(void *userdata)) {
         r = kernel_elsewhere(l->cpu, f, l);
         if (r != -EAGAIN)
                 return r;
-        look_done(l); /* it may have begun there */
         l->alone = true;
         return f(l);
 }
@@ -255,9 +199,6 @@ static int look_conclude(Look *l, int r) {
 /* ---- looks ---- */
 
 static int look_once(Look *l) {
-        if (l->watched && shape_equal(l->watched_shape, l->wanted))
-                return look_again(l);
-        look_done(l);
         l->seen_usec = kernel_now_usec();
         l->alone = false;
         if (shape_is_empty(l->wanted))
@@ -268,8 +209,10 @@ static int look_once(Look *l) {
 }
 
 int look_at(Look *l) {
+        uint64_t begun = kernel_now_usec();
         int r = look_conclude(l, look_once(l));
 
+        l->took_usec = kernel_now_usec() - begun;
         l->free = r == 0 && l->result == LOOK_FREE ? l->wanted : SHAPE_NULL;
         return r;
 }
@@ -277,7 +220,6 @@ int look_at(Look *l) {
 int look_count(Look *l) {
         int r;
 
-        look_done(l);
         l->seen_usec = kernel_now_usec();
         l->free = SHAPE_NULL;
         l->alone = false;
@@ -285,11 +227,4 @@ int look_count(Look *l) {
                 return look_conclude(l, look_from_elsewhere(l, counters_count));
         r = breakpoints_count(l, &l->free.general);
         return look_conclude(l, r == 0 ? look_found(l) : r);
-}
-
-void look_done(Look *l) {
-        if (!l->watched)
-                return;
-        trial_close(l->watched);
-        free(TAKE_PTR(l->watched));
 }

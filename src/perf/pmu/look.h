@@ -4,21 +4,21 @@
 /*
  * One look at one CPU: whether these counters are free there at this moment.
  *
- * A successful open proves nothing, so a flexible group is enabled and looked at. The kernel
- * schedules a new flexible group after all that are there, so it is on the PMU at once only where
- * its counters are free: running == enabled > 0 proves it (halted CPUs count nothing, but the times
- * go on). Only where others take turns it may be on at somebody's expense: the kernel moves the
- * first of them behind the others every few milliseconds, behind the new group too when it happens
- * while that is opened. Of two groups that are on one after the other within one such interval this
- * can be true of one only. A look that took longer (something else ran on the CPU of this thread,
- * or an interrupt was slow) proves nothing yet: its group stays on and is watched, for as many
- * intervals as it would take to come to its turn to be moved if there were others.
+ * A successful open proves nothing, so flexible events are enabled, the last of them opened so, and
+ * that one is looked at. When it is opened the kernel puts it behind all events of the CPU and
+ * schedules all of them anew, in one go: first those that are pinned, then the others in their
+ * order, until one does not fit (ctx_resched() and merge_sched_in() of kernel/events/core.c). So it
+ * is on the PMU from the beginning only where everybody else's events and all of the look's were on
+ * at that moment: running == enabled > 0 proves it (halted CPUs count nothing, but the times go
+ * on). Neither the order of others nor a delay can change that: where they take turns on the PMU
+ * somebody waits, before the last one. The time for which it has been enabled says when that moment
+ * was.
  *
  * While a thread looks at the CPU that it runs on, the tasks of that CPU do not run, and their
  * pinned events do not count: so that CPU is looked at from another one (kernel_elsewhere()). Where
- * there is no other, this thread rests for a moment while its group is on, and says so.
+ * there is no other, this thread rests for a moment while its events are on, and says so.
  * Likewise the process that opens events (perf-open.h) may have run on that CPU: it is idle again
- * when the group is on, so this thread rests for a moment, and the tasks of the CPU run.
+ * when they are on, so this thread rests for a moment, and the tasks of the CPU run.
  *
  * Not to be seen are pinned events of tasks that do not run at the moment, and flexible events of
  * tasks, which give way to any that is CPU-wide.
@@ -28,17 +28,17 @@
 
 #include "core/shape.h"
 #include "perf/pmu/pmu.h"
-#include "perf/pmu/trial.h"
 
-#define LOOK_REST_USEC  50u  /* what passes until another task runs on a CPU is some µs */
-#define LOOK_TAKES_USEC 100u /* a look, where nothing else runs, is no longer */
+#define LOOK_REST_USEC 50u /* what passes until another task runs on a CPU is some µs */
+#define LOOK_TAKES_USEC                                                                            \
+        100u /* a look, where nothing else runs, is no longer; it is in virtual machines */
+#define LOOK_SURE_USEC 500u /* when something was so is known as well as that */
 
 typedef struct Look Look;
 
 typedef enum LookResult {
         LOOK_TAKEN,
         LOOK_FREE,
-        LOOK_WATCHED, /* its group is on: look again at until_usec */
         LOOK_OFFLINE, /* the CPU is offline */
 } LookResult;
 
@@ -48,26 +48,18 @@ struct Look {
         Shape wanted;
         LookResult result;  /* of the last look */
         uint64_t seen_usec; /* when that was so (CLOCK_MONOTONIC): all that is free was open then */
+        uint64_t took_usec; /* of look_at() */
         bool alone; /* it was from that CPU itself: what its tasks have pinned is not surely seen */
         Shape free; /* wanted where that is free, or what look_count() has found */
-
-        Trial *watched; /* a group that is on since a slow look, of this shape */
-        Shape watched_shape;
-        uint64_t until_usec;
 };
 
 /* Whether looks at this PMU can tell anything: it is measured (capacity.h) and has counters that
  * can be taken. */
 bool look_can(const Pmu *pmu);
 
-/* Sets the result. A group that is watched stays on while it is free, and is looked at again. 0, or
- * -ENOMEM, -EMFILE, -ENFILE: nothing is known. */
+/* Sets the result. 0, or -ENOMEM, -EMFILE, -ENFILE: nothing is known. */
 int look_at(Look *l);
 
 /* How much of what is wanted is free, counter by counter: the largest number of general ones, and
- * which of the fixed. The result is LOOK_FREE where that is all of it. What a look was too slow for
- * is not free. */
+ * which of the fixed. The result is LOOK_FREE where that is all of it. */
 int look_count(Look *l);
-
-/* Closes what is watched. */
-void look_done(Look *l);

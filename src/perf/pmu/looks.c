@@ -156,23 +156,5 @@ int looks_make(Look **looks, size_t n, int (*f)(Look *l)) {
         if (!sides.first.team || sides.strayed || n < LOOKS_MIN)
                 return looks_make_here(looks, n, f);
         r = looks_make_by_teams(looks, n, f);
-        if (!sides.strayed)
-                return r;
-        for (size_t i = 0; i < n; i++)
-                look_done(looks[i]);
-        return looks_make_here(looks, n, f);
-}
-
-/* Closing interrupts the CPU for each event; it does not matter where that is done. */
-static void look_close(void *userdata, size_t i) {
-        look_done(&((Look *) userdata)[i]);
-}
-
-void looks_done(Look *looks, size_t n) {
-        bool any = false;
-
-        for (size_t i = 0; i < n; i++)
-                any |= looks[i].watched != NULL;
-        if (any)
-                team_run(sides.first.team, n, LOOKS_MIN, look_close, looks);
+        return sides.strayed ? looks_make_here(looks, n, f) : r;
 }

@@ -36,6 +36,3 @@ Team *looks_team(void);
 
 /* Calls look_at() or look_count() for each: 0, or the first error. */
 int looks_make(Look **looks, size_t n, int (*f)(Look *l));
-
-/* look_done() for each that watches. */
-void looks_done(Look *looks, size_t n);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 static PerfOpener opener;
@@ -69,7 +70,10 @@ void perf_open_here(PerfOpen *opens, size_t n) {
                 o->from = (unsigned) sched_getcpu();
                 if (stopped || (o->leader != PERF_OPEN_NO_LEADER && group < 0))
                         continue;
-                open_one(o, group);
+                if (o->enables_first && ioctl(opens[0].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+                        o->fd = -errno;
+                else
+                        open_one(o, group);
                 stopped = o->fd < 0 && o->fd != -ESRCH;
         }
 }

@@ -23,8 +23,9 @@ struct PerfOpen {
         Attr attr;
         pid_t pid; /* as perf_event_open(2) has it; 0 is whichever process opens it, */
         int cpu;
-        size_t leader; /* the place of its group's leader in the same call, */
-        int group;     /* or else the leader's descriptor; -1: none */
+        size_t leader;      /* the place of its group's leader in the same call, */
+        int group;          /* or else the leader's descriptor; -1: none */
+        bool enables_first; /* the first of the same message is enabled just before */
         unsigned long flags;
         unsigned allowed; /* 1 << AttrNeed, ...: what was authorized */
 

@@ -67,21 +67,6 @@ static int pmu_read_type(int directory, uint32_t *ret) {
         return 0;
 }
 
-/* In the kernel the default is 4 ms and the minimum 1. */
-static int pmu_read_turn(int directory, uint64_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        uint64_t msec;
-        int r;
-
-        r = sysfs_read(directory, "perf_event_mux_interval_ms", &text);
-        if (sysfs_is_fatal(r))
-                return r;
-        if (r < 0 || number_parse(text, &msec) < 0 || msec == 0 || msec > 1000)
-                msec = 1;
-        *ret = msec * USEC_PER_MSEC;
-        return 0;
-}
-
 /* Core PMUs list their CPUs in "cpus" (hybrid x86, arm). PMUs shared by several CPUs list in
  * "cpumask" the CPU of each group on which to open (sysfs-bus-event_source-devices-uncore); as
  * large servers have thousands of these, "cpumask" is read first. */
@@ -121,8 +106,6 @@ static int pmu_read(Pmu *ret, int directory, const char *name, const CpuSet *pos
         r = unit < 0 ? unit : pmu_read_type(unit, &pmu.type);
         if (r == 0)
                 r = pmu_read_kind(unit, &pmu, possible);
-        if (r == 0 && pmu.kind == PMU_CORE)
-                r = pmu_read_turn(unit, &pmu.turn_usec);
         if (sysfs_is_fatal(r))
                 return r;
         if (r < 0)

@@ -43,7 +43,6 @@ struct Pmu {
         PmuKind kind;
         CpuSet cpus; /* where its events can be opened: "cpus" or "cpumask", else all possible */
         bool closes_to_yield; /* an event frees its counter when closed, not when disabled */
-        uint64_t turn_usec;   /* multiplexing: how long flexible events are on the PMU at a time */
 
         /* What it has, see capacity.h. */
         bool measured;     /* false: nobody can tell what is free, and nothing is confirmed */

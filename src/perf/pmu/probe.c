@@ -16,7 +16,6 @@ int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
 Probe *probe_free(Probe *p) {
         if (!p)
                 return NULL;
-        looks_done(p->looks, p->n_looks);
         free(p->looks);
         free(p->due);
         free(p);
@@ -102,20 +101,33 @@ static Seen probe_seen(const Probe *p) {
 }
 
 /* Nothing else ran between the looks of a round. */
-static bool probe_is_together(const Probe *p) {
-        Seen seen = probe_seen(p);
-
+static bool seen_is_together(Seen seen) {
         return seen.n == 0 || seen.last - seen.first <= PROBE_APART_USEC + seen.n * LOOK_TAKES_USEC;
 }
 
+/* Looks take so long on this machine that those of a round are never together. */
+static bool probe_is_slow(const Probe *p) {
+        uint64_t fastest = UINT64_MAX;
+
+        for (size_t i = 0; i < p->n_looks; i++)
+                fastest = MIN(fastest, p->looks[i].took_usec);
+        return !seen_is_together((Seen){ p->n_looks, 0, (p->n_looks - 1) * fastest });
+}
+
 static int probe_round_all(Probe *p) {
-        bool settled = true, together = false;
+        bool settled = true, enough = false;
+        Seen before = {};
         int r = 0;
 
-        for (unsigned i = 0; r == 0 && settled && !together && i < PROBE_ROUNDS; i++) {
+        for (unsigned i = 0; r == 0 && settled && !enough && i < PROBE_ROUNDS; i++) {
+                Seen seen;
+
                 r = probe_round(p, true, look_at);
                 settled = probe_is_settled(p);
-                together = probe_is_together(p);
+                seen = probe_seen(p);
+                enough =
+                        seen_is_together(seen) || (i > 0 && seen.n == before.n && probe_is_slow(p));
+                before = seen;
         }
         p->confirmed = r == 0 && settled;
         return r;
@@ -131,10 +143,8 @@ static bool probe_is_over(const Probe *p, uint64_t now_usec) {
 
 /* Tells what there is. Whoever was in the way may have left since the last look. */
 static int probe_conclude(Probe *p) {
-        int r;
+        int r = probe_round(p, false, look_count);
 
-        looks_done(p->looks, p->n_looks);
-        r = probe_round(p, false, look_count);
         for (unsigned i = 0; i < PROBE_ROUNDS && r == 0 && !p->confirmed && probe_is_settled(p);
              i++)
                 r = probe_round_all(p) ?: probe_round(p, false, look_count);
@@ -161,15 +171,6 @@ static uint64_t probe_step(Probe *p, uint64_t now_usec) {
         return now_usec < end ? MIN(next, end) : next;
 }
 
-static uint64_t probe_until(const Probe *p) {
-        uint64_t until = UINT64_MAX;
-
-        for (size_t i = 0; i < p->n_looks; i++)
-                if (p->looks[i].result == LOOK_WATCHED)
-                        until = MIN(until, p->looks[i].until_usec);
-        return until;
-}
-
 int probe_look(Probe *p, uint64_t now_usec) {
         bool first = p->begun_usec == 0;
         int r;
@@ -183,12 +184,9 @@ int probe_look(Probe *p, uint64_t now_usec) {
         r = probe_rounds(p, first, now_usec);
         if (r < 0 && (first || now_usec - p->begun_usec >= PROBE_WATCH_USEC))
                 return r;
-        if (p->done) {
-                looks_done(p->looks, p->n_looks);
+        if (p->done)
                 return PROBE_DONE;
-        }
-        p->next_usec = r == 0 && !probe_taken(p) ? MAX(probe_until(p), now_usec + 1)
-                                                 : probe_step(p, now_usec);
+        p->next_usec = probe_step(p, now_usec);
         return PROBE_AGAIN;
 }
 

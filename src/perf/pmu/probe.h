@@ -9,14 +9,13 @@
  * to wait for, and some were looked at earlier than others, all are looked at once more, those that
  * have come online meanwhile included: so what a probe confirms was free on every CPU that was
  * online, at one moment as nearly as CPUs can be looked at one after the other. Looks that were
- * further apart, because something else ran meanwhile, are made again, PROBE_ROUNDS times at most.
- * A CPU that is offline has nothing to be measured, and is asked again at each last look.
- *
- * A look that was slow takes some tens of milliseconds more (look.h): a busy machine is not called
- * taken.
+ * further apart, because something else ran meanwhile, are made again, PROBE_ROUNDS times at most;
+ * where they are always further apart, as opening events takes long, they are made twice, so that
+ * each CPU has been seen before and after the first of the last looks. A CPU that is offline has
+ * nothing to be measured, and is asked again at each last look.
  *
  * A probe never waits: the caller calls probe_look() at once, and again when next_usec has come,
- * until it says something else than PROBE_AGAIN. Only groups that are watched are open in between.
+ * until it says something else than PROBE_AGAIN. Nothing is open in between.
  */
 
 #include "perf/pmu/look.h"
@@ -45,7 +44,7 @@ struct Probe {
         uint64_t step_usec;
         bool unknown; /* a PMU was added that cannot be measured */
         bool done;
-        bool confirmed; /* all was free at one round of looks */
+        bool confirmed; /* all was free at the last round of looks */
         size_t n_looks;
         Look *looks; /* one for each CPU of each PMU; free tells what there was when all is done */
         Look **due;  /* room for as many: those of one round */

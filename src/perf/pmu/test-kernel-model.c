@@ -371,10 +371,27 @@ int kernel_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int lead
         return open_event(attr, MODEL_NO_TASK, cpu, leader);
 }
 
-int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
-        for (unsigned i = 0; i < n; i++) {
-                int fd = kernel_open(&attrs[i], -1, (int) cpu, i == 0 ? -1 : ret_fds[0]);
+static void set_enabled(int fd, bool enabled) {
+        Ev *e = ev_of(fd);
 
+        call();
+        e->state = enabled ? STATE_INACTIVE : STATE_OFF;
+        schedule(e->cpu);
+}
+
+void kernel_disable(int fd) {
+        set_enabled(fd, false);
+}
+
+static int open_together(const struct perf_event_attr *attrs, unsigned n, bool counting,
+                         unsigned cpu, int *ret_fds) {
+        for (unsigned i = 0; i < n; i++) {
+                bool last = counting && i == n - 1;
+                int fd;
+
+                if (i > 0 && last)
+                        set_enabled(ret_fds[0], true);
+                fd = kernel_open(&attrs[i], -1, (int) cpu, i == 0 || last ? -1 : ret_fds[0]);
                 if (fd < 0) {
                         while (i > 0)
                                 kernel_close(ret_fds[--i]);
@@ -383,6 +400,15 @@ int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned 
                 ret_fds[i] = fd;
         }
         return 0;
+}
+
+int kernel_open_group(const struct perf_event_attr *attrs, unsigned n, unsigned cpu, int *ret_fds) {
+        return open_together(attrs, n, false, cpu, ret_fds);
+}
+
+int kernel_open_counting(const struct perf_event_attr *attrs, unsigned n, unsigned cpu,
+                         int *ret_fds) {
+        return open_together(attrs, n, true, cpu, ret_fds);
 }
 
 unsigned kernel_opened_from(void) {
@@ -399,15 +425,6 @@ void kernel_close(int fd) {
         e->used = false;
         if (e->pmu)
                 schedule(e->cpu);
-}
-
-int kernel_enable(int fd) {
-        Ev *e = ev_of(fd);
-
-        call();
-        e->state = STATE_INACTIVE;
-        schedule(e->cpu);
-        return 0;
 }
 
 bool kernel_times(int fd, KernelTimes *ret) {

@@ -259,14 +259,13 @@ static void test_slow(void) {
         host_halt(&h);
 }
 
-/* There are turns while a slow look opens its groups, so that it may see itself on for some turns
- * more. */
+/* There are turns while a slow look opens its events. */
 static void test_slow_turns(void) {
         Host h = {};
 
         host_boot(&h, "zen");
         for (unsigned i = 0; i < 300; i++) {
-                Storm some = { (uint64_t) g_test_rand_int_range(0, 3000),
+                Storm some = { (uint64_t) g_test_rand_int_range(0, 9000),
                                (unsigned) g_test_rand_int_range(20, 80) };
                 unsigned n = 0, wanted = (unsigned) g_test_rand_int_range(1, 3);
                 Strangers s = {};
@@ -283,6 +282,101 @@ static void test_slow_turns(void) {
                 model_each_call(NULL, NULL);
                 strangers_leave(&s);
                 model_pass((uint64_t) g_test_rand_int_range(0, 5000));
+        }
+        host_halt(&h);
+}
+
+/* Comes or leaves at one of the calls of a look, between two pauses of everything. */
+typedef struct Passer {
+        Strangers s;
+        ModelEvent event;
+        bool leaves, slow; /* slow: all other calls take as long as the pause */
+        unsigned n_calls;  /* until then; 0: it is over */
+        uint64_t pause_usec, when_usec;
+} Passer;
+
+static void pass_by(void *userdata) {
+        Passer *p = userdata;
+
+        if (p->slow)
+                model_pass(p->pause_usec);
+        if (p->n_calls == 0 || --p->n_calls > 0)
+                return;
+        model_pass(p->pause_usec);
+        p->when_usec = kernel_now_usec();
+        if (p->leaves)
+                strangers_leave(&p->s);
+        else
+                strangers_add(&p->s, &p->event, 1);
+        model_pass(p->pause_usec);
+}
+
+/* False: the look was over before. */
+static bool is_free_while(const Host *h, Passer *p) {
+        Look l = { .pmu = host_pmu(h, 0), .cpu = 1, .wanted = pmu_whole(host_pmu(h, 0)) };
+
+        if (p->leaves)
+                strangers_add(&p->s, &p->event, 1);
+        p->when_usec = 0;
+        model_each_call(pass_by, p);
+        g_assert_cmpint(look_at(&l), ==, 0);
+        model_each_call(NULL, NULL);
+        if (p->when_usec > 0 && l.result == LOOK_FREE && p->leaves)
+                g_assert_cmpuint(l.seen_usec + LOOK_SURE_USEC, >=, p->when_usec);
+        else if (p->when_usec > 0 && l.result == LOOK_FREE)
+                g_assert_cmpuint(l.seen_usec, <=, p->when_usec);
+        strangers_leave(&p->s);
+        return p->when_usec > 0;
+}
+
+/* However long a look takes: what it calls free was free when it says so. */
+static void test_passers(gconstpointer name) {
+        Host h = {};
+
+        host_boot(&h, name);
+        for (uint64_t pause = 0; pause <= 3 * MODEL_TURN_USEC; pause += MODEL_TURN_USEC / 2)
+                for (unsigned kind = 0; kind < 4; kind++) {
+                        Passer p = { .event = { "branches", .cpu = 1, .pinned = kind & 1 },
+                                     .leaves = kind & 2,
+                                     .pause_usec = pause };
+
+                        for (unsigned n = 1; p.n_calls = n, is_free_while(&h, &p); n++)
+                                model_pass(MODEL_TURN_USEC / 16);
+                }
+        host_halt(&h);
+}
+
+/* The same of all CPUs, whose looks are never together. */
+static void test_passers_of_probes(void) {
+        Want want = { .shape = { .general = 6 } };
+        Host h = {};
+
+        host_boot(&h, "zen");
+        for (unsigned kind = 0; kind < 8; kind++) {
+                Passer p = { .event = { "branches", .cpu = kind & 1 ? 0 : 3, .pinned = kind & 2 },
+                             .leaves = kind & 4,
+                             .pause_usec = 300 };
+                bool always = true;
+
+                for (unsigned n = 1; always; n++) {
+                        _cleanup_(probe_freep) Probe *probe = probe_of(&h, wants, &want);
+
+                        p.n_calls = n;
+                        p.slow = true;
+                        if (p.leaves)
+                                strangers_add(&p.s, &p.event, 1);
+                        p.when_usec = 0;
+                        model_each_call(pass_by, &p);
+                        (void) probe_run(probe);
+                        model_each_call(NULL, NULL);
+                        always = p.when_usec > 0;
+                        if (always && probe_confirms(probe) && p.leaves)
+                                g_assert_cmpuint(probe_seen_usec(probe) + LOOK_SURE_USEC, >=,
+                                                 p.when_usec);
+                        else if (always && probe_confirms(probe))
+                                g_assert_cmpuint(probe_seen_usec(probe), <=, p.when_usec);
+                        strangers_leave(&p.s);
+                }
         }
         host_halt(&h);
 }
@@ -700,6 +794,11 @@ int main(int argc, char **argv) {
                              GUINT_TO_POINTER(1u << 1), test_busy);
         g_test_add_func("/probe-counters/slow-is-not-taken", test_slow);
         g_test_add_func("/probe-counters/slow-looks-see-who-takes-turns", test_slow_turns);
+        g_test_add_data_func("/probe-counters/slow-looks-say-when-it-was", "intel", test_passers);
+        g_test_add_data_func("/probe-counters/slow-looks-say-when-it-was-without-fixed-ones", "zen",
+                             test_passers);
+        g_test_add_func("/probe-counters/slow-looks-at-all-say-when-it-was",
+                        test_passers_of_probes);
         g_test_add_func("/probe-counters/looks-that-were-far-apart-are-made-again",
                         test_looks_apart);
         g_test_add_func("/probe-counters/the-own-cpu-is-seen-from-another", test_own_cpu);

@@ -8,6 +8,7 @@ struct perf_event_attr trial_attr(const PmuEvent *e) {
                 .size = sizeof(struct perf_event_attr),
                 .type = e->type,
                 .config = e->config,
+                .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
         };
 }
 
@@ -18,8 +19,7 @@ bool trial_is_our_fault(int error) {
 /* Who is disabled is not counted when the kernel looks whether a group fits: on x86 a member, on
  * arm64 (validate_event() of drivers/perf/arm_pmu.c) the leader too, unless an exec is to enable
  * it; nothing execs here. */
-static void attr_prepare(struct perf_event_attr *attr, bool leads) {
-        attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+static void attr_set_leader(struct perf_event_attr *attr, bool leads) {
         attr->disabled = leads;
         attr->enable_on_exec = leads;
 }
@@ -39,7 +39,7 @@ int trial_add(Trial *t, const struct perf_event_attr *event, unsigned cpu) {
 
         if (t->n == TRIAL_MAX)
                 return -E2BIG;
-        attr_prepare(&attr, t->n == 0);
+        attr_set_leader(&attr, t->n == 0);
         fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
         if (fd == -ENOENT && attr_make_plain(&attr))
                 fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
@@ -66,13 +66,13 @@ static bool shape_attrs(const Pmu *pmu, Shape shape, struct perf_event_attr *ret
         for (unsigned i = 0; i < pmu->n_fixed; i++)
                 if (shape.fixed & (UINT32_C(1) << i))
                         ret[n++] = trial_attr(&pmu->fixed[i]);
-        for (unsigned i = 0; i < n; i++)
-                attr_prepare(&ret[i], i == 0);
         *ret_n = n;
         return true;
 }
 
-int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
+static int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu, bool counting) {
+        int (*open)(const struct perf_event_attr *, unsigned, unsigned, int *) =
+                counting ? kernel_open_counting : kernel_open_group;
         struct perf_event_attr attrs[TRIAL_MAX];
         bool plain = false;
         unsigned n;
@@ -81,23 +81,31 @@ int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
         t->n = 0;
         if (!shape_attrs(pmu, shape, attrs, &n))
                 return -E2BIG;
-        r = kernel_open_group(attrs, n, cpu, t->fds);
+        for (unsigned i = 0; i < n; i++)
+                attr_set_leader(&attrs[i], i == 0 && !(counting && n == 1));
+        r = open(attrs, n, cpu, t->fds);
         for (unsigned i = 0; r == -ENOENT && i < n; i++)
                 plain |= attr_make_plain(&attrs[i]);
         if (plain)
-                r = kernel_open_group(attrs, n, cpu, t->fds);
+                r = open(attrs, n, cpu, t->fds);
         if (r == 0)
                 t->n = n;
         return r;
 }
 
-void trial_wake(const Pmu *pmu, unsigned cpu) {
-        struct perf_event_attr attr = trial_attr(&pmu->general);
-        int fd = kernel_open(&attr, NO_TASK, (int) cpu, -1);
+int trial_open_group(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
+        return trial_open(t, pmu, shape, cpu, false);
+}
 
-        if (fd == -ENOENT && attr_make_plain(&attr))
-                fd = kernel_open(&attr, NO_TASK, (int) cpu, -1);
-        kernel_close(fd);
+int trial_open_counting(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
+        return trial_open(t, pmu, shape, cpu, true);
+}
+
+void trial_stop(Trial *t) {
+        if (t->n > 1)
+                kernel_disable(t->fds[0]);
+        if (t->n > 0)
+                kernel_disable(t->fds[t->n - 1]);
 }
 
 void trial_close(Trial *t) {

@@ -35,7 +35,8 @@ static void request_add(OpenerRequest *q, const PerfOpen *opens, size_t first, c
                                                             : -1);
         item->pidfd = request_add_fd(q, o->pidfd);
         item->cgroup = request_add_fd(q, cgroup ? o->pid : -1);
-        item->allowed = (uint16_t) o->allowed;
+        item->allowed = (uint8_t) o->allowed;
+        item->enables_first = o->enables_first;
         item->flags = o->flags;
 }
 
@@ -73,6 +74,7 @@ int opener_request_unpack(const OpenerRequest *q, PerfOpen *ret) {
                 ret[i].group = fd_at(q, item->group);
                 ret[i].pidfd = fd_at(q, item->pidfd);
                 ret[i].allowed = item->allowed;
+                ret[i].enables_first = item->enables_first;
                 ret[i].flags = (unsigned long) item->flags;
         }
         return 0;

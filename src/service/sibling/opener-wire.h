@@ -7,6 +7,7 @@
  * messages are structs.
  */
 
+#include "perf/pmu/kernel.h"
 #include "perf/pmu/perf-open.h"
 #include "service/sibling/wire.h"
 
@@ -23,9 +24,13 @@ struct OpenerItem {
         int32_t leader; /* place in the same message, or -1 */
         int32_t process;
         int16_t group, pidfd, cgroup;
-        uint16_t allowed;
+        uint8_t allowed;
+        uint8_t enables_first;
         uint64_t flags;
 };
+
+_Static_assert(PERF_OPEN_ALLOW_ALL <= UINT8_MAX, "OpenerItem.allowed");
+_Static_assert(KERNEL_OPEN_MAX <= FD_MESSAGE_MAX, "the first of a call is in the same message");
 
 struct OpenerRequest {
         size_t n, n_fds;

@@ -198,6 +198,29 @@ static void test_many_are_opened_at_once(Fixture *f, const void *userdata) {
         close_all(opens, N_MANY);
 }
 
+/* By itself it would stay disabled. */
+static void test_the_first_is_enabled_before_the_last(Fixture *f, const void *userdata) {
+        PerfOpen opens[3];
+
+        if (!need_events())
+                return;
+        for (size_t i = 0; i < G_N_ELEMENTS(opens); i++) {
+                opens[i] = software(PERF_COUNT_SW_TASK_CLOCK);
+                opens[i].attr.known.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+        }
+        opens[2].enables_first = true;
+        perf_open_all(opens, G_N_ELEMENTS(opens));
+        for (size_t i = 0; i < G_N_ELEMENTS(opens); i++) {
+                uint64_t value_and_enabled[2];
+
+                g_assert_cmpint(opens[i].fd, >=, 0);
+                g_assert_cmpint(read(opens[i].fd, value_and_enabled, sizeof(value_and_enabled)), ==,
+                                sizeof(value_and_enabled));
+                g_assert_cmpint(value_and_enabled[1] > 0, ==, i == 0);
+        }
+        close_all(opens, G_N_ELEMENTS(opens));
+}
+
 /* A thread that has ended is passed over, anything else is the end of it. */
 static void test_the_first_failure_is_the_last(Fixture *f, const void *userdata) {
         g_autofree PerfOpen *opens = g_new(PerfOpen, N_MANY);
@@ -471,6 +494,7 @@ int main(int argc, char **argv) {
         ADD("kprobes-are-refused", test_kprobes_are_refused);
         ADD("what-was-not-authorized-is-refused", test_what_was_not_authorized_is_refused);
         ADD("many-are-opened-at-once", test_many_are_opened_at_once);
+        ADD("the-first-is-enabled-before-the-last", test_the_first_is_enabled_before_the_last);
         ADD("the-first-failure-is-the-last", test_the_first_failure_is_the_last);
         ADD("a-number-that-was-reused-is-refused", test_a_number_that_was_reused_is_refused);
         ADD("it-has-nothing-that-it-does-not-need", test_it_has_nothing_that_it_does_not_need);
