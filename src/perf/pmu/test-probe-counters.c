@@ -381,6 +381,24 @@ static void test_passers_of_probes(void) {
         host_halt(&h);
 }
 
+/* Not more often, as they would be no nearer to one another. */
+static void test_slow_twice(void) {
+        Want want = { .shape = { .general = 6 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        Storm all = { 300, UINT_MAX };
+        Host h = {};
+
+        host_boot(&h, "zen");
+        model_set_online(2, false);
+        p = probe_of(&h, wants, &want);
+        model_each_call(storm, &all);
+        g_assert_cmpint(probe_look(p, kernel_now_usec()), ==, PROBE_DONE);
+        model_each_call(NULL, NULL);
+        g_assert_true(probe_confirms(p));
+        g_assert_cmpuint(want.n_asked, ==, 2 * p->n_looks);
+        host_halt(&h);
+}
+
 /* The task of the service's own CPU is off it just while the service runs there. */
 static void test_own_cpu(void) {
         Strangers s = {};
@@ -797,6 +815,7 @@ int main(int argc, char **argv) {
         g_test_add_data_func("/probe-counters/slow-looks-say-when-it-was", "intel", test_passers);
         g_test_add_data_func("/probe-counters/slow-looks-say-when-it-was-without-fixed-ones", "zen",
                              test_passers);
+        g_test_add_func("/probe-counters/slow-looks-are-made-twice", test_slow_twice);
         g_test_add_func("/probe-counters/slow-looks-at-all-say-when-it-was",
                         test_passers_of_probes);
         g_test_add_func("/probe-counters/looks-that-were-far-apart-are-made-again",
