@@ -50,6 +50,19 @@ bool hold_is(Client *c, const char *path, const char *state) {
         return client_reads(c, path, HOLD, "State", state);
 }
 
+unsigned holds_count(Client *c) {
+        g_autoptr(sd_bus_message) objects = client_objects(c);
+        const char *path = NULL;
+        unsigned n = 0;
+
+        while (objects_next(objects, &path)) {
+                g_autofree char *state = object_read(objects, HOLD, "State");
+
+                n += state && strcmp(state, "ended") != 0;
+        }
+        return n;
+}
+
 bool hold_names(Client *c, const char *path, pid_t pid) {
         g_autoptr(sd_bus_message) reply = client_get_variant(c, path, HOLD, "Obstacles", "a(us)");
         uint32_t is;

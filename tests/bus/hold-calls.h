@@ -20,6 +20,7 @@ char *hold_take_unattended(Client *c, uint64_t lifetime_usec, const char *types,
 bool hold_wait(Client *c, const char *path);
 void hold_release(Client *c, const char *path);
 bool hold_is(Client *c, const char *path, const char *state);
+unsigned holds_count(Client *c); /* those that have not ended, which can be read for a while */
 
 /* Whether one of the hold's obstacles has the pid. */
 bool hold_names(Client *c, const char *path, pid_t pid);

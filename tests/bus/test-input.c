@@ -18,13 +18,13 @@ typedef struct Fixture {
 static void fixture_set_up(Fixture *f, const void *data) {
         f->root = client_new("root");
         f->alice = client_new("alice");
-        f->holds = client_count(f->root, "hold");
+        f->holds = holds_count(f->root);
         f->counters = client_count(f->root, "counter");
         f->descriptors = service_descriptors();
 }
 
 static void fixture_tear_down(Fixture *f, const void *data) {
-        g_assert_cmpuint(client_count(f->root, "hold"), ==, f->holds);
+        g_assert_cmpuint(holds_count(f->root), ==, f->holds);
         g_assert_cmpuint(client_count(f->root, "counter"), ==, f->counters);
         g_assert_cmpuint(service_descriptors(), ==, f->descriptors);
         client_free(f->alice);
