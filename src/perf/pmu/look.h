@@ -29,10 +29,9 @@
 #include "core/shape.h"
 #include "perf/pmu/pmu.h"
 
-#define LOOK_REST_USEC 50u /* what passes until another task runs on a CPU is some µs */
-#define LOOK_TAKES_USEC                                                                            \
-        100u /* a look, where nothing else runs, is no longer; it is in virtual machines */
-#define LOOK_SURE_USEC 500u /* when something was so is known as well as that */
+#define LOOK_REST_USEC  50u  /* what passes until another task runs on a CPU is some µs */
+#define LOOK_TAKES_USEC 100u /* at most, on hardware where nothing else runs */
+#define LOOK_SURE_USEC  500u /* how exactly the moment of a look is known */
 
 typedef struct Look Look;
 

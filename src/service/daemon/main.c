@@ -37,8 +37,8 @@ static int run(const char *config_path) {
                 log_plain(LOG_ERR, "Cannot start the opener process: %s", strerror(-r));
                 return r;
         }
-        r = reader_fork(
-                &reader); /* it knows those who are there already, and names nobody of them */
+        /* after the opener, which it then knows and does not name as an obstacle */
+        r = reader_fork(&reader);
         if (r < 0) {
                 log_plain(LOG_ERR, "Cannot start the reader process: %s", strerror(-r));
                 return r;

@@ -13,17 +13,18 @@
 /* Runs in the child, and does not return; socket is its end. */
 typedef void (*SiblingRun)(int socket, pid_t parent);
 
+#define SIBLINGS_MAX 4u
+
 /* Forks a process with one end of a SOCK_SEQPACKET pair; ret_socket is the other end. Call it
  * before any thread, bus or event loop exists. */
 int sibling_fork(SiblingRun run, pid_t *ret_pid, int *ret_socket);
-#define SIBLINGS_MAX 4u
 
 /* Kills and reaps it. */
 void sibling_end(pid_t pid);
 
 /* ---- in the child ---- */
 
-/* Those that the service has forked before this one: how many. */
+/* The siblings that were forked before this one; returns how many. */
 size_t sibling_elders(pid_t ret[SIBLINGS_MAX]);
 
 /* Closes all descriptors but the socket, which changes its number, and resets signals: those of the
