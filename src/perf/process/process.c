@@ -148,8 +148,8 @@ static bool read_ids(const char *text, const char *name, unsigned ids[3]) {
 }
 
 /* Adds what one thread's status says to f. One that has ended acts for nobody any more. */
-static int thread_join(ProcessFacts *f, const char *status, const struct stat *st, bool first,
-                       bool exiting) {
+static int thread_join(ProcessFacts *f, pid_t tid, const char *status, const struct stat *st,
+                       bool first, bool exiting) {
         const char *state = procfs_field(status, "State"),
                    *permitted = procfs_field(status, "CapPrm"),
                    *tracer = procfs_field(status, "TracerPid");
@@ -161,8 +161,8 @@ static int thread_join(ProcessFacts *f, const char *status, const struct stat *s
         if (!state || !permitted || !tracer || !read_ids(status, "Uid", uid) ||
             !read_ids(status, "Gid", gid))
                 return -EPROTO;
-        if (f->tracer == 0)
-                f->tracer = (pid_t) strtol(tracer, NULL, 10);
+        if (f->tracer == 0 && strtol(tracer, NULL, 10) != 0)
+                f->tracer = thread_tracer(tid);
         if (!first && !lives)
                 return 0;
         if (first || f->zombie) { /* those before have all ended */
@@ -221,7 +221,7 @@ static int threads_join(ProcessFacts *f, size_t max, bool exactly) {
                         continue;
                 }
                 if (r == 0)
-                        r = thread_join(f, status, &st, first,
+                        r = thread_join(f, threads.tids[i], status, &st, first,
                                         exactly && thread_exits(directory, f->pid));
                 first = false;
         }
@@ -257,7 +257,7 @@ static int facts_read_status(ProcessFacts *f, size_t *ret_threads, bool *ret_who
                 return 0;
         f->same_pid_ns = is_one_number(procfs_field(status, "NSpid"));
         f->uniform = f->zombie = true;
-        return thread_join(f, status, &st, true, false);
+        return thread_join(f, f->pid, status, &st, true, false);
 }
 
 static int facts_read_stat(ProcessFacts *f) {

@@ -114,16 +114,6 @@ bool process_is_between(pid_t pid) {
                state == 'Z' && n_threads > 1;
 }
 
-pid_t task_tracer(pid_t tid) {
-        _cleanup_free_ char *text = NULL;
-        const char *field;
-
-        if (procfs_read(tid, "status", &text, NULL) < 0)
-                return 0;
-        field = procfs_field(text, "TracerPid");
-        return field ? (pid_t) strtol(field, NULL, 10) : 0;
-}
-
 int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *userdata) {
         _cleanup_free_ char *text = NULL;
         char name[sizeof("task/-2147483648/children")], *p;

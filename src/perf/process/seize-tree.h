@@ -67,9 +67,6 @@ bool task_state(pid_t tid, TaskState *ret);
  * number when all others are gone. Where the leader just ended, it stays so. */
 bool process_is_between(pid_t pid);
 
-/* 0: it is not traced, or has ended. */
-pid_t task_tracer(pid_t tid);
-
 /* Calls f for each child of a thread; a non-zero return of f ends the walk and is returned. */
 int task_each_child(const Task *t, int (*f)(void *userdata, pid_t child), void *userdata);
 

@@ -42,7 +42,7 @@ static int task_unseizable(Seize *s, Task *t, bool last) {
 
         if (!task_state(t->tid, &state))
                 return 1;
-        tracer = task_tracer(t->tid);
+        tracer = thread_tracer(t->tid);
         if (tracer == getpid()) {
                 /* seized at its birth: it stops by itself, or has done so already */
                 t->standing = t->stopped = state.state == 't';
@@ -228,7 +228,7 @@ static bool task_moves(Seize *s, Task *t) {
                 t->standing = task_in_vfork(&s->tree, t);
         if (t->standing)
                 return false;
-        if (task_tracer(t->tid) == getpid())
+        if (thread_tracer(t->tid) == getpid())
                 return true;
         task_forget(&s->tree, t);
         s->tree.n_new++; /* the number may be a thread's that is new: there is another round */

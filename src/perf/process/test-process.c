@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -496,6 +497,44 @@ static void test_a_tracer_is_seen(void) {
         child_end(pid);
 }
 
+/* Traces a process and lets it go, again and again. */
+static _Noreturn void trace_and_detach(pid_t pid, atomic_uint *n_turns) {
+        for (;;) {
+                if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0 ||
+                    ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0 ||
+                    waitpid(pid, NULL, __WALL) != pid || ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0)
+                        _exit(1);
+                (*n_turns)++;
+        }
+}
+
+/* While a tracer comes or goes, the kernel says for a moment that the parent traces it. */
+static void test_a_parent_is_not_taken_for_a_tracer(void) {
+        atomic_uint *n_turns = mmap(NULL, sizeof(*n_turns), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        pid_t pid = child_start(NULL, NULL), parent = getpid(), tracer;
+        unsigned n_traced = 0;
+
+        g_assert_true(n_turns != MAP_FAILED);
+        tracer = fork();
+        if (tracer == 0) {
+                child_end_with(parent);
+                trace_and_detach(pid, n_turns);
+        }
+        for (unsigned i = 0; i < 5000 || *n_turns < 5000; i++) {
+                pid_t told = read_pid(pid).tracer;
+
+                if (told != 0)
+                        g_assert_cmpint(told, ==, tracer);
+                n_traced += told != 0;
+                g_assert_cmpint(waitpid(tracer, NULL, WNOHANG), ==, 0);
+        }
+        g_assert_cmpuint(n_traced, >, 0);
+        child_end(tracer);
+        child_end(pid);
+        g_assert_no_errno(munmap(n_turns, sizeof(*n_turns)));
+}
+
 static void start_a_thread(void *userdata) {
         static Thread t;
 
@@ -623,6 +662,7 @@ int main(int argc, char *argv[]) {
         TEST(another_pid_namespace_is_seen);
         TEST(kernel_threads_are_seen);
         TEST(a_tracer_is_seen);
+        TEST(a_parent_is_not_taken_for_a_tracer);
         TEST(reading_stops_at_so_many_threads);
         TEST(reading_leaves_no_descriptor);
         TEST(rule_allows_what_is_clean);

@@ -5,7 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sys/resource.h>
+
 #include "perf/process/procfs.h"
+
+/* So many readings have to agree: where tracers come and go without rest, one in 100 is wrong. */
+#define TRACER_READINGS 3
+#define TRACER_TRIES    20
 
 static int compare_tids(const void *a, const void *b) {
         pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
@@ -88,4 +94,29 @@ const pid_t *threads_find(const Threads *t, pid_t tid) {
 
 bool threads_has(const Threads *t, pid_t tid) {
         return threads_find(t, tid);
+}
+
+static pid_t tracer_read(pid_t tid) {
+        _cleanup_free_ char *text = NULL;
+        const char *field;
+
+        if (procfs_read(tid, "status", &text, NULL) < 0)
+                return 0;
+        field = procfs_field(text, "TracerPid");
+        return field ? (pid_t) strtol(field, NULL, 10) : 0;
+}
+
+pid_t thread_tracer(pid_t tid) {
+        pid_t tracer = tracer_read(tid);
+
+        for (int i = 1, same = 1; tracer > 0 && same < TRACER_READINGS && i < TRACER_TRIES; i++) {
+                pid_t now;
+
+                /* The kernel changes it under tasklist_lock, which this call waits for. */
+                (void) getpriority(PRIO_PGRP, 0);
+                now = tracer_read(tid);
+                same = now == tracer ? same + 1 : 1;
+                tracer = now;
+        }
+        return tracer;
 }

@@ -29,3 +29,7 @@ void threads_done(Threads *t);
 bool threads_equal(const Threads *a, const Threads *b);
 const pid_t *threads_find(const Threads *t, pid_t tid); /* its element of tids, or NULL */
 bool threads_has(const Threads *t, pid_t tid);
+
+/* The thread that traces a thread; 0: none, or it has ended. While the kernel attaches or detaches
+ * a tracer, TracerPid says the thread's parent for a moment; this does not. */
+pid_t thread_tracer(pid_t tid);
