@@ -6,6 +6,9 @@
 #include "perf/group/group-use.h"
 #include "perf/group/group-yield.h"
 
+#define GROUPS_AT_ONCE 8u /* as many as are prepared at once */
+#define EVENTS_AT_ONCE 64u
+
 static CounterYielder *counter_yielder_of(const Yielder *y) {
         return container_of(y, CounterYielder, yielder);
 }
@@ -41,6 +44,28 @@ static void counter_yielder_resume(Yielder *y) {
         counter_yielder_changed(m);
 }
 
+/* Opening takes a message to the opener and its answer, for one event as for many. */
+static size_t counter_yielder_prepare(Yielder *const *yielders, size_t n) {
+        size_t n_groups = 0, n_events = 0, i = 0;
+        Group *groups[GROUPS_AT_ONCE];
+        const CpuSet *except[GROUPS_AT_ONCE];
+
+        for (; i < MIN(n, GROUPS_AT_ONCE); i++) {
+                Group *g = counter_yielder_of(yielders[i])->group;
+
+                n_events += g->n_parts * g->n_events;
+                if (i > 0 && n_events > EVENTS_AT_ONCE)
+                        break;
+                if (!yielders[i]->plan.by_cpu)
+                        continue;
+                groups[n_groups] = g;
+                except[n_groups++] = &yielders[i]->plan.where;
+        }
+        if (n_groups > 1)
+                groups_reopen_ahead(groups, except, n_groups);
+        return i;
+}
+
 static void counter_yielder_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
         *ret_pid = getpid();
         (void) snprintf(buffer, size, "perfallocd, monitor %s",
@@ -52,6 +77,7 @@ static const YielderOps counter_yielder_ops = {
         .start = counter_yielder_start,
         .yield = counter_yielder_yield,
         .resume = counter_yielder_resume,
+        .prepare = counter_yielder_prepare,
         .describe = counter_yielder_describe,
 };
 

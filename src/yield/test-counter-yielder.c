@@ -7,6 +7,7 @@
 #include "yield/counter-yielder.h"
 
 #include "perf/group/test-group.h"
+#include "perf/pmu/perf-open.h"
 
 typedef struct Stage {
         Ledger ledger;
@@ -154,6 +155,73 @@ static void test_monitor_in_error_is_left_alone_in_a_hold(void) {
         stage_down(&s);
 }
 
+#define N_SEVERAL 3u
+
+static void several_enroll(Stage *s, CounterYielder *ret[N_SEVERAL]) {
+        for (unsigned i = 0; i < N_SEVERAL; i++) {
+                stage_enroll(s, group_on_cpus("0"));
+                ret[i] = TAKE_PTR(s->monitor);
+        }
+}
+
+static void several_free(CounterYielder *several[N_SEVERAL]) {
+        for (unsigned i = 0; i < N_SEVERAL; i++)
+                counter_yielder_free(several[i]);
+}
+
+static void open_counted(void *userdata, PerfOpen *opens, size_t n) {
+        unsigned *n_messages = userdata;
+
+        (*n_messages)++;
+        perf_open_here(opens, n);
+}
+
+static void test_several_are_opened_by_one_message(void) {
+        CounterYielder *several[N_SEVERAL];
+        unsigned n_messages = 0;
+        Stage s;
+
+        if (!stage_up(&s, false))
+                return;
+        several_enroll(&s, several);
+        write_on_cpu(0, 5);
+        stage_hold(&s);
+        perf_open_set(&(PerfOpener){ .open = open_counted, .userdata = &n_messages });
+        stage_release(&s);
+        perf_open_set(NULL);
+        g_assert_cmpuint(n_messages, ==, 1);
+        g_assert_cmpuint(slots_free(0), ==, SLOTS - N_SEVERAL);
+        write_on_cpu(0, 6);
+        for (unsigned i = 0; i < N_SEVERAL; i++)
+                assert_exact(several[i]->group, 11);
+        several_free(several);
+        stage_down(&s);
+}
+
+static void test_one_that_cannot_go_on_does_not_keep_the_others(void) {
+        CounterYielder *several[N_SEVERAL];
+        int fds[SLOTS];
+        Stage s;
+
+        if (!stage_up(&s, false))
+                return;
+        several_enroll(&s, several);
+        stage_hold(&s);
+        g_assert_cmpuint(slots_take(0, fds, SLOTS - 2), ==, SLOTS - 2);
+        stage_release(&s);
+        g_assert_cmpuint(slots_free(0), ==, 0);
+        write_on_cpu(0, 6);
+        assert_exact(several[0]->group, 6);
+        assert_exact(several[1]->group, 6);
+        g_assert_cmpint(several[2]->group->error, ==, ENOSPC);
+        slots_give(fds, SLOTS - 2);
+        g_assert_true(counter_yielder_retry(several[2]));
+        write_on_cpu(0, 7);
+        assert_exact(several[2]->group, 7);
+        several_free(several);
+        stage_down(&s);
+}
+
 static void test_freed_monitor_is_told_no_more(void) {
         Stage s;
 
@@ -194,6 +262,9 @@ int main(int argc, char **argv) {
                   test_monitor_that_cannot_go_on_is_tried_again },
                 { "monitor-in-error-is-left-alone-in-a-hold",
                   test_monitor_in_error_is_left_alone_in_a_hold },
+                { "several-are-opened-by-one-message", test_several_are_opened_by_one_message },
+                { "one-that-cannot-go-on-does-not-keep-the-others",
+                  test_one_that_cannot_go_on_does_not_keep_the_others },
                 { "freed-monitor-is-told-no-more", test_freed_monitor_is_told_no_more },
                 { "monitor-says-whose-it-is", test_monitor_says_whose_it_is },
         };

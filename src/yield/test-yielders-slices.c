@@ -173,6 +173,42 @@ static void test_who_is_spared_before_its_slice_goes_on(Stage *s, gconstpointer 
         g_assert_cmpstr(s->log->str, ==, "y1 ");
 }
 
+static size_t prepare_two(Yielder *const *yielders, size_t n) {
+        Stage *s = container_of(yielders[0], Fake, yielder)->stage;
+
+        g_string_append_printf(s->log, "p%zu ", n);
+        return MIN(n, 2u);
+}
+
+static const YielderOps prepared_ops = {
+        .sliced = true,
+        .start = fake_start,
+        .yield = fake_yield,
+        .resume = fake_resume,
+        .describe = fake_describe,
+        .prepare = prepare_two,
+};
+
+/* What is prepared is done by the same slice, whatever time it takes. */
+static void test_who_is_prepared_resumes_in_the_slice(Stage *s, gconstpointer unused) {
+        LedgerHold *h;
+
+        for (unsigned i = 0; i < 6; i++) /* the fifth one knows nothing of that */
+                stage_sliced(s, i == 1 ? "1" : "0")->yielder.ops =
+                        i == 4 ? &sliced_ops : &prepared_ops;
+        h = stage_hold(s, "0", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 5);
+        stage_slice(s);
+        ledger_remove(&s->ledger, h);
+        g_string_truncate(s->log, 0);
+        (void) stage_apply(s);
+        g_assert_cmpstr(s->log->str, ==, "p3 r0 r2 ");
+        yielders_go_on(&s->yielders);
+        g_assert_cmpstr(s->log->str, ==, "p3 r0 r2 p1 r3 ");
+        (void) go_on(s);
+        g_assert_cmpstr(s->log->str, ==, "p3 r0 r2 p1 r3 r4 p1 r5 ");
+}
+
 int main(int argc, char **argv) {
         static const FakeTest tests[] = {
                 { "many-yield-and-resume-in-slices", test_many_yield_and_resume_in_slices },
@@ -185,6 +221,8 @@ int main(int argc, char **argv) {
                   test_who_leaves_before_its_slice_has_answered },
                 { "who-is-spared-before-its-slice-goes-on",
                   test_who_is_spared_before_its_slice_goes_on },
+                { "who-is-prepared-resumes-in-the-slice",
+                  test_who_is_prepared_resumes_in_the_slice },
         };
 
         return fake_tests_run(argc, argv, "yielders-slices", tests, G_N_ELEMENTS(tests));

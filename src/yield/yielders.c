@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "perf/group/switch.h"
 
-#define SWITCHED_AT_ONCE 8u /* yielders, where threads switch (core/team.h) */
+#define SWITCHED_AT_ONCE 8u /* yielders, where threads switch (core/team.h), or are prepared */
 
 void yielders_init(Yielders *r, const Ledger *ledger, void (*acknowledged)(void *userdata),
                    void *userdata) {
@@ -266,6 +266,22 @@ static void yielder_yield(Yielders *r, Yielder *y) {
         yielder_set_state(y, YIELDER_YIELDED);
 }
 
+/* Those that resume next, up to one that prepares otherwise. */
+static size_t yielders_prepare(const Yielders *r, size_t i) {
+        size_t (*prepare)(Yielder *const *, size_t) = r->yielders[i]->ops->prepare;
+        Yielder *next[SWITCHED_AT_ONCE];
+        size_t n = 0;
+
+        for (; i < r->n_yielders && n < ELEMENTSOF(next); i++) {
+                if (!yielders_may_resume(r, r->yielders[i]))
+                        continue;
+                if (r->yielders[i]->ops->prepare != prepare)
+                        break;
+                next[n++] = r->yielders[i];
+        }
+        return prepare ? prepare(next, n) : 1;
+}
+
 static void yielder_resume(Yielders *r, Yielder *y) {
         if (!yielders_demands(r, y))
                 yielder_set_state(y, YIELDER_COUNTING);
@@ -303,14 +319,21 @@ static bool slice_is_over(const Slice *s) {
                now_usec(CLOCK_THREAD_CPUTIME_ID) - s->cpu_since >= s->usec;
 }
 
-/* Calls f for those of which is() is true. False: the slice is over before all were. */
+/* Calls f for those of which is() is true. prepare (may be NULL) returns for how many of them from
+ * the i-th on the slice has to last. False: the slice is over before all were. */
 static bool yielders_each(Yielders *r, Slice *s, bool (*is)(const Yielders *r, const Yielder *y),
-                          void (*f)(Yielders *r, Yielder *y)) {
+                          void (*f)(Yielders *r, Yielder *y),
+                          size_t (*prepare)(const Yielders *r, size_t i)) {
+        size_t n_prepared = 0;
+
         for (size_t i = 0; i < r->n_yielders; i++) {
                 if (!is(r, r->yielders[i]))
                         continue;
-                if (slice_is_over(s))
+                if (n_prepared == 0 && slice_is_over(s))
                         return false;
+                if (n_prepared == 0)
+                        n_prepared = prepare ? prepare(r, i) : 1;
+                n_prepared--;
                 f(r, r->yielders[i]);
                 if (++s->n % SWITCHED_AT_ONCE == 0)
                         switches_flush();
@@ -331,10 +354,10 @@ static bool yielders_work(Yielders *r) {
         bool done;
 
         switches_gather();
-        done = yielders_each(r, &s, yielder_is_asked, yielder_yield);
+        done = yielders_each(r, &s, yielder_is_asked, yielder_yield, NULL);
         if (done)
                 yielders_resume_others(r);
-        done = done && yielders_each(r, &s, yielders_may_resume, yielder_resume);
+        done = done && yielders_each(r, &s, yielders_may_resume, yielder_resume, yielders_prepare);
         switches_settle();
         return done;
 }

@@ -155,6 +155,13 @@ static int opening_open(Opening *o, Refusal *why) {
         return r;
 }
 
+static void opening_add_all(Opening *o, Group *const *groups, size_t n) {
+        o->n = 0;
+        for (size_t i = 0; i < n; i++)
+                for (size_t part = 0; part < groups[i]->n_parts; part++)
+                        opening_add(o, groups[i], part);
+}
+
 int groups_open(Group *const *groups, size_t n, Refusal *why) {
         _cleanup_(opening_done) Opening o = {};
         int r = opening_init(&o, groups, n);
@@ -162,13 +169,22 @@ int groups_open(Group *const *groups, size_t n, Refusal *why) {
         if (r < 0)
                 return r;
         do {
-                o.n = 0;
-                for (size_t i = 0; i < n; i++)
-                        for (size_t part = 0; part < groups[i]->n_parts; part++)
-                                opening_add(&o, groups[i], part);
+                opening_add_all(&o, groups, n);
                 r = opening_open(&o, why);
         } while (o.cpu_left);
         return r;
+}
+
+void groups_open_some(Group *const *groups, size_t n) {
+        _cleanup_(opening_done) Opening o = {};
+
+        if (opening_init(&o, groups, n) < 0)
+                return;
+        opening_add_all(&o, groups, n);
+        opening_run(&o);
+        for (size_t i = 0; i < o.n; i++)
+                if (o.opens[i].fd < 0)
+                        group_close_part(o.places[i].group, o.places[i].part);
 }
 
 int group_open(Group *g, Refusal *why) {

@@ -18,6 +18,10 @@ int group_open_each(Group *g, Refusal *why);
 /* group_open() of several groups, in as few messages as possible; all or nothing. */
 int groups_open(Group *const *groups, size_t n, Refusal *why);
 
+/* The same, for whatever part can be opened that way: others stay closed, and are for
+ * group_open_each(). */
+void groups_open_some(Group *const *groups, size_t n);
+
 /* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:
  * threads are created faster than that. */
 int group_reopen(Group *g, Refusal *why);

@@ -75,13 +75,23 @@ bool group_yields_beyond(const Group *g, const CpuSet *cpus) {
         return false;
 }
 
-int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why) {
-        int r;
-
+static void group_unyield(Group *g, const CpuSet *except) {
         for (size_t part = 0; part < g->n_parts; part++)
                 if (!cpuset_has(except, (unsigned) g->parts[part].cpu))
                         g->parts[part].yielded = false;
         g->yielded = false;
+}
+
+void groups_reopen_ahead(Group *const *groups, const CpuSet *const *except, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                group_unyield(groups[i], except[i]);
+        groups_open_some(groups, n);
+}
+
+int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why) {
+        int r;
+
+        group_unyield(g, except);
         r = group_open_each(g, why);
         g->error = r > 0 ? refusal_errno(r) : -r;
         if (g->wanted)

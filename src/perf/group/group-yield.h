@@ -20,6 +20,10 @@ int group_resume(Group *g, Refusal *why);
 void group_yield_cpus(Group *g, const CpuSet *cpus);
 int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why);
 
+/* Opens, disabled and in as few messages as possible, what group_resume_cpus(groups[i],
+ * except[i]) will open, which follows for each. What cannot be opened is left to that. */
+void groups_reopen_ahead(Group *const *groups, const CpuSet *const *except, size_t n);
+
 /* Whether it has yielded on another CPU than these. */
 bool group_yields_beyond(const Group *g, const CpuSet *cpus);
 
