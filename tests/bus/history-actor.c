@@ -107,6 +107,16 @@ static bool is_dead(int fd) {
         return read(fd, buffer, sizeof(buffer)) == 0;
 }
 
+/* A member that does not fit is the end of its whole group. */
+static void playing_drop_dead(Playing *p, bool group) {
+        unsigned first = group ? 0 : p->n - 1;
+
+        if (!is_dead(p->fds[first]))
+                return;
+        while (p->n > first)
+                (void) close(p->fds[--p->n]);
+}
+
 static TakeWhen order_when(const Order *o) {
         static const TakeWhen when[_ORDER_TARGET_MAX] = {
                 [ORDER_CPU] = TAKE_ALWAYS,    [ORDER_TASK] = TAKE_OF_TASK,
@@ -139,10 +149,9 @@ static void playing_open(Playing *p, const Order *o) {
 
                 if (fd < 0)
                         break;
-                if (o->pinned && o->target == ORDER_CPU && (!group || p->n == 0) && is_dead(fd))
-                        (void) close(fd);
-                else
-                        p->fds[p->n++] = fd;
+                p->fds[p->n++] = fd;
+                if (o->pinned && o->target == ORDER_CPU)
+                        playing_drop_dead(p, group);
         }
         playing_count(p, o);
 }
@@ -169,13 +178,30 @@ static void playing_do(Playing *p, const Order *o) {
         }
 }
 
+/* Value and times of each event, as a comment of TAP. */
+static void playing_tell(const Playing *p) {
+        for (unsigned i = 0; i < p->n; i++) {
+                uint64_t count[3] = {};
+                ssize_t n = read(p->fds[i], count, sizeof(count));
+
+                (void) dprintf(STDOUT_FILENO,
+                               "# pid %d, event %u: value %" G_GUINT64_FORMAT
+                               ", enabled %" G_GUINT64_FORMAT ", running %" G_GUINT64_FORMAT
+                               " (%zd bytes)\n",
+                               (int) getpid(), i, count[0], count[1], count[2], n);
+        }
+}
+
 static int play(int fd, const void *data) {
         Playing p = { .fd = fd, .cgroup = -1 };
         Order o;
 
         act_say(fd, '.');
         while (recv(fd, &o, sizeof(o), MSG_WAITALL) == sizeof(o)) {
-                playing_close(&p);
+                if (o.what == 't')
+                        playing_tell(&p);
+                else
+                        playing_close(&p);
                 if (o.what == 'o')
                         playing_do(&p, &o);
                 if (o.answers)

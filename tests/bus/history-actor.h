@@ -24,7 +24,7 @@ typedef enum OrderTarget {
 } OrderTarget;
 
 struct Order {
-        char what; /* 'o': opens as follows; 'c': closes all, 'x': and ends */
+        char what; /* 'o': opens as follows; 'c': closes all; 't': tells what the kernel counts */
         OrderTarget target;
         unsigned cpu;
         unsigned n;

@@ -64,7 +64,9 @@ static int branches_open(struct perf_event_attr *attr, pid_t pid, int cpu, int l
 
 static int branches_of_order(const Order *o, pid_t pid, bool cgroup, int cpu, int leader) {
         struct perf_event_attr attr = { .pinned = o->pinned && leader < 0,
-                                        .sample_period = o->period };
+                                        .sample_period = o->period,
+                                        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+                                                       PERF_FORMAT_TOTAL_TIME_RUNNING };
 
         return branches_open(&attr, pid, cpu, leader, cgroup ? PERF_FLAG_PID_CGROUP : 0);
 }

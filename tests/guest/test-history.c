@@ -17,6 +17,7 @@ static int event_of_order(const Order *o, pid_t pid, bool cgroup, int cpu, int l
                 .config = o->cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_HW_INSTRUCTIONS,
                 .pinned = o->pinned && leader < 0,
                 .sample_period = o->period,
+                .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
         };
         int fd = (int) syscall(SYS_perf_event_open, &attr, pid, cpu, leader,
                                PERF_FLAG_FD_CLOEXEC | (cgroup ? PERF_FLAG_PID_CGROUP : 0));
