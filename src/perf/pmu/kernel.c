@@ -72,6 +72,10 @@ void kernel_close(int fd) {
         close_fd(fd);
 }
 
+void kernel_enable(int fd) {
+        (void) ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
 void kernel_disable(int fd) {
         (void) ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 }

@@ -36,7 +36,8 @@ unsigned kernel_opened_from(void);
 
 void kernel_close(int fd);
 
-/* PERF_EVENT_IOC_DISABLE: it, or its group, counts no longer. */
+/* PERF_EVENT_IOC_ENABLE and DISABLE, of an event with its group. */
+void kernel_enable(int fd);
 void kernel_disable(int fd);
 
 /* False at the end of file. The event has no other read_format than the two times. */

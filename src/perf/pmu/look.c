@@ -102,14 +102,16 @@ static int last_look(Look *l, int last) {
 }
 
 static int counters_attempt(Look *l, Shape shape) {
-        Trial t = {};
+        Trial mine = {}, *t = l->ready ? &l->trial : &mine;
         int r;
 
         l->seen_usec = kernel_now_usec();
-        r = trial_open_counting(&t, l->pmu, shape, l->cpu);
-        r = r < 0 ? look_failed(r, l->cpu) : last_look(l, t.fds[t.n - 1]);
-        trial_stop(&t);
-        trial_close(&t);
+        r = l->ready ? trial_open_last(t, l->pmu, shape, l->cpu)
+                     : trial_open_counting(t, l->pmu, shape, l->cpu);
+        l->ready = false; /* for one attempt */
+        r = r < 0 ? look_failed(r, l->cpu) : last_look(l, t->fds[t->n - 1]);
+        trial_stop(t);
+        trial_close(&mine);
         return r;
 }
 
@@ -215,6 +217,19 @@ int look_at(Look *l) {
         l->took_usec = kernel_now_usec() - begun;
         l->free = r == 0 && l->result == LOOK_FREE ? l->wanted : SHAPE_NULL;
         return r;
+}
+
+int look_ready(Look *l) {
+        trial_close(&l->trial);
+        l->ready = l->pmu->kind == PMU_CORE && !shape_is_empty(l->wanted) &&
+                   trial_open_ready(&l->trial, l->pmu, l->wanted, l->cpu) == 0;
+        return 0;
+}
+
+int look_close(Look *l) {
+        trial_close(&l->trial);
+        l->ready = false;
+        return 0;
 }
 
 int look_count(Look *l) {

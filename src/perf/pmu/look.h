@@ -26,8 +26,7 @@
  * Breakpoints are opened until the kernel says ENOSPC: a slot is taken from open to close.
  */
 
-#include "core/shape.h"
-#include "perf/pmu/pmu.h"
+#include "perf/pmu/trial.h"
 
 #define LOOK_REST_USEC  50u  /* what passes until another task runs on a CPU is some µs */
 #define LOOK_TAKES_USEC 100u /* at most, on hardware where nothing else runs */
@@ -50,6 +49,8 @@ struct Look {
         uint64_t took_usec; /* of look_at() */
         bool alone; /* it was from that CPU itself: what its tasks have pinned is not surely seen */
         Shape free; /* wanted where that is free, or what look_count() has found */
+        bool ready;
+        Trial trial; /* what look_ready() has opened */
 };
 
 /* Whether looks at this PMU can tell anything: it is measured (capacity.h) and has counters that
@@ -58,6 +59,12 @@ bool look_can(const Pmu *pmu);
 
 /* Sets the result. 0, or -ENOMEM, -EMFILE, -ENFILE: nothing is known. */
 int look_at(Look *l);
+
+/* Where opening takes long: opens most of what the next look_at() needs, which then does not close
+ * it. So the moments of several looks are nearer to one another when all are made ready first, and
+ * closed last. What cannot be opened is left to look_at(). */
+int look_ready(Look *l);
+int look_close(Look *l);
 
 /* How much of what is wanted is free, counter by counter: the largest number of general ones, and
  * which of the fixed. The result is LOOK_FREE where that is all of it. */

@@ -379,6 +379,10 @@ static void set_enabled(int fd, bool enabled) {
         schedule(e->cpu);
 }
 
+void kernel_enable(int fd) {
+        set_enabled(fd, true);
+}
+
 void kernel_disable(int fd) {
         set_enabled(fd, false);
 }

@@ -151,6 +151,32 @@ static void test_passers_of_probes(void) {
         host_halt(&h);
 }
 
+/* Only the last event of each is opened between them, so nobody stays unseen for longer. */
+static void test_slow_near(void) {
+        Want want = { .shape = { .general = 6 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        uint64_t first = UINT64_MAX, last = 0;
+        Storm all = { 100, UINT_MAX };
+        Host h = {};
+        Look l;
+
+        host_boot(&h, "zen");
+        l = (Look){ .pmu = host_pmu(&h, 0), .cpu = 1, .wanted = want.shape };
+        p = probe_of(&h, wants, &want);
+        model_each_call(storm, &all);
+        g_assert_cmpint(look_at(&l), ==, 0);
+        g_assert_cmpint(probe_look(p, kernel_now_usec()), ==, PROBE_DONE);
+        model_each_call(NULL, NULL);
+        g_assert_true(probe_confirms(p));
+        g_assert_cmpuint(model_n_open(), ==, 0);
+        for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++) {
+                first = MIN(first, cpu_of(p, cpu)->seen_usec);
+                last = MAX(last, cpu_of(p, cpu)->seen_usec);
+        }
+        g_assert_cmpuint(last - first, <, (h.machine->n_cpus - 1) * l.took_usec * 2 / 3);
+        host_halt(&h);
+}
+
 /* Not more often, as they would be no nearer to one another. */
 static void test_slow_twice(void) {
         Want want = { .shape = { .general = 6 } };
@@ -398,6 +424,7 @@ int main(int argc, char **argv) {
         g_test_add_data_func("/probe-changes/slow-looks-say-when-it-was", "intel", test_passers);
         g_test_add_data_func("/probe-changes/slow-looks-say-when-it-was-without-fixed-ones", "zen",
                              test_passers);
+        g_test_add_func("/probe-changes/slow-looks-are-near-to-one-another", test_slow_near);
         g_test_add_func("/probe-changes/slow-looks-are-made-twice", test_slow_twice);
         g_test_add_func("/probe-changes/slow-looks-at-all-say-when-it-was", test_passers_of_probes);
         g_test_add_func("/probe-changes/looks-that-were-far-apart-are-made-again",

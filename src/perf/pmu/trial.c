@@ -33,13 +33,11 @@ static bool attr_make_plain(struct perf_event_attr *attr) {
         return true;
 }
 
-int trial_add(Trial *t, const struct perf_event_attr *event, unsigned cpu) {
-        struct perf_event_attr attr = *event;
-        int leader = t->n == 0 ? -1 : t->fds[0], fd;
+static int trial_open_one(Trial *t, struct perf_event_attr attr, unsigned cpu, int leader) {
+        int fd;
 
         if (t->n == TRIAL_MAX)
                 return -E2BIG;
-        attr_set_leader(&attr, t->n == 0);
         fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
         if (fd == -ENOENT && attr_make_plain(&attr))
                 fd = kernel_open(&attr, NO_TASK, (int) cpu, leader);
@@ -47,6 +45,13 @@ int trial_add(Trial *t, const struct perf_event_attr *event, unsigned cpu) {
                 return fd;
         t->fds[t->n++] = fd;
         return 0;
+}
+
+int trial_add(Trial *t, const struct perf_event_attr *event, unsigned cpu) {
+        struct perf_event_attr attr = *event;
+
+        attr_set_leader(&attr, t->n == 0);
+        return trial_open_one(t, attr, cpu, t->n == 0 ? -1 : t->fds[0]);
 }
 
 int trial_add_event(Trial *t, const PmuEvent *e, unsigned cpu) {
@@ -70,7 +75,9 @@ static bool shape_attrs(const Pmu *pmu, Shape shape, struct perf_event_attr *ret
         return true;
 }
 
-static int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu, bool counting) {
+/* All but the last n_later. */
+static int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu, bool counting,
+                      unsigned n_later) {
         int (*open)(const struct perf_event_attr *, unsigned, unsigned, int *) =
                 counting ? kernel_open_counting : kernel_open_group;
         struct perf_event_attr attrs[TRIAL_MAX];
@@ -81,6 +88,7 @@ static int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu, bool 
         t->n = 0;
         if (!shape_attrs(pmu, shape, attrs, &n))
                 return -E2BIG;
+        n -= MIN(n, n_later);
         for (unsigned i = 0; i < n; i++)
                 attr_set_leader(&attrs[i], i == 0 && !(counting && n == 1));
         r = open(attrs, n, cpu, t->fds);
@@ -94,11 +102,26 @@ static int trial_open(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu, bool 
 }
 
 int trial_open_group(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
-        return trial_open(t, pmu, shape, cpu, false);
+        return trial_open(t, pmu, shape, cpu, false, 0);
 }
 
 int trial_open_counting(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
-        return trial_open(t, pmu, shape, cpu, true);
+        return trial_open(t, pmu, shape, cpu, true, 0);
+}
+
+int trial_open_ready(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
+        return trial_open(t, pmu, shape, cpu, false, 1);
+}
+
+int trial_open_last(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu) {
+        struct perf_event_attr attrs[TRIAL_MAX];
+        unsigned n;
+
+        if (!shape_attrs(pmu, shape, attrs, &n) || n != t->n + 1)
+                return -E2BIG;
+        if (t->n > 0)
+                kernel_enable(t->fds[0]);
+        return trial_open_one(t, attrs[t->n], cpu, -1);
 }
 
 void trial_stop(Trial *t) {

@@ -37,6 +37,12 @@ int trial_open_group(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
 /* The same, and they count: the last is opened by itself, when all the others are enabled. Events
  * that count make a virtual machine slow, so they are to be stopped before all else. */
 int trial_open_counting(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
+
+/* The same in two steps: all but the last, which count nothing yet; and the last. On failure of the
+ * second the others are open. */
+int trial_open_ready(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
+int trial_open_last(Trial *t, const Pmu *pmu, Shape shape, unsigned cpu);
+
 void trial_stop(Trial *t);
 
 void trial_close(Trial *t);
