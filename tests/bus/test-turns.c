@@ -3,14 +3,19 @@
 /* Long calls are made in slices: other clients are answered meanwhile. Answers are counted, not
  * their time. */
 
-#include "bus-util.h"
+#include "attach-util.h"
 #include "cpu-switch.h"
 #include "restart-util.h"
 #include "turns-util.h"
 
 #include <signal.h>
 
-enum { LEFT = 12 }; /* times MANY, of a client that leaves */
+enum {
+        LEFT = 12, /* times MANY, of a client that leaves */
+        GROUP_EVENTS = 17,
+        GROUP_THREADS = 900,
+        TRIES = 20,
+};
 
 /* Calls of the other client that are answered until this one is. In one turn it would be one, and
  * another one while the answer is on its way. */
@@ -316,6 +321,51 @@ static void test_leaving_monitors(TurnsFixture *f, const void *data) {
         close_fd(lease);
 }
 
+/* One group with an event of each thread for each of its members. */
+static void group_open(Client *c, pid_t pid) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
+
+        g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
+        for (unsigned i = 0; i < GROUP_EVENTS; i++)
+                g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
+        g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "pid", "u",
+                                              (uint32_t) pid, "start", "b", 0),
+                        >=, 0);
+        sd_bus_message_unref(client_call_message(c, m));
+}
+
+/* Whether its events are not all closed when the next call is answered. */
+static bool is_open_at_an_answer(TurnsFixture *f, pid_t pid) {
+        Client *c = client_new("root");
+        uint64_t cookie;
+        unsigned n;
+
+        group_open(c, pid);
+        g_assert_cmpuint(service_events(), >=, GROUP_THREADS * GROUP_EVENTS);
+        leave(f, c);
+        cookie = client_send(f->other, MANAGER, "HasSamplers", NULL);
+        service_go_on(f->other);
+        sd_bus_message_unref(client_receive(f->other, cookie));
+        g_assert_cmpint(kill(service_pid(), SIGSTOP), ==, 0);
+        n = service_events();
+        g_assert_cmpint(kill(service_pid(), SIGCONT), ==, 0);
+        await(service_events() == 0);
+        return n > 0;
+}
+
+/* This process may lose its CPU between the answer and its look. */
+static void test_leaving_group(TurnsFixture *f, const void *data) {
+        const int n_threads = GROUP_THREADS - 1;
+        g_autoptr(Actor) target = actor_new("alice", play_threads, &n_threads);
+        bool seen = false;
+
+        g_assert_cmpint(actor_hear(target), ==, 'r');
+        for (unsigned i = 0; i < TRIES && !seen; i++)
+                seen = is_open_at_an_answer(f, target->pid);
+        g_assert_true(seen);
+}
+
 /* What a user's earlier client has left is not held against the next one. */
 static void test_leaving_limit(TurnsFixture *f, const void *data) {
         g_autoptr(Client) next = client_new("alice");
@@ -368,6 +418,7 @@ int main(int argc, char *argv[]) {
         TURNS_ADD("objects-client-leaves", test_objects_client_leaves);
         TURNS_ADD("leaving", test_leaving);
         TURNS_ADD("leaving-monitors-under-a-hold", test_leaving_monitors);
+        TURNS_ADD("leaving-a-large-group", test_leaving_group);
         TURNS_ADD("leaving-and-the-limit", test_leaving_limit);
         TURNS_ADD("leaving-and-a-hold", test_leaving_and_a_hold);
         return g_test_run();

@@ -2,10 +2,14 @@
 #include "counter-end.h"
 
 #include "core/clock.h"
-#include "perf/group/group.h"
 #include "service/bus/request.h"
+#include "service/counter/counter-closing.h"
 #include "service/counter/counter-user.h"
 #include "service/counter/counter.h"
+
+static bool counters_are_ending(const Counters *counters) {
+        return !TAILQ_EMPTY(&counters->ending) || !TAILQ_EMPTY(&counters->closing);
+}
 
 /* A set may have found another user since (Adopt), or have become persistent. */
 static void counters_end_first(Counters *counters) {
@@ -24,18 +28,21 @@ static void counters_end_until(Counters *counters, uint64_t usec) {
 
         yielders_gather(yielders);
         do
-                counters_end_first(counters);
-        while (!TAILQ_EMPTY(&counters->ending) && now_usec(CLOCK_MONOTONIC) < usec);
+                if (TAILQ_EMPTY(&counters->closing))
+                        counters_end_first(counters);
+                else
+                        counters_close_some(counters);
+        while (counters_are_ending(counters) && now_usec(CLOCK_MONOTONIC) < usec);
         (void) yielders_settle(yielders);
         store_settle(counters->context->store);
 }
 
 /* One slice now, the others when others had their turn. */
 static void counters_end_some(Counters *counters) {
-        if (TAILQ_EMPTY(&counters->ending))
+        if (!counters_are_ending(counters))
                 return;
         counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + SLICE_USEC);
-        if (!TAILQ_EMPTY(&counters->ending))
+        if (counters_are_ending(counters))
                 turn_wait(&counters->end);
 }
 
@@ -44,7 +51,7 @@ static void counters_end_slice(void *userdata) {
 }
 
 bool counters_end_rest(Counters *counters) {
-        if (TAILQ_EMPTY(&counters->ending))
+        if (!counters_are_ending(counters))
                 return false;
         counters_end_until(counters, UINT64_MAX);
         return true;
@@ -90,6 +97,7 @@ void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n) {
 
 void counters_end_init(Counters *counters, Turns *turns) {
         TAILQ_INIT(&counters->ending);
+        TAILQ_INIT(&counters->closing);
         turn_init(&counters->end, turns, counters_end_slice, counters);
 }
 

@@ -3,15 +3,16 @@
 
 /*
  * The end of sets that nobody uses any more. A client can leave thousands behind, and the kernel
- * takes 10 µs and more to close one, so they are closed in slices; other calls are answered in
- * between. Until it is closed a set counts, takes its counters and is charged to its user. Whoever
- * needs these calls counters_end_rest().
+ * takes 10 µs and more to close one, so they are closed in slices, and so are the large groups of
+ * sets that have ended (counter-closing.h); other calls are answered in between. Until it is closed
+ * a set counts, takes its counters and is charged to its user. Whoever needs these calls
+ * counters_end_rest().
  */
 
 #include "service/counter/counter-object.h"
 
 void counters_end_init(Counters *counters, Turns *turns);
-void counters_end_done(Counters *counters); /* closes the rest */
+void counters_end_done(Counters *counters); /* after all sets: closes the rest */
 
 /* The peer has left: the sets that only it used end. */
 void counters_forget_peer(Counters *counters, Peer *peer);

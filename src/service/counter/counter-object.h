@@ -23,6 +23,7 @@ typedef struct Counter Counter;
 typedef struct CounterListener CounterListener;
 typedef struct CounterSet CounterSet;
 typedef struct CounterUser CounterUser;
+typedef struct ClosingGroup ClosingGroup;
 typedef struct Counters Counters;
 
 #define COUNTERS_RECENT 1024u
@@ -92,6 +93,7 @@ struct CounterListener {
 TAILQ_HEAD(CounterList, Counter);
 LIST_HEAD(CounterSetList, CounterSet);
 TAILQ_HEAD(CounterEndings, CounterSet);
+TAILQ_HEAD(ClosingGroups, ClosingGroup);
 
 struct Counters {
         Context *context;
@@ -103,7 +105,8 @@ struct Counters {
         size_t n_buried;              /* closed ones among them */
         uint64_t instant;             /* the number of the last one, see counters_now() */
         struct CounterEndings ending; /* sets, by counter-end.c */
-        Turn end;                     /* closes some of them */
+        struct ClosingGroups closing; /* of sets that have ended */
+        Turn end;                     /* closes some of both */
         sd_event_source *announce;
         sd_event_source *retry; /* retries counters that could not be opened again */
         sd_event_source *gate;  /* counter-gate.c */

@@ -8,6 +8,7 @@
 #include "perf/group/group-pinned.h"
 #include "perf/group/group-read.h"
 #include "perf/group/group-yield.h"
+#include "service/counter/counter-closing.h"
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
@@ -259,7 +260,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
         if (set->yielder)
                 counter_yielder_free(set->yielder);
         else
-                group_free(set->group);
+                counters_close_group(set->counters, set->group, &set->descriptor_charge);
         quota_release(&set->counter_charge);
         quota_release(&set->descriptor_charge);
         quota_release(&set->kept_charge);

@@ -260,9 +260,10 @@ void manager_end(Manager *m) {
         monitors_done(&m->monitors);
         m->bridges = bridges_free(m->bridges, m->ends);
         configured_done(&m->configured);
-        counters_end_done(&m->counters);
+        (void) counters_end_rest(&m->counters);
         counters_gate_done(&m->counters);
         counters_done(&m->counters);
+        counters_end_done(&m->counters);
         event_streams_done(&m->events);
         issued_events_done(&m->events.issued);
 }
