@@ -49,7 +49,7 @@ may_call() {
 }
 
 filter_is_tight() {
-        may_call perf_event_open && may_call ptrace && may_call pidfd_getfd && ! may_call lookup_dcookie
+        may_call perf_event_open && may_call ptrace && may_call pidfd_getfd && may_call getpriority && ! may_call lookup_dcookie
 }
 
 # refused WORD COMMAND...
