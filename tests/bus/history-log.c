@@ -193,7 +193,7 @@ unsigned log_needs(const TakeLog *log, const Machine *m, const Demand *d, unsign
         open += s.strangers.instructions + s.strangers.cycles;
         cycles += s.strangers.cycles;
         open -= m->cycles && cycles > 0;
-        *ret_cycles = s.all && m->cycles && cycles == 0;
+        *ret_cycles = s.all && m->cycles && cycles == 0 && open <= m->general;
         if (s.all)
                 return m->general - MIN(open, m->general);
         return sheet_needs(&s, m, false) + d->counters - open;

@@ -112,7 +112,8 @@ bool log_had_open(const TakeLog *log, pid_t pid, unsigned cpus, uint64_t from, u
 /* Whether another user's counters of the service were open there. */
 bool log_has_foreign(const TakeLog *log, uid_t uid, unsigned cpus);
 
-/* General counters that a hold of that needs now, and whether cycles' own is free to be asked for.
- */
+/* General counters that a hold of that needs now, and whether cycles' own is free to be asked for:
+ * not where more events are open than there are counters, for the kernel tries none of those behind
+ * one that does not fit. */
 unsigned log_needs(const TakeLog *log, const Machine *m, const Demand *d, unsigned cpu,
                    bool *ret_cycles);

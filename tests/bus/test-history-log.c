@@ -108,6 +108,23 @@ static void test_more_events_than_counters_take_all_of_them(void) {
         log_free(log);
 }
 
+/* Who has a hold of all beside a hold of six may ask for cycles, as long as nobody waits for a
+ * counter before them. */
+static void test_cycles_wait_behind_what_waits(void) {
+        const Claim claim = { .uid = 1, .cpus = 1, .counters = 6, .granted = 1 };
+        const Demand d = { .cpus = 1, .claims = &claim, .n_claims = 1 };
+        TakeLog *log = log_new();
+        bool cycles;
+
+        log_open(log, &(Take){ .uid = 1, .cpu = 0, .instructions = 6 })->opened = 2;
+        g_assert_cmpuint(log_needs(log, &machine, &d, 0, &cycles), ==, 0);
+        g_assert_true(cycles);
+        log_open(log, &(Take){ .uid = 1, .cpu = 0, .instructions = 1 })->opened = 2;
+        g_assert_cmpuint(log_needs(log, &machine, &d, 0, &cycles), ==, 0);
+        g_assert_false(cycles);
+        log_free(log);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/history-log/what-is-open-is-a-reason", test_what_is_open_is_a_reason);
@@ -121,5 +138,7 @@ int main(int argc, char **argv) {
                         test_where_holders_count_cannot_be_told);
         g_test_add_func("/history-log/more-events-than-counters-take-all-of-them",
                         test_more_events_than_counters_take_all_of_them);
+        g_test_add_func("/history-log/cycles-wait-behind-what-waits",
+                        test_cycles_wait_behind_what_waits);
         return g_test_run();
 }
