@@ -9,8 +9,9 @@
 #define ALONE_RESTS 8u
 #define NO_TASK     (-1)
 
-/* What an attempt says besides a LookResult: this thread is on that CPU now. */
-#define ATTEMPT_MOVED (LOOK_OFFLINE + 1)
+/* What an attempt says besides a LookResult: it proves nothing, as this thread is on that CPU now,
+ * or the CPU was offline meanwhile. */
+#define ATTEMPT_VOID (LOOK_OFFLINE + 1)
 
 bool look_can(const Pmu *pmu) {
         return pmu->measured && (pmu->kind == PMU_CORE || pmu->kind == PMU_BREAKPOINT);
@@ -97,8 +98,15 @@ static int last_look(Look *l, int last) {
                 return LOOK_TAKEN;
         l->seen_usec = MAX(since, begun);
         if (!l->alone && kernel_cpu() == l->cpu)
-                return ATTEMPT_MOVED;
+                return ATTEMPT_VOID;
         return look_was_from_there(l) ? event_rest(last, l->alone ? ALONE_RESTS : 1) : LOOK_FREE;
+}
+
+/* The kernel takes what is open off a CPU that goes, and does not put it back. */
+static bool trial_was_on(const Trial *t) {
+        KernelTimes first;
+
+        return kernel_times(t->fds[0], &first) && first.running > 0;
 }
 
 static int counters_attempt(Look *l, Shape shape) {
@@ -110,6 +118,8 @@ static int counters_attempt(Look *l, Shape shape) {
                      : trial_open_counting(t, l->pmu, shape, l->cpu);
         l->ready = false; /* for one attempt */
         r = r < 0 ? look_failed(r, l->cpu) : last_look(l, t->fds[t->n - 1]);
+        if (r == LOOK_FREE && !trial_was_on(t))
+                r = ATTEMPT_VOID;
         trial_stop(t);
         trial_close(&mine);
         return r;
@@ -184,11 +194,11 @@ static int look_from_best(Look *l, int (*f)(void *userdata)) {
 
 /* The scheduler may move this thread to the CPU that it looks at. */
 static int look_from_elsewhere(Look *l, int (*f)(void *userdata)) {
-        int r = ATTEMPT_MOVED;
+        int r = ATTEMPT_VOID;
 
-        for (unsigned i = 0; r == ATTEMPT_MOVED && i < ATTEMPTS; i++)
+        for (unsigned i = 0; r == ATTEMPT_VOID && i < ATTEMPTS; i++)
                 r = look_from_best(l, f);
-        return r == ATTEMPT_MOVED ? LOOK_TAKEN : r;
+        return r == ATTEMPT_VOID ? LOOK_TAKEN : r;
 }
 
 static int look_conclude(Look *l, int r) {
@@ -220,10 +230,13 @@ int look_at(Look *l) {
 }
 
 int look_ready(Look *l) {
-        trial_close(&l->trial);
-        l->ready = l->pmu->kind == PMU_CORE && !shape_is_empty(l->wanted) &&
-                   trial_open_ready(&l->trial, l->pmu, l->wanted, l->cpu) == 0;
-        return 0;
+        int r = look_close(l);
+
+        if (l->pmu->kind != PMU_CORE || shape_is_empty(l->wanted))
+                return r;
+        r = trial_open_ready(&l->trial, l->pmu, l->wanted, l->cpu);
+        l->ready = r == 0;
+        return trial_is_our_fault(r) ? r : 0;
 }
 
 int look_close(Look *l) {

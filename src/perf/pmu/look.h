@@ -60,11 +60,12 @@ bool look_can(const Pmu *pmu);
 /* Sets the result. 0, or -ENOMEM, -EMFILE, -ENFILE: nothing is known. */
 int look_at(Look *l);
 
-/* Where opening takes long: opens most of what the next look_at() needs, which then does not close
- * it. So the moments of several looks are nearer to one another when all are made ready first, and
- * closed last. What cannot be opened is left to look_at(). */
+/* Opens most of what the next look_at() needs, disabled, on a core PMU. look_at() does not close
+ * that. So the moments of several looks are nearer to one another when all are made ready first,
+ * and closed last. What others open in between is off the PMU for the moment of the look. -ENOMEM,
+ * -EMFILE, -ENFILE; what cannot be opened for another reason is for look_at() to find. */
 int look_ready(Look *l);
-int look_close(Look *l);
+int look_close(Look *l); /* 0 */
 
 /* How much of what is wanted is free, counter by counter: the largest number of general ones, and
  * which of the fixed. The result is LOOK_FREE where that is all of it. */

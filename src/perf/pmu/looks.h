@@ -34,5 +34,6 @@ void looks_stop(void);
 /* For other calls that wait for CPUs; NULL on small machines. */
 Team *looks_team(void);
 
-/* Calls look_at() or look_count() for each: 0, or the first error. */
+/* Calls a function of look.h for each, and may change their order: 0, or the first error. After
+ * that the rest are left out. */
 int looks_make(Look **looks, size_t n, int (*f)(Look *l));

@@ -3,7 +3,7 @@
 
 #include "perf/pmu/looks.h"
 
-#define READY_MAX 64u /* looks, because of their descriptors; who has more CPUs has fast ones */
+#define READY_MAX 64u /* looks, because of their descriptors */
 
 int probe_new(ProbeWants wants, void *userdata, Probe **ret) {
         Probe *p = calloc(1, sizeof(Probe));
@@ -120,30 +120,33 @@ static bool probe_is_slow(const Probe *p) {
         return n > 0 && !seen_is_together((Seen){ n, 0, (n - 1) * fastest });
 }
 
-/* As near to one another as they can be. */
-static int probe_round_slow(Probe *p) {
-        size_t n = probe_due(p, true), n_ready = MIN(n, READY_MAX);
-        int r = looks_make(p->due, n_ready, look_ready);
+/* As near to one another as they can be. Where descriptors are too few to have so much open at
+ * once, it is a round like any other. */
+static int probe_round_near(Probe *p) {
+        size_t n = probe_due(p, true);
+        int r = n <= READY_MAX ? looks_make(p->due, n, look_ready) : 0;
 
         if (r == 0)
                 r = looks_make(p->due, n, look_at);
-        (void) looks_make(p->due, n_ready, look_close);
-        return r;
+        (void) looks_make(p->due, n, look_close);
+        return r == 0 ? 0 : probe_round(p, true, look_at);
 }
 
+/* A round that was not together proves something with the one before: each CPU was free before and
+ * after its first look. */
 static int probe_round_all(Probe *p) {
-        bool settled = true, enough = false, slow = false;
+        bool settled = true, enough = false;
         Seen before = {};
         int r = 0;
 
         for (unsigned i = 0; r == 0 && settled && !enough && i < PROBE_ROUNDS; i++) {
                 Seen seen;
 
-                r = slow ? probe_round_slow(p) : probe_round(p, true, look_at);
+                r = i == 0 ? probe_round(p, true, look_at) : probe_round_near(p);
                 settled = probe_is_settled(p);
                 seen = probe_seen(p);
-                enough = seen_is_together(seen) || (slow && seen.n == before.n);
-                slow = slow || probe_is_slow(p);
+                enough =
+                        seen_is_together(seen) || (i > 0 && seen.n == before.n && probe_is_slow(p));
                 before = seen;
         }
         p->confirmed = r == 0 && settled;

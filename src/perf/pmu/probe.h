@@ -10,10 +10,10 @@
  * have come online meanwhile included: so what a probe confirms was free on every CPU that was
  * online, at one moment as nearly as CPUs can be looked at one after the other. Looks that were
  * further apart, because something else ran meanwhile, are made again, PROBE_ROUNDS times at most.
- * Where they are always further apart, as opening events takes long, they are made twice: each CPU
- * has been seen before and after the first of the last looks. For these everything is opened
- * beforehand but the last event of each, which tells. A CPU that is offline has nothing to be
- * measured, and is asked again at each last look.
+ * For these everything is opened beforehand but the last event of each, which tells. Where they are
+ * always further apart, as even that takes long, they are made twice: each CPU has been seen before
+ * and after the first of the last looks. A CPU that is offline has nothing to be measured, and is
+ * asked again at each last look.
  *
  * A probe never waits: the caller calls probe_look() at once, and again when next_usec has come,
  * until it says something else than PROBE_AGAIN. Nothing is open in between.

@@ -21,6 +21,7 @@ typedef struct Ev {
         bool some;           /* only of the first four */
         unsigned cpu, task;
         bool pinned, on_exec;
+        bool gone; /* its CPU went */
         int leader;
         State state;
         uint64_t order; /* among the groups of its CPU */
@@ -36,6 +37,7 @@ typedef struct Taken {
 static struct {
         const ModelMachine *machine;
         Ev events[EVENTS_MAX];
+        unsigned limit;
         uint64_t now, next_order;
         struct {
                 bool offline, hogged, dozes;
@@ -133,7 +135,7 @@ static unsigned running(unsigned cpu) {
 }
 
 static bool is_in(const Ev *e, unsigned cpu) {
-        return e->used && e->pmu && e->cpu == cpu &&
+        return e->used && e->pmu && !e->gone && e->cpu == cpu &&
                (e->task == MODEL_NO_TASK || e->task == running(cpu));
 }
 
@@ -316,6 +318,8 @@ static bool ev_init(Ev *e, const struct perf_event_attr *attr, unsigned cpu) {
 }
 
 static int ev_install(const Ev *what, const struct perf_event_attr *attr, int leader) {
+        if (model_n_open() >= model.limit)
+                return -EMFILE;
         for (int i = 0; i < EVENTS_MAX; i++) {
                 Ev *e = &model.events[i];
 
@@ -503,6 +507,7 @@ void model_boot(const char *name) {
         model.now = NSEC_PER_SEC;
         model.allowed = UINT32_MAX;
         model.opener = NONE;
+        model.limit = EVENTS_MAX;
         for (unsigned i = 0; i < MODEL_CPUS_MAX; i++) {
                 /* CPUs have no common clock for this */
                 model.cpus[i].turn = model.now + (i + 1) * 700 * NSEC_PER_USEC;
@@ -577,6 +582,14 @@ void model_watchdog(bool runs) {
 
 void model_set_online(unsigned cpu, bool online) {
         model.cpus[cpu].offline = !online;
+        for (int i = 0; !online && i < EVENTS_MAX; i++)
+                if (model.events[i].used && model.events[i].cpu == cpu)
+                        model.events[i].gone = true;
+        schedule(cpu);
+}
+
+void model_limit(unsigned n) {
+        model.limit = n;
 }
 
 void model_run(unsigned cpu, unsigned task) {

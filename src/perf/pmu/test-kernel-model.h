@@ -93,6 +93,7 @@ void model_watchdog(bool runs);
 
 /* ---- CPUs and time ---- */
 
+/* Events of a CPU that goes never count again. */
 void model_set_online(unsigned cpu, bool online);
 
 /* Which task wants to run on a CPU without rest; none: it is idle. It runs whenever the thread
@@ -119,6 +120,9 @@ void model_pass(uint64_t usec);
 
 /* Called at each call of the thread under test, which it may not make itself. */
 void model_each_call(void (*f)(void *userdata), void *userdata);
+
+/* So many events can be open at once: then it is EMFILE. */
+void model_limit(unsigned n);
 
 size_t model_n_open(void);
 size_t model_n_calls(void);

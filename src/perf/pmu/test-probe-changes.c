@@ -195,6 +195,84 @@ static void test_slow_twice(void) {
         host_halt(&h);
 }
 
+/* Something else runs while those of a round are made that could be near to one another. */
+typedef struct Pause {
+        const Want *want;
+        unsigned n_asked; /* the round has begun */
+        unsigned n_calls; /* of it, until then */
+} Pause;
+
+static void pause_once(void *userdata) {
+        Pause *p = userdata;
+
+        model_pass(16);
+        if (p->want->n_asked >= p->n_asked && p->n_calls > 0 && --p->n_calls == 0)
+                model_pass(5000);
+}
+
+static void test_slow_apart(void) {
+        Want want = { .shape = { .general = 6 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        Pause pause = { .want = &want };
+        uint64_t first = UINT64_MAX, last = 0;
+        Host h = {};
+
+        host_boot(&h, "zen");
+        p = probe_of(&h, wants, &want);
+        pause.n_asked = 2 * (unsigned) p->n_looks;
+        /* all are ready, those that are offline after one call, and one look is made */
+        pause.n_calls = (unsigned) p->n_looks + 4 * h.machine->n_cpus + 13;
+        model_each_call(pause_once, &pause);
+        g_assert_cmpint(probe_look(p, kernel_now_usec()), ==, PROBE_DONE);
+        model_each_call(NULL, NULL);
+        g_assert_cmpuint(pause.n_calls, ==, 0);
+        g_assert_true(probe_confirms(p));
+        for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++) {
+                first = MIN(first, cpu_of(p, cpu)->seen_usec);
+                last = MAX(last, cpu_of(p, cpu)->seen_usec);
+        }
+        g_assert_cmpuint(last - first, <=, PROBE_APART_USEC + h.machine->n_cpus * LOOK_TAKES_USEC);
+        g_assert_cmpuint(model_n_open(), ==, 0);
+        host_halt(&h);
+}
+
+/* There are enough for a look, but not for all of them to be made ready. */
+static void test_slow_with_few_descriptors(void) {
+        Host h = {};
+
+        host_boot(&h, "zen");
+        for (unsigned limit = 6; limit <= 4 * 6; limit++) {
+                Storm all = { 300, UINT_MAX };
+
+                model_limit(limit);
+                model_each_call(storm, &all);
+                g_assert_true(confirms_general(&h, 6));
+                model_each_call(NULL, NULL);
+        }
+        host_halt(&h);
+}
+
+/* What is open there is never on again, so it proves nothing. */
+static void test_ready_cpu_went(void) {
+        Host h = {};
+        Strangers s = {};
+        Look l;
+
+        host_boot(&h, "zen");
+        l = (Look){ .pmu = host_pmu(&h, 0), .cpu = 1, .wanted = { .general = 6 } };
+        for (unsigned n_strangers = 0; n_strangers < 2; n_strangers++) {
+                g_assert_cmpint(look_ready(&l), ==, 0);
+                model_set_online(1, false);
+                model_set_online(1, true);
+                strangers_add(&s, &(ModelEvent){ "cycles", .cpu = 1 }, n_strangers);
+                g_assert_cmpint(look_at(&l), ==, 0);
+                g_assert_cmpint(l.result, ==, n_strangers > 0 ? LOOK_TAKEN : LOOK_FREE);
+                g_assert_cmpint(look_close(&l), ==, 0);
+        }
+        strangers_leave(&s);
+        host_halt(&h);
+}
+
 /* ---- what changes meanwhile ---- */
 
 /* Something that happens at a time. */
@@ -426,6 +504,11 @@ int main(int argc, char **argv) {
                              test_passers);
         g_test_add_func("/probe-changes/slow-looks-are-near-to-one-another", test_slow_near);
         g_test_add_func("/probe-changes/slow-looks-are-made-twice", test_slow_twice);
+        g_test_add_func("/probe-changes/slow-looks-that-were-far-apart-are-made-again",
+                        test_slow_apart);
+        g_test_add_func("/probe-changes/slow-looks-with-few-descriptors",
+                        test_slow_with_few_descriptors);
+        g_test_add_func("/probe-changes/a-cpu-that-went-when-all-was-ready", test_ready_cpu_went);
         g_test_add_func("/probe-changes/slow-looks-at-all-say-when-it-was", test_passers_of_probes);
         g_test_add_func("/probe-changes/looks-that-were-far-apart-are-made-again",
                         test_looks_apart);

@@ -283,6 +283,11 @@ static void hold_measured(Hold *h) {
                 hold_find_candidates(h);
 }
 
+static void hold_not_measured(Hold *h) {
+        (void) hold_add_obstacle(h, getpid(), "perfallocd is out of memory or descriptors");
+        hold_settle(h, false);
+}
+
 /* ---- one step further ---- */
 
 /* Whether an earlier hold of the same slots is not granted yet, or is measured again. */
@@ -302,6 +307,7 @@ static bool hold_must_wait(const Hold *h) {
  * changed. */
 static bool hold_advance(Hold *h) {
         Holds *holds = h->holds;
+        int r = 0;
 
         if (h->scan || hold_must_wait(h))
                 return false;
@@ -316,16 +322,16 @@ static bool hold_advance(Hold *h) {
                         hold_settle(h, false);
                         return true;
                 }
-                if (hold_probe_begin(h) < 0) {
-                        (void) hold_add_obstacle(h, getpid(),
-                                                 "perfallocd is out of memory or descriptors");
-                        hold_settle(h, false);
-                        return true;
-                }
+                r = hold_probe_begin(h);
         }
-        if (!hold_probe_look(h))
+        if (r >= 0)
+                r = hold_probe_look(h);
+        if (r == 0)
                 return false;
-        hold_measured(h);
+        if (r < 0)
+                hold_not_measured(h);
+        else
+                hold_measured(h);
         return true;
 }
 
