@@ -71,22 +71,36 @@ static void quota_forget(QuotaUser *user) {
         free(user);
 }
 
-static bool quota_is_free(const Quota *q, uid_t uid, QuotaGood good, uint64_t used,
-                          uint64_t amount) {
-        if (uid == 0 && good != QUOTA_ENDED_HOLDS)
+static bool quota_is_free(const QuotaUser *user, QuotaGood good, uint64_t amount) {
+        uint64_t limit = user->quota->limits[good];
+
+        if (user->uid == 0 && good != QUOTA_ENDED_HOLDS)
                 return true;
-        return amount <= q->limits[good] && used <= q->limits[good] - amount;
+        return amount <= limit && user->used[good] <= limit - amount;
 }
 
-static int quota_refuse(const Quota *q, uid_t uid, QuotaGood good, uint64_t used, uint64_t amount,
-                        Refusal *why) {
+/* Now, or when what the user does not use any more is released. The user stays. */
+static bool quota_can_take(QuotaUser *user, QuotaGood good, uint64_t amount) {
+        Quota *q = user->quota;
+        bool can = quota_is_free(user, good, amount);
+
+        if (can || !q->reclaim)
+                return can;
+        user->n_ref++;
+        can = q->reclaim(q->userdata, user->uid, good) && quota_is_free(user, good, amount);
+        user->n_ref--;
+        return can;
+}
+
+static int quota_refuse(const QuotaUser *user, QuotaGood good, uint64_t amount, Refusal *why) {
         const char *setting = goods[good].setting;
 
         return refuse(why, REFUSAL_LIMITS_EXCEEDED,
                       "user %u has %" PRIu64 " %s and asks for %" PRIu64
                       " more; the limit is %" PRIu64 "%s%s%s",
-                      (unsigned) uid, used, goods[good].words, amount, q->limits[good],
-                      setting ? " (" : "", setting ?: "", setting ? "= in perfallocd.conf)" : "");
+                      (unsigned) user->uid, user->used[good], goods[good].words, amount,
+                      user->quota->limits[good], setting ? " (" : "", setting ?: "",
+                      setting ? "= in perfallocd.conf)" : "");
 }
 
 static void quota_take(QuotaUser *user, QuotaGood good, uint64_t amount, QuotaCharge *ret) {
@@ -110,8 +124,8 @@ int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaChar
 
         if (!user)
                 return -ENOMEM;
-        if (!quota_is_free(q, uid, good, user->used[good], amount)) {
-                int r = quota_refuse(q, uid, good, user->used[good], amount, why);
+        if (!quota_can_take(user, good, amount)) {
+                int r = quota_refuse(user, good, amount, why);
 
                 quota_forget(user);
                 return r;
@@ -122,11 +136,9 @@ int quota_charge(Quota *q, uid_t uid, QuotaGood good, uint64_t amount, QuotaChar
 
 int quota_resize(QuotaCharge *c, uint64_t amount, Refusal *why) {
         QuotaUser *user = c->user;
-        uint64_t used = user->used[c->good];
 
-        if (amount > c->amount &&
-            !quota_is_free(user->quota, user->uid, c->good, used, amount - c->amount))
-                return quota_refuse(user->quota, user->uid, c->good, used, amount - c->amount, why);
+        if (amount > c->amount && !quota_can_take(user, c->good, amount - c->amount))
+                return quota_refuse(user, c->good, amount - c->amount, why);
         user->used[c->good] += amount - c->amount;
         c->amount = amount;
         return 0;

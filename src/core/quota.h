@@ -32,9 +32,14 @@ typedef enum QuotaGood {
         _QUOTA_GOOD_MAX,
 } QuotaGood;
 
+/* Releases what the user does not use any more, if there is any. It may not charge anything. */
+typedef bool (*QuotaReclaim)(void *userdata, uid_t uid, QuotaGood good);
+
 struct Quota {
         uint64_t limits[_QUOTA_GOOD_MAX]; /* per user; a change applies to later charges */
         void *users;                      /* tree of QuotaUser by uid */
+        QuotaReclaim reclaim;             /* NULL, or asked before a limit is said to be exceeded */
+        void *userdata;                   /* its */
 };
 
 /* Exists while anything is charged to the user. */

@@ -197,6 +197,43 @@ static void test_lowered_limit_is_for_what_comes_after(void) {
         quota_done(&q);
 }
 
+static bool release(void *userdata, uid_t uid, QuotaGood good) {
+        QuotaCharge *unused = userdata;
+        bool any = unused->user && uid == ALICE && good == QUOTA_DESCRIPTORS;
+
+        if (any)
+                quota_release(unused);
+        return any;
+}
+
+/* Before somebody is refused. */
+static void test_what_is_unused_is_reclaimed(void) {
+        QuotaCharge unused = {}, charge = {};
+        Refusal why = REFUSAL_NULL;
+        Quota q;
+
+        quota_init(&q);
+        q.limits[QUOTA_DESCRIPTORS] = 10;
+        q.reclaim = release;
+        q.userdata = &unused;
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 10, &unused);
+        assert_charged(&q, BOB, QUOTA_DESCRIPTORS, 10, &charge);
+        assert_refused(&q, BOB, QUOTA_DESCRIPTORS, 1);
+        quota_release(&charge);
+        g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 10);
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 1, &charge);
+        g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 1);
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 9, &unused);
+        g_assert_cmpint(quota_resize(&charge, 10, &why), ==, 0);
+        g_assert_cmpuint(quota_used(&q, ALICE, QUOTA_DESCRIPTORS), ==, 10);
+        g_assert_cmpint(quota_resize(&charge, 11, &why), ==, REFUSAL_LIMITS_EXCEEDED);
+        quota_release(&charge);
+        assert_charged(&q, ALICE, QUOTA_DESCRIPTORS, 10, &unused);
+        assert_refused(&q, ALICE, QUOTA_DESCRIPTORS, 11);
+        g_assert_null(unused.user);
+        quota_done(&q);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/quota/limit-is-the-last-that-is-allowed",
@@ -216,5 +253,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/quota/charge-is-given-back-once", test_charge_is_given_back_once);
         g_test_add_func("/quota/lowered-limit-is-for-what-comes-after",
                         test_lowered_limit_is_for_what_comes_after);
+        g_test_add_func("/quota/what-is-unused-is-reclaimed", test_what_is_unused_is_reclaimed);
         return g_test_run();
 }

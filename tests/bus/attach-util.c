@@ -55,7 +55,9 @@ int play_threads(int fd, const void *data) {
                         return 1;
         }
         act_say(fd, 'r');
-        (void) act_hear(fd);
+        while (act_hear(fd) == 's')
+                for (;;)
+                        ;
         return 0;
 }
 

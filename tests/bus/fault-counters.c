@@ -181,7 +181,7 @@ const Operation counter_operations[] = {
         { "open-family", "alice", prepare_family, run_open_family, NULL },
         { "open-pidfd", "alice", prepare_target, run_open_pidfd, close_counter },
         { "open-persistent", "alice", NULL, run_open_persistent, close_counter },
-        { "open-monitor", "alice", NULL, run_open_monitor, close_counter },
+        { "open-monitor", "alice", NULL, run_open_monitor, close_counter, .thorough = true },
         { "open-monitor-while-held", "alice", prepare_monitor_held, run_open_monitor,
           after_monitor_held },
         { "open-breakpoints", "alice", NULL, run_open_breakpoints, NULL },

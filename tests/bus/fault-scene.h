@@ -28,6 +28,7 @@ typedef struct Operation {
         void (*run)(Scene *s);
         void (*after)(Scene *s); /* nothing fails any more; only where run did not */
         void (*undo)(Scene *s);  /* in any case */
+        bool thorough;           /* each call for memory fails, whatever the stride */
 } Operation;
 
 extern Fault *fault;

@@ -5,6 +5,7 @@
 #include "clock/clock.h"
 
 #include <stdio.h>
+#include <sys/syscall.h>
 
 pid_t service_pid(void) {
         g_autoptr(Client) root = client_new("root");
@@ -95,6 +96,28 @@ static bool descriptor_is_event(pid_t service, const char *number) {
 
 unsigned service_events(void) {
         return descriptors_count(descriptor_is_event);
+}
+
+void service_events_each(void (*f)(int fd, void *userdata), void *userdata) {
+        pid_t service = service_pid();
+        g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int) service);
+        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+        int pidfd = (int) syscall(SYS_pidfd_open, (int) service, 0);
+        const char *number;
+
+        g_assert_nonnull(dir);
+        g_assert_cmpint(pidfd, >=, 0);
+        while ((number = g_dir_read_name(dir))) {
+                int fd;
+
+                if (!descriptor_is_event(service, number))
+                        continue;
+                fd = (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
+                if (fd >= 0) /* it was not closed meanwhile */
+                        f(fd, userdata);
+                close_fd(fd);
+        }
+        close_fd(pidfd);
 }
 
 unsigned service_processes(void) {

@@ -14,6 +14,9 @@ pid_t service_opener(void);
 unsigned service_descriptors(void); /* that it has open */
 unsigned service_events(void);      /* those of them that are perf events */
 
+/* Calls f with a copy of each of these. */
+void service_events_each(void (*f)(int fd, void *userdata), void *userdata);
+
 unsigned service_processes(void); /* all that have its user */
 
 /* Puts the monotonic clock of perfallocd-clock forward, before it reads the next message. */

@@ -8,7 +8,6 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 
 /* ---- descendants ---- */
 
@@ -171,29 +170,17 @@ static void test_a_storm_of_threads_is_counted_once(void) {
         storm_free(storm);
 }
 
-/* Disables the events of the service by copies of its descriptors; returns how many it has. */
+static void event_disable(int fd, void *userdata) {
+        unsigned *n = userdata;
+
+        *n += ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0;
+}
+
+/* Disables the events of the service; returns how many it has. */
 static unsigned events_disable(void) {
-        int pid = (int) service_pid();
-        g_autofree char *directory = g_strdup_printf("/proc/%d/fd", pid);
-        g_autoptr(GDir) descriptors = g_dir_open(directory, 0, NULL);
-        int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
         unsigned n = 0;
-        const char *number;
 
-        g_assert_nonnull(descriptors);
-        g_assert_cmpint(pidfd, >=, 0);
-        while ((number = g_dir_read_name(descriptors))) {
-                g_autofree char *link = g_build_filename(directory, number, NULL);
-                g_autofree char *target = g_file_read_link(link, NULL);
-                int fd;
-
-                if (g_strcmp0(target, "anon_inode:[perf_event]") != 0)
-                        continue;
-                fd = (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
-                n += fd >= 0 && ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0;
-                close(fd);
-        }
-        close(pidfd);
+        service_events_each(event_disable, &n);
         return n;
 }
 

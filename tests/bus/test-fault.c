@@ -107,9 +107,10 @@ static size_t operation_place(const Operation *o) {
 /* The first call, and each of a stride that begins elsewhere for each operation and way. */
 static void sweep(const Operation *o, size_t way) {
         size_t place = operation_place(o) * G_N_ELEMENTS(ways) + way;
+        unsigned step = o->thorough && ways[way].kinds == FAULT_MEMORY ? 1 : stride;
         bool struck;
 
-        for (int64_t n = 1;; n += n == 1 ? 1 + (int64_t) (place % stride) : stride) {
+        for (int64_t n = 1;; n += n == 1 ? 1 + (int64_t) (place % step) : step) {
                 g_assert_cmpint(n, <, CALLS_MAX);
                 struck = strike(o, way, n);
                 census_settle(&empty, "afterwards");

@@ -321,8 +321,8 @@ static void test_leaving_monitors(TurnsFixture *f, const void *data) {
         close_fd(lease);
 }
 
-/* One group with an event of each thread for each of its members. */
-static void group_open(Client *c, pid_t pid) {
+/* OpenCounters of one group, with an event of each thread for each of its members. */
+static sd_bus_message *group_message(Client *c, pid_t pid) {
         g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
 
         g_assert_cmpint(sd_bus_message_open_container(m, 'a', "s"), >=, 0);
@@ -330,12 +330,39 @@ static void group_open(Client *c, pid_t pid) {
                 g_assert_cmpint(sd_bus_message_append(m, "s", "dummy"), >=, 0);
         g_assert_cmpint(sd_bus_message_close_container(m), >=, 0);
         g_assert_cmpint(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "pid", "u",
-                                              (uint32_t) pid, "start", "b", 0),
+                                              (uint32_t) pid, "start", "b", 1),
                         >=, 0);
+        return g_steal_pointer(&m);
+}
+
+static void group_open(Client *c, pid_t pid) {
+        g_autoptr(sd_bus_message) m = group_message(c, pid);
+
         sd_bus_message_unref(client_call_message(c, m));
 }
 
-/* Whether its events are not all closed when the next call is answered. */
+/* A group's read begins with a number and the two times (perf_event_open(2)). */
+static void event_add_enabled(int fd, void *userdata) {
+        uint64_t *sum = userdata, read_format[3 + GROUP_EVENTS];
+
+        if (read(fd, read_format, sizeof(read_format)) > 0)
+                *sum += read_format[1];
+}
+
+static uint64_t events_enabled(void) {
+        uint64_t sum = 0;
+
+        service_events_each(event_add_enabled, &sum);
+        return sum;
+}
+
+static bool events_count(void) {
+        uint64_t before = events_enabled();
+
+        return events_enabled() > before;
+}
+
+/* Whether its events are not all closed when the next call is answered; they count no more. */
 static bool is_open_at_an_answer(TurnsFixture *f, pid_t pid) {
         Client *c = client_new("root");
         uint64_t cookie;
@@ -343,12 +370,14 @@ static bool is_open_at_an_answer(TurnsFixture *f, pid_t pid) {
 
         group_open(c, pid);
         g_assert_cmpuint(service_events(), >=, GROUP_THREADS * GROUP_EVENTS);
+        await(events_count());
         leave(f, c);
         cookie = client_send(f->other, MANAGER, "HasSamplers", NULL);
         service_go_on(f->other);
         sd_bus_message_unref(client_receive(f->other, cookie));
         g_assert_cmpint(kill(service_pid(), SIGSTOP), ==, 0);
         n = service_events();
+        g_assert_false(events_count());
         g_assert_cmpint(kill(service_pid(), SIGCONT), ==, 0);
         await(service_events() == 0);
         return n > 0;
@@ -361,6 +390,7 @@ static void test_leaving_group(TurnsFixture *f, const void *data) {
         bool seen = false;
 
         g_assert_cmpint(actor_hear(target), ==, 'r');
+        actor_tell(target, 's');
         for (unsigned i = 0; i < TRIES && !seen; i++)
                 seen = is_open_at_an_answer(f, target->pid);
         g_assert_true(seen);

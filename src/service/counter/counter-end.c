@@ -7,10 +7,6 @@
 #include "service/counter/counter-user.h"
 #include "service/counter/counter.h"
 
-static bool counters_are_ending(const Counters *counters) {
-        return !TAILQ_EMPTY(&counters->ending) || !TAILQ_EMPTY(&counters->closing);
-}
-
 /* A set may have found another user since (Adopt), or have become persistent. */
 static void counters_end_first(Counters *counters) {
         CounterSet *set = TAILQ_FIRST(&counters->ending);
@@ -26,23 +22,29 @@ static void counters_end_first(Counters *counters) {
 static void counters_end_until(Counters *counters, uint64_t usec) {
         Yielders *yielders = &counters->context->yielders;
 
+        if (TAILQ_EMPTY(&counters->ending))
+                return;
         yielders_gather(yielders);
         do
-                if (TAILQ_EMPTY(&counters->closing))
-                        counters_end_first(counters);
-                else
-                        counters_close_some(counters);
-        while (counters_are_ending(counters) && now_usec(CLOCK_MONOTONIC) < usec);
+                counters_end_first(counters);
+        while (!TAILQ_EMPTY(&counters->ending) && now_usec(CLOCK_MONOTONIC) < usec);
         (void) yielders_settle(yielders);
         store_settle(counters->context->store);
 }
 
+/* What is to be closed later takes no counters any more, so it comes last. */
+static void counters_close_until(Counters *counters, uint64_t usec) {
+        while (!TAILQ_EMPTY(&counters->closing) && now_usec(CLOCK_MONOTONIC) < usec)
+                counters_close_some(counters);
+}
+
 /* One slice now, the others when others had their turn. */
 static void counters_end_some(Counters *counters) {
-        if (!counters_are_ending(counters))
-                return;
-        counters_end_until(counters, now_usec(CLOCK_MONOTONIC) + SLICE_USEC);
-        if (counters_are_ending(counters))
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + SLICE_USEC;
+
+        counters_end_until(counters, until);
+        counters_close_until(counters, until);
+        if (!TAILQ_EMPTY(&counters->ending) || !TAILQ_EMPTY(&counters->closing))
                 turn_wait(&counters->end);
 }
 
@@ -51,7 +53,7 @@ static void counters_end_slice(void *userdata) {
 }
 
 bool counters_end_rest(Counters *counters) {
-        if (!counters_are_ending(counters))
+        if (TAILQ_EMPTY(&counters->ending))
                 return false;
         counters_end_until(counters, UINT64_MAX);
         return true;
@@ -103,5 +105,6 @@ void counters_end_init(Counters *counters, Turns *turns) {
 
 void counters_end_done(Counters *counters) {
         (void) counters_end_rest(counters);
+        counters_close_until(counters, UINT64_MAX);
         turn_done(&counters->end);
 }

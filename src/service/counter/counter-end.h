@@ -3,16 +3,16 @@
 
 /*
  * The end of sets that nobody uses any more. A client can leave thousands behind, and the kernel
- * takes 10 µs and more to close one, so they are closed in slices, and so are the large groups of
- * sets that have ended (counter-closing.h); other calls are answered in between. Until it is closed
- * a set counts, takes its counters and is charged to its user. Whoever needs these calls
- * counters_end_rest().
+ * takes 10 µs and more to close one, so they end in slices; other calls are answered in between.
+ * Until it ends a set counts, takes its counters and is charged to its user. Whoever needs these
+ * calls counters_end_rest(). A large group is closed in slices when its set has ended
+ * (counter-closing.h).
  */
 
 #include "service/counter/counter-object.h"
 
 void counters_end_init(Counters *counters, Turns *turns);
-void counters_end_done(Counters *counters); /* after all sets: closes the rest */
+void counters_end_done(Counters *counters); /* after all sets: ends and closes the rest */
 
 /* The peer has left: the sets that only it used end. */
 void counters_forget_peer(Counters *counters, Peer *peer);
@@ -20,7 +20,7 @@ void counters_forget_peer(Counters *counters, Peer *peer);
 /* These end, whoever uses them. The youngest comes last. */
 void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n);
 
-/* Closes now what is left to be closed. False: there was nothing. */
+/* Ends now those that are left. False: there were none. */
 bool counters_end_rest(Counters *counters);
 
 /* The same before these sets are opened, if what is left may take what they need. */

@@ -260,7 +260,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
         if (set->yielder)
                 counter_yielder_free(set->yielder);
         else
-                counters_close_group(set->counters, set->group, &set->descriptor_charge);
+                group_free(set->group);
         quota_release(&set->counter_charge);
         quota_release(&set->descriptor_charge);
         quota_release(&set->kept_charge);
@@ -291,6 +291,7 @@ CounterSet *counter_set_free(CounterSet *set) {
         counters = set->counters;
         monitor = set->yielder;
         counter_set_forget(set);
+        counter_set_close_later(set);
         counter_set_discard(set);
         /* in a partial hold, another yielder may go on in its place */
         if (monitor)

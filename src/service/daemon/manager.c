@@ -9,6 +9,7 @@
 #include "service/bus/host-state.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-census.h"
+#include "service/counter/counter-closing.h"
 #include "service/counter/counter-end.h"
 #include "service/counter/counter-gate.h"
 #include "service/counter/counter-restore.h"
@@ -136,12 +137,20 @@ static void manager_open_files(Context *context) {
                           strerror(-r));
 }
 
+static bool manager_reclaim(void *userdata, uid_t uid, QuotaGood good) {
+        Manager *m = userdata;
+
+        return good == QUOTA_DESCRIPTORS && counters_close_of(&m->counters, uid);
+}
+
 void manager_init(Manager *m, Reader *reader) {
         Context *context = &m->context;
 
         context->reader = reader;
         context->objects = &m->objects;
         quota_init(&context->quota);
+        context->quota.reclaim = manager_reclaim;
+        context->quota.userdata = m;
         ledger_init(&context->ledger);
         yielders_init(&context->yielders, &context->ledger, yielder_acknowledged, m);
         context->yielders.counted = yielders_counted;
