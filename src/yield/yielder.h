@@ -36,9 +36,9 @@ struct YielderOps {
         /* Counts again. Also called when the yielder was asked and has not answered. */
         void (*resume)(Yielder *y);
 
-        /* The same slice calls resume() of these next, one after the other, all of which have this
-         * function: does in one go for the first ones of them what takes as long for one as for
-         * several. Returns how many these are, at least 1. May be NULL. */
+        /* Does the part of resume() that takes as long for several yielders as for one, for the
+         * first ones of these. resume() of each follows in the same slice, in this order. Returns
+         * how many are prepared, at least 1. May be NULL. */
         size_t (*prepare)(Yielder *const *yielders, size_t n);
 
         /* For Obstacles: its pid (0: none), and a description. */

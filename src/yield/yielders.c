@@ -266,7 +266,7 @@ static void yielder_yield(Yielders *r, Yielder *y) {
         yielder_set_state(y, YIELDER_YIELDED);
 }
 
-/* Those that resume next, up to one that prepares otherwise. */
+/* Those that resume next, as far as they are prepared by the same function. */
 static size_t yielders_prepare(const Yielders *r, size_t i) {
         size_t (*prepare)(Yielder *const *, size_t) = r->yielders[i]->ops->prepare;
         Yielder *next[SWITCHED_AT_ONCE];
@@ -319,8 +319,9 @@ static bool slice_is_over(const Slice *s) {
                now_usec(CLOCK_THREAD_CPUTIME_ID) - s->cpu_since >= s->usec;
 }
 
-/* Calls f for those of which is() is true. prepare (may be NULL) returns for how many of them from
- * the i-th on the slice has to last. False: the slice is over before all were. */
+/* Calls f for those of which is() is true. prepare (may be NULL) does some work for several of them
+ * at once, from the i-th on, and returns how many these are: the slice does not end before f was
+ * called for all of these. False: the slice is over before all were. */
 static bool yielders_each(Yielders *r, Slice *s, bool (*is)(const Yielders *r, const Yielder *y),
                           void (*f)(Yielders *r, Yielder *y),
                           size_t (*prepare)(const Yielders *r, size_t i)) {

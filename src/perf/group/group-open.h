@@ -18,8 +18,8 @@ int group_open_each(Group *g, Refusal *why);
 /* group_open() of several groups, in as few messages as possible; all or nothing. */
 int groups_open(Group *const *groups, size_t n, Refusal *why);
 
-/* The same, for whatever part can be opened that way: others stay closed, and are for
- * group_open_each(). */
+/* The same, up to the first part that cannot be opened that way: it and the rest stay closed, and
+ * are for group_open_each(). */
 void groups_open_some(Group *const *groups, size_t n);
 
 /* Opens a group that was closed to yield, on the threads that its targets have now. REFUSAL_BUSY:

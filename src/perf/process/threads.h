@@ -31,5 +31,6 @@ const pid_t *threads_find(const Threads *t, pid_t tid); /* its element of tids, 
 bool threads_has(const Threads *t, pid_t tid);
 
 /* The thread that traces a thread; 0: none, or it has ended. While the kernel attaches or detaches
- * a tracer, TracerPid says the thread's parent for a moment; this does not. */
+ * a tracer, TracerPid says the thread's parent for a moment, so it is read until it says the same
+ * several times; after many tries the last answer counts. */
 pid_t thread_tracer(pid_t tid);
