@@ -3,7 +3,8 @@
 
 /*
  * Groups of sets that have ended. A group may have thousands of events, of many threads: then it is
- * stopped at once, so that it takes no counters, and closed in slices (counter-end.h).
+ * stopped at once, so that it takes no counters (but for a thread that is being created then, see
+ * perf/group/gate.h), and closed in slices (counter-end.h).
  *
  * Breakpoints are closed at once, because they take a slot until then. So are groups of which
  * clients have descriptors, because they may go on with them, and monitors.
