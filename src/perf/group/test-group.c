@@ -221,6 +221,29 @@ static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
         assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
 }
 
+/* What read(2) would say of a thread that is just leaving its CPU, and then. */
+static void test_times_that_come_late_are_waited_for(void) {
+        static const uint64_t event[][3] = { { 300, 0, 0 }, { 300, 9, 9 } },
+                              group[][5] = { { 2, 0, 0, 0, 5 }, { 2, 9, 9, 0, 5 } };
+
+        for (unsigned n_events = 1; n_events <= 2; n_events++) {
+                _cleanup_(target_done) Target s = target_new();
+                _cleanup_(group_freep) Group *g = group_on(&s, n_events);
+                const uint64_t *records = n_events == 1 ? event[0] : group[0];
+                size_t size = n_events == 1 ? sizeof(event[0]) : sizeof(group[0]);
+                int ends[2];
+
+                g_assert_no_errno(pipe2(ends, O_CLOEXEC | O_DIRECT));
+                for (size_t i = 0; i < 2; i++)
+                        g_assert_cmpint(write(ends[1], (const char *) records + i * size, size), ==,
+                                        (ssize_t) size);
+                close_fd(g->slots[0].fd);
+                g->slots[0].fd = ends[0];
+                close_fd(ends[1]);
+                assert_reads(g, n_events - 1, n_events == 1 ? 300 : 5, QUALITY_EXACT);
+        }
+}
+
 /* What it missed is time in which it was enabled and did not run. */
 static void test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled(void) {
         _cleanup_(target_done) Target s = target_new();
@@ -420,6 +443,7 @@ int main(int argc, char **argv) {
                 { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
                 { "time-in-which-a-pinned-event-was-dropped-counts-as-enabled",
                   test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled },
+                { "times-that-come-late-are-waited-for", test_times_that_come_late_are_waited_for },
                 { "event-that-cannot-be-read-makes-all-unmeasured",
                   test_event_that_cannot_be_read_makes_all_unmeasured },
                 { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },
