@@ -12,46 +12,44 @@ static void slot_tell(GroupSlot *s, uint64_t value, uint64_t enabled, uint64_t r
         s->told = true;
 }
 
-/* Of a thread that leaves its CPU for the first time events have values a moment before they have
- * times (event_sched_out() and perf_event_read() of kernel/events/core.c). The second word is the
- * time enabled, of an event and of a group. */
-static bool times_are_late(const uint64_t *words, ssize_t n_bytes, size_t first_value) {
-        size_t n = n_bytes > 0 ? (size_t) n_bytes / sizeof(uint64_t) : 0;
+/* A closed event tells nothing, and neither does a pinned one that the kernel dropped: it reads as
+ * end of file. Of a thread that leaves its CPU for the first time events have values a moment
+ * before they have times (event_sched_out() and perf_event_read() of kernel/events/core.c). */
+static void slot_read(GroupSlot *s) {
+        struct {
+                uint64_t value, enabled, running;
+        } data;
+        int rounds = READ_ROUNDS;
 
-        for (size_t i = first_value; i < n && words[1] == 0; i++)
-                if (words[i] > 0)
+        s->told = false;
+        do
+                if (s->fd < 0 || read(s->fd, &data, sizeof(data)) != sizeof(data))
+                        return;
+        while (data.enabled == 0 && data.value > 0 && --rounds > 0);
+        slot_tell(s, data.value, data.enabled, data.running);
+}
+
+/* The same of what a leader tells. */
+static bool times_are_late(const Group *g) {
+        for (size_t event = 0; event < g->n_events && g->buffer[1] == 0; event++)
+                if (g->buffer[GROUP_BUFFER_HEAD + event] > 0)
                         return true;
         return false;
 }
 
-/* -ECHILD: a thread that inherited the events exits, and its group is being taken apart
- * (perf_read_group() of the same). */
-static ssize_t event_read(int fd, uint64_t *words, size_t n_bytes, size_t first_value) {
-        bool changes = fd >= 0;
-        ssize_t n = -1;
-
-        for (int i = 0; i < READ_ROUNDS && changes; i++) {
-                n = read(fd, words, n_bytes);
-                changes = n < 0 ? errno == ECHILD : times_are_late(words, n, first_value);
-        }
-        return n;
-}
-
-/* A closed event tells nothing, and neither does a pinned one that the kernel dropped: it reads as
- * end of file. */
-static void slot_read(GroupSlot *s) {
-        uint64_t words[3]; /* value, time_enabled, time_running */
-
-        s->told = false;
-        if (event_read(s->fd, words, sizeof(words), 0) == sizeof(words))
-                slot_tell(s, words[0], words[1], words[2]);
-}
-
 /* What a leader with PERF_FORMAT_GROUP tells: nr, time_enabled, time_running, the values. */
 static size_t leader_read(Group *g, size_t part) {
-        ssize_t n = event_read(group_slot(g, part, 0)->fd, g->buffer, group_buffer_size(g),
-                               GROUP_BUFFER_HEAD);
+        const GroupSlot *leader = group_slot(g, part, 0);
+        size_t size = group_buffer_size(g);
+        ssize_t n = -1;
 
+        /* -ECHILD: a thread that inherited the events exits, and its group is being taken apart
+         * (perf_read_group() of the same) */
+        errno = ECHILD;
+        for (int i = 0; i < READ_ROUNDS && leader->fd >= 0 &&
+                        (n < 0 ? errno == ECHILD : n == (ssize_t) size && times_are_late(g));
+             i++)
+                n = read(leader->fd, g->buffer, size);
         return n > 0 ? (size_t) n / sizeof(uint64_t) : 0;
 }
 
