@@ -40,8 +40,7 @@ typedef enum Action {
 #define ACTIONS_SAMPLE (ACTION_SAMPLE_OWN | ACTIONS_BEYOND_OWN)
 
 /* polkit's yes to one of these may be cached (auth-cache.h), no other. */
-#define ACTIONS_KEPT                                                                               \
-        (ACTION_COUNT_OWN | ACTION_SAMPLE_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_SYSTEM)
+#define ACTIONS_KEPT (ACTION_COUNT_OWN | ACTION_COUNT_KERNEL | ACTION_COUNT_SYSTEM)
 
 struct ActionInfo {
         Action action;
