@@ -106,14 +106,14 @@ static void hold_unqueue(Ledger *l, LedgerHold *h) {
         l->n_waiting--;
 }
 
-/* 0 when it can be active at once, LEDGER_E_WAITS or LEDGER_E_TOO_MANY. */
-static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_slots) {
+/* 0 when it can be active at once, LEDGER_E_WAITS or, when it is new, LEDGER_E_TOO_MANY. */
+static int hold_check(const Ledger *l, const LedgerHold *h, bool new, size_t *ret_n_slots) {
         SlotWalk w = ledger_walk(l, h);
         size_t n = 0;
         int r = 0;
 
         SLOT_FOREACH (slot, w) {
-                if (slot_has_too_few(slot, h))
+                if (new &&slot_has_too_few(slot, h))
                         return LEDGER_E_TOO_MANY;
                 if (!TAILQ_EMPTY(&slot->waiting) || !slot_fits(slot, h))
                         r = LEDGER_E_WAITS;
@@ -123,20 +123,10 @@ static int hold_check(const Ledger *l, const LedgerHold *h, size_t *ret_n_slots)
         return r;
 }
 
-int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
+/* As hold_check() says. */
+static int hold_put(Ledger *l, LedgerHold *h, int k, size_t n_slots) {
         _cleanup_free_ SlotEntry *entries = NULL;
         _cleanup_free_ unsigned *extra = NULL;
-        size_t n_slots;
-        int k, r;
-
-        r = slot_table_reserve(&l->slots, &h->scope);
-        if (r < 0)
-                return r;
-        k = hold_check(l, h, &n_slots);
-        if (k == LEDGER_E_TOO_MANY)
-                return k;
-        if (k == LEDGER_E_WAITS && !may_wait)
-                return LEDGER_E_WOULD_WAIT;
 
         if (k == LEDGER_E_WAITS && !(entries = calloc(n_slots, sizeof(*entries))))
                 return -ENOMEM;
@@ -154,6 +144,32 @@ int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
         else
                 hold_enter(l, h);
         return k;
+}
+
+int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait) {
+        size_t n_slots;
+        int k, r;
+
+        r = slot_table_reserve(&l->slots, &h->scope);
+        if (r < 0)
+                return r;
+        k = hold_check(l, h, true, &n_slots);
+        if (k == LEDGER_E_TOO_MANY)
+                return k;
+        if (k == LEDGER_E_WAITS && !may_wait)
+                return LEDGER_E_WOULD_WAIT;
+        return hold_put(l, h, k, n_slots);
+}
+
+int ledger_admit_again(Ledger *l, LedgerHold *h, bool active) {
+        size_t n_slots;
+        int k, r;
+
+        r = slot_table_reserve(&l->slots, &h->scope);
+        if (r < 0)
+                return r;
+        k = hold_check(l, h, false, &n_slots);
+        return hold_put(l, h, active ? 0 : k, n_slots);
 }
 
 void ledger_remove(Ledger *l, LedgerHold *h) {

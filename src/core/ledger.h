@@ -56,6 +56,10 @@ int ledger_set_fixed(Ledger *l, unsigned pmu, uint32_t fixed);
  * changed. */
 int ledger_admit(Ledger *l, LedgerHold *h, bool may_wait);
 
+/* One of an earlier run, which may have had more counters: an active one stays active, another one
+ * waits if it has to. As ledger_admit() otherwise. */
+int ledger_admit_again(Ledger *l, LedgerHold *h, bool active);
+
 /* Removes an active or waiting hold; does nothing for any other. Call ledger_next() afterwards. */
 void ledger_remove(Ledger *l, LedgerHold *h);
 
