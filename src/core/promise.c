@@ -23,6 +23,8 @@ static unsigned promise_unopened(const Promise *p) {
 static Shape promise_opened(const Promise *p) {
         Shape opened = p->hidden.open;
 
+        opened.general += p->own.takes.general;
+        opened.fixed |= p->own.takes.fixed;
         for (size_t i = 0; i < p->n_holders; i++) {
                 opened.general += p->holders[i].opened.takes.general;
                 opened.fixed |= p->holders[i].opened.takes.fixed;
@@ -39,7 +41,8 @@ static bool promise_is_full(const Promise *p) {
 }
 
 Shape promise_must_be_free(const Promise *p) {
-        Shape must = { .general = p->number + promise_unopened(p) }, rest;
+        unsigned own = minus(p->number, p->own.takes.general);
+        Shape must = { .general = own + promise_unopened(p) }, rest;
 
         if (!promise_is_full(p))
                 return must;

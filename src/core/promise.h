@@ -40,6 +40,7 @@ struct PromiseHidden {
 struct Promise {
         Shape whole;     /* what the PMU has without what the kernel keeps */
         unsigned number; /* of the hold that is measured; 0: it has all */
+        CounterUse own;  /* what its holder has open already, where it is measured again */
         PromiseHidden hidden;
         size_t n_holders;
         PromiseHolder holders[PROMISE_HOLDERS_MAX];

@@ -48,6 +48,20 @@ static void test_all_beside_a_number(void) {
         assert_shape(promise_of(&p, (Shape){ 3, 3 }), 2, 3);
 }
 
+/* Its holder has opened some of it. */
+static void test_measured_again(void) {
+        Promise p = { .whole = whole, .own.takes = { 2, 1 } };
+
+        assert_shape(promise_must_be_free(&p), 4, 2);
+        p.number = 3;
+        assert_shape(promise_must_be_free(&p), 1, 0);
+        p.own.takes.general = 5;
+        assert_shape(promise_must_be_free(&p), 0, 0);
+        p.n_holders = 1;
+        p.holders[0] = (PromiseHolder){ .number = 2 };
+        assert_shape(promise_must_be_free(&p), 2, 0);
+}
+
 static void test_beside_all(void) {
         Promise p = { .whole = whole, .n_holders = 1, .holders = { { .all = true } } };
 
@@ -158,6 +172,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/promise/all-is-general-and-fixed", test_alone);
         g_test_add_func("/promise/numbers-add-up", test_numbers_add_up);
         g_test_add_func("/promise/all-is-what-no-number-has", test_all_beside_a_number);
+        g_test_add_func("/promise/what-its-holder-has-open-need-not-be-free", test_measured_again);
         g_test_add_func("/promise/a-number-beside-all", test_beside_all);
         g_test_add_func("/promise/what-one-holder-has-opened-is-not-missing", test_one_holder);
         g_test_add_func("/promise/who-is-unseen-is-no-holder", test_somebody_unseen);

@@ -160,6 +160,37 @@ static void test_foreground(void) {
         g_assert_true(hold_names(alice, path, getpid()));
 }
 
+/* Nothing of these takes what is missing. */
+static void test_without_counters(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autoptr(Actor) foreigner = foreigner_new();
+        g_autofree char *path = NULL, *event = watched_event(0), *waiting = NULL, *stopped = NULL;
+        _cleanup_close_ int lease = -1;
+
+        waiting = counter_open(root, event, "a{sv}", 2, "attach", "b", 0, "start", "b", 0);
+        path = hold_take(alice, &lease, "a{sv}", 2, BREAKPOINTS, "best_effort", "b", 1);
+        g_assert_false(hold_wait(alice, path));
+        g_assert_true(hold_names(alice, path, foreigner->pid));
+        g_assert_false(hold_names(alice, path, getpid()));
+        g_free(path);
+        close_fd(lease);
+        /* one that is stopped has its breakpoint, on its CPU */
+        stopped = counter_open(root, event, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
+                               "start", "b", 0);
+        path = hold_take(alice, &lease, "a{sv}", 3, BREAKPOINTS, "cpus", "s", "0", "best_effort",
+                         "b", 1);
+        g_assert_false(hold_wait(alice, path));
+        g_assert_true(hold_names(alice, path, getpid()));
+        if (n_cpus() < 2)
+                return;
+        g_free(path);
+        close_fd(lease);
+        path = hold_take(alice, &lease, "a{sv}", 3, BREAKPOINTS, "cpus", "s", "1", "best_effort",
+                         "b", 1);
+        g_assert_false(hold_wait(alice, path));
+        g_assert_false(hold_names(alice, path, getpid()));
+}
+
 static void test_foreground_in_exclusive(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *path = NULL, *counter = NULL;
@@ -251,6 +282,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/obstacle/what-cannot-be-measured-is-nobodys-fault", test_unmeasured);
         g_test_add_func("/obstacle/a-partial-hold-is-confirmed-beside-it", test_in_partial);
         g_test_add_func("/obstacle/foreground-counters-go-on-and-are-named", test_foreground);
+        g_test_add_func("/obstacle/who-has-nothing-of-what-is-missing-is-not-named",
+                        test_without_counters);
         g_test_add_func("/obstacle/other-users-foreground-counters-obstruct-exclusive-holds",
                         test_foreground_in_exclusive);
         g_test_add_func("/obstacle/ones-own-foreground-counters-do-not", test_own_in_exclusive);

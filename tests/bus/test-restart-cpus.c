@@ -188,6 +188,34 @@ static char *counter_named(Client *c, const char *name) {
         return found;
 }
 
+static bool is_confirmed(Client *c, const char *hold) {
+        return client_get_number(c, hold, HOLD, "Confirmed", 'b') != 0;
+}
+
+/* On a CPU that has come back, a hold is confirmed beside what its holder has open there, and not
+ * before a stranger has left. */
+static void test_held(const Trip *trip) {
+        g_autoptr(Client) root = client_new("root");
+        _cleanup_close_ int lease = -1, stranger = -1;
+        g_autofree char *event = watched_event(0), *counter = NULL,
+                        *hold = hold_take(root, &lease, "a{sv}", 1, BREAKPOINTS);
+
+        g_assert_true(hold_wait(root, hold));
+        counter = counter_open(root, event, "a{sv}", 2, ON_CPU);
+        stranger = breakpoint_open(0, -1);
+        g_assert_cmpint(stranger, >=, 0);
+        go(trip);
+        come_back(trip);
+        await(!is_confirmed(root, hold));
+        rig(KILLED, NULL);
+        g_assert_false(is_confirmed(root, hold));
+        stranger = close_fd(stranger);
+        await(is_confirmed(root, hold));
+        counter_do(root, counter, "Close");
+        lease = close_fd(lease);
+        await(hold_is(root, hold, "ended"));
+}
+
 static bool finds_named(Client *c, const char *name) {
         g_autofree char *path = counter_named(c, name);
 
@@ -244,9 +272,9 @@ int main(int argc, char *argv[]) {
                 const char *path;
                 Test test;
         } tests[] = {
-                { "counting", test_counting },     { "stopped", test_stopped },
-                { "cgroup", test_cgroup },         { "yielded", test_yielded },
-                { "configured", test_configured },
+                { "counting", test_counting }, { "stopped", test_stopped },
+                { "cgroup", test_cgroup },     { "yielded", test_yielded },
+                { "held", test_held },         { "configured", test_configured },
         };
 
         g_test_init(&argc, &argv, NULL);

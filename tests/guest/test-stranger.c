@@ -42,14 +42,19 @@ static void test_task(void) {
 /* The counter that is left is of cycles, and no use to who wants one of any kind. */
 static void test_instructions(void) {
         Stranger s = { .kind = INSTRUCTIONS, .cpu = -1, .n = GENERAL, .pinned = true };
-        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autoptr(Actor) stranger = stranger_new(&s);
-        g_autofree char *hold = NULL;
+        g_autofree char *hold = NULL, *cycles = NULL, *stopped = NULL;
         int lease;
 
+        /* these have none of what is missing */
+        cycles = counter_open(root, "cycles", "a{sv}", 1, "scope", "s", "cpu");
+        stopped = counter_open(root, "instructions", "a{sv}", 2, "scope", "s", "cpu", "start", "b",
+                               0);
         hold = hold_take(alice, &lease, "a{sv}", 1, "counters", "u", (uint32_t) 1);
         client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", NULL);
         g_assert_true(hold_names(alice, hold, stranger->pid));
+        g_assert_false(hold_names(alice, hold, getpid()));
         close_fd(lease);
         stranger_assert_alive(stranger, true);
 }

@@ -212,8 +212,19 @@ int probe_look(Probe *p, uint64_t now_usec) {
 
 /* ---- what it says ---- */
 
+bool probe_is_offline(const Probe *p) {
+        for (size_t i = 0; i < p->n_looks; i++)
+                if (p->looks[i].result != LOOK_OFFLINE)
+                        return false;
+        return p->n_looks > 0;
+}
+
+bool probe_can_confirm(const Probe *p) {
+        return !p->unknown && !probe_is_offline(p);
+}
+
 bool probe_confirms(const Probe *p) {
-        return p->confirmed && !p->unknown;
+        return p->confirmed && probe_can_confirm(p);
 }
 
 uint64_t probe_seen_usec(const Probe *p) {

@@ -67,6 +67,12 @@ int probe_look(Probe *p, uint64_t now_usec);
 /* Whether all that was wanted was free, measured, on every CPU that was online. */
 bool probe_confirms(const Probe *p);
 
+/* Whether all CPUs that were to be looked at are offline, and there are any. */
+bool probe_is_offline(const Probe *p);
+
+/* Whether what was wanted can be measured: not on a PMU that cannot be, nor offline. */
+bool probe_can_confirm(const Probe *p);
+
 /* When it was: the oldest of the last looks. 0 where nothing had to be looked at. */
 uint64_t probe_seen_usec(const Probe *p);
 

@@ -473,6 +473,22 @@ static void test_cpu_goes(void) {
         g_assert_true(confirmed_beside(taken, 2, false, 20 * USEC_PER_MSEC, NULL));
 }
 
+/* Nothing was measured. */
+static void test_offline(void) {
+        Want want = { .shape = { .general = 1 } };
+        _cleanup_(probe_freep) Probe *p = NULL;
+        Host h = {};
+
+        host_boot(&h, "zen");
+        for (unsigned cpu = 0; cpu < 4; cpu++)
+                model_set_online(cpu, false);
+        p = probe_of(&h, wants, &want);
+        (void) probe_run(p);
+        g_assert_true(probe_is_offline(p));
+        g_assert_false(probe_confirms(p));
+        host_halt(&h);
+}
+
 static void test_wants_are_asked_anew(void) {
         Want want = { .shape = { .general = 6 } };
         _cleanup_(probe_freep) Probe *p = NULL;
@@ -517,6 +533,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/probe-changes/an-old-look-proves-nothing", test_stale_look);
         g_test_add_func("/probe-changes/a-cpu-that-comes-is-measured", test_cpu_comes);
         g_test_add_func("/probe-changes/a-cpu-that-goes-is-in-nobodys-way", test_cpu_goes);
+        g_test_add_func("/probe-changes/a-machine-of-cpus-that-are-offline", test_offline);
         g_test_add_func("/probe-changes/what-is-wanted-is-asked-anew", test_wants_are_asked_anew);
         return g_test_run();
 }

@@ -18,7 +18,7 @@ struct Redaction {
 
 /* They tell about a user's program. */
 static const char *const secret_properties[] = { "Event",  "Name",  "Targets",
-                                                  "Config", "Scale", "Unit" };
+                                                 "Config", "Scale", "Unit" };
 
 static bool property_is_secret(sd_bus_message *m, bool foreign) {
         const char *name;

@@ -40,6 +40,18 @@ static bool part_counts(const Group *g, size_t part, const Pmu *pmu, unsigned cp
                p->dropped_nsec == 0;
 }
 
+/* The first part that counts there; n_parts: none does. */
+static size_t set_counting_part(const CounterSet *set, const Pmu *pmu, unsigned cpu) {
+        const Group *g = set->group;
+        size_t part = 0;
+
+        if (!scope_has(&set->scope, pmu->index, cpu))
+                return g->n_parts;
+        while (part < g->n_parts && !part_counts(g, part, pmu, cpu))
+                part++;
+        return part;
+}
+
 static void set_count(CounterSet *set, const Pmu *pmu, size_t part, HoldCount f, void *userdata) {
         const Group *g = set->group;
         const HoldCounted c = {
@@ -61,14 +73,31 @@ void counters_census(Counters *counters, const Pmu *pmu, unsigned cpu, HoldCount
         CounterSet *set;
 
         LIST_FOREACH (set, &counters->sets, sets) {
-                const Group *g = set->group;
-                size_t part = 0;
+                size_t part = set->group->wanted ? set_counting_part(set, pmu, cpu) : SIZE_MAX;
 
-                if (!g->wanted || !scope_has(&set->scope, pmu->index, cpu))
-                        continue;
-                while (part < g->n_parts && !part_counts(g, part, pmu, cpu))
-                        part++;
-                if (part < g->n_parts)
+                if (part < set->group->n_parts)
                         set_count(set, pmu, part, f, userdata);
+        }
+}
+
+/* Whether it takes something of that, and not only other counters of the PMU. */
+static bool set_takes(CounterSet *set, const Pmu *pmu, Shape missing) {
+        CounterUse use = counter_set_use(set, pmu);
+
+        return use.takes.fixed & missing.fixed ||
+               (missing.general > 0 && counter_use_general(&use, missing.fixed) > 0);
+}
+
+/* On a PMU that reserves slots, what is open takes one, stopped or not. */
+void counters_standing(Counters *counters, const Pmu *pmu, unsigned cpu, Shape missing,
+                       void (*f)(void *userdata, const CounterSet *set), void *userdata) {
+        CounterSet *set;
+
+        LIST_FOREACH (set, &counters->sets, sets) {
+                const Group *g = set->group;
+
+                if ((g->wanted || group_closes_to_yield(g)) &&
+                    set_counting_part(set, pmu, cpu) < g->n_parts && set_takes(set, pmu, missing))
+                        f(userdata, set);
         }
 }

@@ -13,3 +13,7 @@ uint64_t counter_set_order(const CounterSet *set);
 /* Calls f for each set that counts there, or may: one of a process or cgroup does while a task of
  * these runs there. */
 void counters_census(Counters *counters, const Pmu *pmu, unsigned cpu, HoldCount f, void *userdata);
+
+/* Calls f for each set that has, or may have, some of what is missing there. */
+void counters_standing(Counters *counters, const Pmu *pmu, unsigned cpu, Shape missing,
+                       void (*f)(void *userdata, const CounterSet *set), void *userdata);

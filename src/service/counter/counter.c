@@ -377,31 +377,6 @@ int counters_foreign(const Counters *counters, uid_t uid, const Scope *scope,
         return r;
 }
 
-static bool counter_set_counts_in(const CounterSet *set, const Scope *scope) {
-        const Group *g = set->group;
-
-        if (g->scope == GROUP_PROCESS)
-                return !g->yielded && scope_overlaps(&set->scope, scope);
-        for (size_t part = 0; part < g->n_parts; part++)
-                for (size_t i = 0; i < set->scope.n_parts && !g->parts[part].yielded; i++)
-                        if (scope_has(scope, set->scope.parts[i].pmu,
-                                      (unsigned) g->parts[part].cpu))
-                                return true;
-        return false;
-}
-
-int counters_standing(const Counters *counters, const Scope *scope,
-                      int (*f)(void *userdata, const CounterSet *set), void *userdata) {
-        const CounterSet *set;
-        int r = 0;
-
-        LIST_FOREACH (set, &counters->sets, sets) {
-                if (r == 0 && counter_set_counts_in(set, scope))
-                        r = f(userdata, set);
-        }
-        return r;
-}
-
 void counters_done(Counters *counters) {
         CounterSet *set;
 

@@ -41,12 +41,9 @@ void counter_read(Counter *c, uint64_t instant, Reading *ret);
 /* A CPU has come online or gone offline. */
 void counters_cpu_changed(Counters *counters, unsigned cpu, bool online);
 
-/* Calls f for the sets that count in the scope, until it returns non-zero: other users' foreground
- * counters, or all that have not yielded. */
+/* Calls f for other users' foreground counters in the scope, until it returns non-zero. */
 int counters_foreign(const Counters *counters, uid_t uid, const Scope *scope,
                      int (*f)(void *userdata, const CounterSet *set), void *userdata);
-int counters_standing(const Counters *counters, const Scope *scope,
-                      int (*f)(void *userdata, const CounterSet *set), void *userdata);
 
 int counters_init(Counters *counters, Context *context, Holds *holds);
 void counters_done(Counters *counters); /* sends no signals; what is stored stays so */

@@ -82,22 +82,23 @@ typedef struct Standing {
         bool holders;
 } Standing;
 
-static int hold_add_standing_set(void *userdata, const CounterSet *set) {
+static void hold_add_standing_set(void *userdata, const CounterSet *set) {
         const Standing *standing = userdata;
         bool is = !set->yielder &&
                   hold_is_holders(standing->hold, set->uid, set->peer ? set->peer->pid : 0,
                                   counter_set_order(set));
 
-        return is == standing->holders ? hold_add_counter(standing->hold, set) : 0;
+        if (is == standing->holders)
+                (void) hold_add_counter(standing->hold, set);
 }
 
-static void hold_add_standing(void *userdata, Hold *h, bool holders) {
+static void hold_add_standing(void *userdata, Hold *h, bool holders, const Pmu *pmu, unsigned cpu,
+                              Shape missing) {
         Manager *m = userdata;
         Standing standing = { h, holders };
 
         (void) counters_end_rest(&m->counters);
-        (void) counters_standing(&m->counters, &h->request.what.scope, hold_add_standing_set,
-                                 &standing);
+        counters_standing(&m->counters, pmu, cpu, missing, hold_add_standing_set, &standing);
 }
 
 static void hold_add_foreign(void *userdata, Hold *h) {

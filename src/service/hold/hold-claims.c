@@ -90,12 +90,20 @@ static void claims_add_others(HoldClaims *c, unsigned n) {
         c->others = c->others > UINT_MAX - n ? UINT_MAX : c->others + n;
 }
 
+/* On a CPU that has come online, what a holder had open there before is open again. */
+static bool hold_has_opened(const Hold *h, const HoldCounted *counted) {
+        return h->state == HOLD_GRANTED && !counted->monitor && counted->order > h->since &&
+               process_is_of(h, counted->uid, counted->pid);
+}
+
 static void claims_add_counted(void *userdata, const HoldCounted *counted) {
         HoldClaims *c = userdata;
         PromiseHolder *holder =
                 counted->monitor ? NULL
                                  : claims_holder(c, counted->uid, counted->pid, counted->order);
 
+        if (counted->surely && !holder && hold_has_opened(c->hold, counted))
+                counter_use_add(&c->promise.own, &counted->use);
         if (counted->surely) {
                 counter_use_add(&c->known, &counted->use);
                 if (holder)
@@ -136,8 +144,10 @@ static const PromiseHidden *hold_hidden(const Hold *h, const Pmu *pmu, unsigned 
 void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *ret) {
         const Hold *other;
 
+        ret->hold = h;
         ret->promise.whole = hold_usable(pmu);
         ret->promise.number = ledger_hold_is_full(&h->ledger) ? 0 : h->ledger.counters;
+        ret->promise.own = (CounterUse){};
         ret->promise.hidden = *hold_hidden(h, pmu, cpu);
         ret->promise.n_holders = 0;
         ret->known = (CounterUse){};
@@ -146,6 +156,6 @@ void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *r
                 if (hold_claims_beside(other, h) &&
                     scope_has(&other->request.what.scope, pmu->index, cpu))
                         claims_add_hold(ret, other);
-        if (ret->promise.n_holders > 0)
+        if (ret->promise.n_holders > 0 || h->state == HOLD_GRANTED)
                 h->holds->hooks.census(h->holds->userdata, pmu, cpu, claims_add_counted, ret);
 }

@@ -20,6 +20,7 @@ typedef struct HoldClaims HoldClaims;
 
 /* On one slot. */
 struct HoldClaims {
+        const Hold *hold; /* that is measured */
         Promise promise;
         const Hold *firsts[PROMISE_HOLDERS_MAX]; /* each holder's oldest hold there */
         CounterUse known;                        /* of the service's counters there, monitors too */

@@ -113,9 +113,11 @@ struct Hold {
         Probe *probe;             /* under way, or done */
         HoldExplained *explained; /* what an earlier one found taken, and holders have */
         size_t n_explained;
+        unsigned n_explanations;
         Shape *promised; /* by part of the scope, once confirmed */
-        CpuSet joined;   /* CPUs that came online after the grant and are not measured yet; it has
+        CpuSet joined;   /* CPUs that came online after the grant and are not confirmed yet; it has
                           * room for all */
+        uint64_t joined_retry_usec;
         ReaderJob *scan; /* of processes that may be in the way */
         HoldLack lack;
         HoldObstacle *obstacles;
@@ -136,11 +138,12 @@ struct HoldsHooks {
         void (*changed)(void *userdata);
         /* A hold of the user was granted, or a granted one has ended. */
         void (*granted)(void *userdata, uid_t uid);
-        /* Adds the service's own counters that count in the scope as obstacles. foreign: foreground
-         * counters of other users; else, after the probe found counters taken, all that have not
-         * yielded; holders: those that holders opened in their holds too. */
+        /* Adds foreground counters of other users in the scope as obstacles. */
         void (*add_foreign)(void *userdata, Hold *h);
-        void (*add_standing)(void *userdata, Hold *h, bool holders);
+        /* Adds the service's own counters that have some of what is missing on the slot; holders:
+         * those that holders have opened in their holds, else all others. */
+        void (*add_standing)(void *userdata, Hold *h, bool holders, const Pmu *pmu, unsigned cpu,
+                             Shape missing);
         /* Calls f for the service's own counters on the slot. */
         void (*census)(void *userdata, const Pmu *pmu, unsigned cpu, HoldCount f, void *f_userdata);
 };

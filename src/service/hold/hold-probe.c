@@ -8,7 +8,8 @@
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 
-#define JOINED_RETRY_USEC USEC_PER_SEC
+#define JOINED_RETRY_USEC     USEC_PER_SEC /* each later one twice as long after */
+#define JOINED_RETRY_MAX_USEC (64 * USEC_PER_SEC)
 
 /* ---- what is promised ---- */
 
@@ -73,6 +74,18 @@ bool hold_probe_lacks(const Hold *h) {
                 if (look_lacks(&h->probe->looks[i]))
                         return true;
         return false;
+}
+
+void hold_add_standing(Hold *h, bool holders) {
+        const Holds *holds = h->holds;
+
+        for (size_t i = 0; i < h->probe->n_looks; i++) {
+                const Look *l = &h->probe->looks[i];
+
+                if (look_lacks(l))
+                        holds->hooks.add_standing(holds->userdata, h, holders, l->pmu, l->cpu,
+                                                  shape_without(l->wanted, l->free));
+        }
 }
 
 void hold_set_lack(Hold *h) {
@@ -201,6 +214,13 @@ static void hold_set_confirmed(Hold *h, bool confirmed) {
         hold_signal_confirmed(h);
 }
 
+void hold_probe_joined_again(Hold *h) {
+        if (cpuset_is_empty(&h->joined))
+                return;
+        h->joined_retry_usec = JOINED_RETRY_USEC;
+        hold_step_at(h, now_usec(CLOCK_MONOTONIC));
+}
+
 void holds_cpu_joined(Holds *holds, unsigned cpu) {
         Hold *h;
 
@@ -212,11 +232,13 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
                         if (!cpuset_has(&part->cpus, cpu) ||
                             !(h->confirmed || !cpuset_is_empty(&h->joined)))
                                 continue;
+                        (void) cpuset_add(&h->joined, cpu); /* there is room for it */
                         if (h->confirmed)
                                 hold_set_confirmed(h, false);
-                        (void) cpuset_add(&h->joined, cpu); /* there is room for it */
-                        hold_stop_measuring(h);             /* it begins anew, with this one */
-                        hold_step_at(h, now_usec(CLOCK_MONOTONIC));
+                        else
+                                hold_save(h);
+                        hold_stop_measuring(h); /* it begins anew, with this one */
+                        hold_probe_joined_again(h);
                         break;
                 }
 }
@@ -253,13 +275,14 @@ void hold_probe_joined(Hold *h) {
                 r = hold_probe_look(h);
         if (r == 0)
                 return;
-        confirmed = r > 0 && hold_probe_confirms(h);
+        /* it may have gone again */
+        confirmed = r > 0 && (hold_probe_confirms(h) || probe_is_offline(h->probe));
         hold_stop_measuring(h);
-        if (r < 0) {
-                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + JOINED_RETRY_USEC);
+        if (!confirmed) { /* who is in the way may leave */
+                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + h->joined_retry_usec);
+                h->joined_retry_usec = MIN(2 * h->joined_retry_usec, JOINED_RETRY_MAX_USEC);
                 return;
         }
         cpuset_clear(&h->joined);
-        if (confirmed)
-                hold_set_confirmed(h, true);
+        hold_set_confirmed(h, true);
 }

@@ -33,6 +33,9 @@ bool hold_probe_confirms(const Hold *h);
 bool hold_probe_lacks(const Hold *h);
 void hold_set_lack(Hold *h);
 
+/* Names the service's own counters that have some of what is missing. */
+void hold_add_standing(Hold *h, bool holders);
+
 /* In a hold of a number of counters more monitors are told to go where the probe found too few
  * counters: false when there are none. */
 bool hold_ask_for_more(Hold *h);
@@ -47,6 +50,7 @@ void hold_probe_again(Hold *h);
 void hold_set_promised(Hold *h);
 
 /* A CPU has come online: granted holds that cover it are not confirmed until hold_probe_joined()
- * has measured it, at their next step. For lack of memory or descriptors it is tried again. */
+ * has found it free, at their next step or a later one. */
 void holds_cpu_joined(Holds *holds, unsigned cpu);
 void hold_probe_joined(Hold *h);
+void hold_probe_joined_again(Hold *h); /* after a restart, for what is in h->joined */

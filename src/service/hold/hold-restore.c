@@ -52,6 +52,7 @@ static int hold_enlist(Hold *h, const Unpack *u) {
         if (h->state == HOLD_GRANTED) {
                 TAILQ_INSERT_TAIL(&holds->granted, h, list);
                 totals_level(&holds->context->totals, LEVEL_HELD, 1);
+                hold_probe_joined_again(h);
         } else if (h->state == HOLD_QUEUED)
                 hold_await_queue(h);
         return 0;

@@ -33,6 +33,16 @@ static const PackField hold_fields[] = {
         PACK_FIELD(PACK_U64, "since", Hold, since),
 };
 
+static void pack_joined(Pack *p, const Hold *h) {
+        _cleanup_free_ char *cpus = NULL;
+
+        if (cpuset_is_empty(&h->joined))
+                return;
+        if (cpuset_format(&h->joined, &cpus) < 0)
+                p->failed = true;
+        pack_string(p, "joined", cpus);
+}
+
 static void pack_obstacles(Pack *p, const Hold *h) {
         for (size_t i = 0; i < h->n_obstacles; i++) {
                 size_t begin = pack_begin(p, "obstacle");
@@ -88,6 +98,7 @@ void hold_save(Hold *h) {
                 pack_u64(p, "fixed", h->promised[i].fixed);
                 pack_end(p, begin);
         }
+        pack_joined(p, h);
         pack_obstacles(p, h);
         store_save(&h->item, p);
 }
@@ -109,6 +120,19 @@ static int hold_unpack_promised(Hold *h, const Unpack *u) {
         return 0;
 }
 
+static int hold_unpack_joined(Hold *h, const Unpack *u) {
+        _cleanup_(cpuset_done) CpuSet joined = CPUSET_NULL;
+        const char *cpus = unpack_string(u, "joined");
+        int r = cpuset_make_room(&h->joined, &h->context->pmus.possible);
+
+        if (r == 0 && cpus)
+                r = cpuset_parse(&joined, cpus, NULL) == 0 ? 0 : -EBADMSG;
+        CPU_FOREACH (cpu, &joined)
+                if (r == 0)
+                        r = cpuset_add(&h->joined, (unsigned) cpu);
+        return r;
+}
+
 int hold_unpack(Hold *h, const Unpack *u) {
         Unpack obstacle;
         size_t place = 0;
@@ -125,6 +149,8 @@ int hold_unpack(Hold *h, const Unpack *u) {
                 (void) hold_add_obstacle(h, (pid_t) unpack_u64(&obstacle, "pid", 0),
                                          unpack_string(&obstacle, "who") ?: "");
         r = scope_request_unpack(u, &h->context->pmus, &h->request.what);
+        if (r >= 0)
+                r = hold_unpack_joined(h, u);
         return r < 0 ? r : hold_unpack_promised(h, u);
 }
 

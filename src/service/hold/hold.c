@@ -17,6 +17,9 @@
 #include "service/hold/hold-waiter.h"
 #include "service/util/lease.h"
 
+/* Measured again, because holders could have what was missing; and then something else was. */
+#define EXPLANATIONS_MAX 8u
+
 /* ---- timers and the lease ---- */
 
 static int lease_closed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -92,11 +95,10 @@ int hold_enter_ledger_again(Hold *h) {
         int r = hold_set_ledger(h);
 
         if (r >= 0)
-                r = ledger_admit(&holds->context->ledger, &h->ledger, h->state == HOLD_QUEUED);
+                r = ledger_admit_again(&holds->context->ledger, &h->ledger,
+                                       h->state != HOLD_QUEUED);
         if (r < 0)
                 return r;
-        if (h->ledger.state == LEDGER_NONE)
-                return -EBADMSG;
         if (h->state == HOLD_QUEUED && h->ledger.state == LEDGER_ACTIVE)
                 h->state = HOLD_YIELDING; /* the hold ahead has ended between the two runs */
         if (h->state == HOLD_YIELDING)
@@ -233,10 +235,8 @@ static void hold_settle(Hold *h, bool confirmed) {
 
 /* Names who may have what is missing: who has no hold, else the holders. */
 static void hold_obstructed(Hold *h, const User *users, size_t n_users) {
-        const Holds *holds = h->holds;
-
         for (int holders = 0; holders < 2 && h->n_obstacles == 0; holders++) {
-                holds->hooks.add_standing(holds->userdata, h, holders);
+                hold_add_standing(h, holders);
                 hold_add_users(h, users, n_users, holders);
         }
         if (h->n_obstacles == 0)
@@ -259,7 +259,7 @@ static void hold_scanned(void *userdata, int r, const User *users, size_t n_user
 
         h->scan = NULL;
         if (r == 0 && complete && hold_has_company(h) && hold_probe_explain(h, users, n_users) &&
-            now_usec(CLOCK_MONOTONIC) < h->yield_until_usec)
+            h->n_explanations++ < EXPLANATIONS_MAX)
                 hold_probe_again(h);
         else if (!hold_yield_more(h))
                 hold_obstructed(h, users, r == 0 ? n_users : 0);
@@ -277,7 +277,7 @@ static void hold_measured(Hold *h) {
                 if (h->request.exclusive)
                         h->holds->hooks.add_foreign(h->holds->userdata, h);
                 hold_settle(h, h->n_obstacles == 0);
-        } else if (!hold_probe_lacks(h)) /* nobody can tell, and nobody is to blame */
+        } else if (!probe_can_confirm(h->probe) && !hold_probe_lacks(h)) /* nobody is to blame */
                 hold_settle(h, false);
         else if (hold_has_company(h) || !hold_yield_more(h))
                 hold_find_candidates(h);

@@ -41,4 +41,4 @@ void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec);
 int hold_watch_lease(Hold *h, int lease); /* takes over lease on success */
 int hold_watch_time(Hold *h);
 int hold_watch_tie(Hold *h);
-int hold_enter_ledger_again(Hold *h); /* -EBADMSG: it no longer fits */
+int hold_enter_ledger_again(Hold *h);
