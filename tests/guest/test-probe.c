@@ -276,7 +276,7 @@ int main(int argc, char **argv) {
         pmu = pmu_table_find(&table, PMU);
         g_assert_nonnull(pmu);
         g_assert_cmpint(capacity_measure(&table, pmu), ==, 0);
-        kernel_share_look(pmu, KERNEL_SHARE_PATH);
+        kernel_share_look(pmu, KERNEL_SHARE_PATH, KERNEL_SHARE_CPUS);
         g_test_add_func("/probe/six-general-ones-and-cycles", test_capacity);
         g_test_add_func("/probe/the-same-beside-pinned-ones", test_capacity_beside_pinned);
         g_test_add_func("/probe/which-counters-an-event-takes", test_use);

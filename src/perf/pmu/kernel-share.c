@@ -5,6 +5,7 @@
 
 #include "perf/pmu/kernel.h"
 #include "perf/pmu/look.h"
+#include "perf/pmu/sysfs.h"
 
 #define LOOKS_MAX 4
 
@@ -31,12 +32,20 @@ static bool is_all_free(const Pmu *pmu, unsigned cpu) {
         return look_at(&l) == 0 && l.result == LOOK_FREE;
 }
 
-void kernel_share_look(Pmu *pmu, const char *path) {
+/* False: not known. */
+static bool watchdog_cpus(const char *path, CpuSet *ret) {
+        _cleanup_free_ char *list = NULL;
+
+        return sysfs_read(AT_FDCWD, path, &list) >= 0 && cpuset_parse(ret, list, NULL) == 0;
+}
+
+void kernel_share_look(Pmu *pmu, const char *path, const char *cpus_path) {
+        _cleanup_(cpuset_done) CpuSet watched = CPUSET_NULL;
         int n = 0;
 
-        if (shape_is_empty(kernel_share(pmu, path)))
+        if (shape_is_empty(kernel_share(pmu, path)) || !watchdog_cpus(cpus_path, &watched))
                 return;
         CPU_FOREACH (cpu, &pmu->cpus)
-                if (n++ < LOOKS_MAX && !pmu->buddies)
+                if (cpuset_has(&watched, (unsigned) cpu) && n++ < LOOKS_MAX && !pmu->buddies)
                         pmu->buddies = is_all_free(pmu, (unsigned) cpu);
 }

@@ -15,12 +15,15 @@
 #include "perf/pmu/pmu.h"
 
 #define KERNEL_SHARE_PATH "/proc/sys/kernel/nmi_watchdog"
+#define KERNEL_SHARE_CPUS "/proc/sys/kernel/watchdog_cpumask"
 #define KERNEL_SHARE_NAME "kernel.nmi_watchdog" /* as sysctl(8) says it */
 
 /* Reads, now, whether it runs; path is KERNEL_SHARE_PATH, or a file in tests. */
 Shape kernel_share(const Pmu *pmu, const char *path);
 
-/* Once the PMU is measured: where the detector runs and all is free on some CPU, it is the one that
- * counts nothing. A few CPUs are looked at, for some milliseconds where a look is slow. While
- * others count on all of these nothing is known, and the share is taken for kept. */
-void kernel_share_look(Pmu *pmu, const char *path);
+/* Once the PMU is measured: where the detector runs and all is free on some CPU that it watches, it
+ * is the one that counts nothing. CPUs of nohz_full= are usually not watched; cpus_path is
+ * KERNEL_SHARE_CPUS, or a file in tests. A few CPUs are looked at, for some milliseconds where a
+ * look is slow. While others count on all of these nothing is known, and the share is taken for
+ * kept. */
+void kernel_share_look(Pmu *pmu, const char *path, const char *cpus_path);

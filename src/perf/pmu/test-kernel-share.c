@@ -88,6 +88,7 @@ static void test_watchdog_takes_it(void) {
 /* The detector runs, and has an event or none: then what is free is nobody's. Calls take so much
  * longer. */
 static void assert_detector_is_told(const char *sysctl, bool counts, uint64_t usec) {
+        g_autofree char *cpus = sysctl_new("0-63\n");
         Storm all = { usec, UINT_MAX };
         Host h = {};
         Pmu *pmu;
@@ -96,11 +97,12 @@ static void assert_detector_is_told(const char *sysctl, bool counts, uint64_t us
         pmu = host_pmu(&h, 0);
         model_watchdog(counts);
         model_each_call(storm, &all);
-        kernel_share_look(pmu, sysctl);
+        kernel_share_look(pmu, sysctl, cpus);
         model_each_call(NULL, NULL);
         g_assert_true(shape_is_empty(kernel_share(pmu, sysctl)) == !counts);
         g_assert_cmpuint(model_n_open(), ==, counts ? h.machine->n_cpus : 0);
         host_halt(&h);
+        g_assert_no_errno(g_unlink(cpus));
 }
 
 static void test_detector_that_counts_nothing(void) {
@@ -113,21 +115,40 @@ static void test_detector_that_counts_nothing(void) {
         g_assert_no_errno(g_unlink(sysctl));
 }
 
+/* It counts, and CPU 0 alone is free, which it does not watch. */
+static void test_detector_that_does_not_watch_all(void) {
+        g_autofree char *sysctl = sysctl_new("1\n"), *cpus = sysctl_new("1-63\n");
+        int events[MODEL_CPUS_MAX];
+        Host h = {};
+
+        host_boot(&h, "zen");
+        for (unsigned cpu = 1; cpu < h.machine->n_cpus; cpu++)
+                events[cpu] = model_open(&(ModelEvent){ "cycles", .cpu = cpu, .pinned = true });
+        kernel_share_look(host_pmu(&h, 0), sysctl, cpus);
+        g_assert_false(shape_is_empty(kernel_share(host_pmu(&h, 0), sysctl)));
+        for (unsigned cpu = 1; cpu < h.machine->n_cpus; cpu++)
+                model_close(events[cpu]);
+        host_halt(&h);
+        g_assert_no_errno(g_unlink(sysctl));
+        g_assert_no_errno(g_unlink(cpus));
+}
+
 /* Where somebody counts on every CPU it cannot be told, and the counter is kept. */
 static void test_detector_beside_strangers(void) {
-        g_autofree char *sysctl = sysctl_new("1\n");
+        g_autofree char *sysctl = sysctl_new("1\n"), *cpus = sysctl_new("0-63\n");
         int strangers[MODEL_CPUS_MAX];
         Host h = {};
 
         host_boot(&h, "zen");
         for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++)
                 strangers[cpu] = model_open(&(ModelEvent){ "cycles", .cpu = cpu });
-        kernel_share_look(host_pmu(&h, 0), sysctl);
+        kernel_share_look(host_pmu(&h, 0), sysctl, cpus);
         g_assert_false(shape_is_empty(kernel_share(host_pmu(&h, 0), sysctl)));
         for (unsigned cpu = 0; cpu < h.machine->n_cpus; cpu++)
                 model_close(strangers[cpu]);
         host_halt(&h);
         g_assert_no_errno(g_unlink(sysctl));
+        g_assert_no_errno(g_unlink(cpus));
 }
 
 int main(int argc, char **argv) {
@@ -137,6 +158,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/kernel-share/is-found-taken", test_watchdog_takes_it);
         g_test_add_func("/kernel-share/a-detector-that-counts-nothing-keeps-nothing",
                         test_detector_that_counts_nothing);
+        g_test_add_func("/kernel-share/cpus-that-are-not-watched-tell-nothing",
+                        test_detector_that_does_not_watch_all);
         g_test_add_func("/kernel-share/a-detector-beside-strangers-keeps-its-counter",
                         test_detector_beside_strangers);
         return g_test_run();

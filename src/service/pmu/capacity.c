@@ -38,7 +38,7 @@ int capacities_need(Capacities *c) {
                                 : capacity_measure(&context->pmus, pmu);
 
                 if (r >= 0) {
-                        kernel_share_look(pmu, KERNEL_SHARE_PATH);
+                        kernel_share_look(pmu, KERNEL_SHARE_PATH, KERNEL_SHARE_CPUS);
                         r = capacity_tell(context, pmu);
                 }
                 if (r < 0)
