@@ -102,14 +102,11 @@ int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Ref
         r = parse_place(string, place, attr, why);
         if (r != 0)
                 return r;
-        if (attr->exclude_kernel && !breakpoint_event_is_user(attr))
+        if (attr->exclude_kernel &&
+            !address_is_user(attr->bp_addr, attr->bp_len, address_user_max()))
                 return refuse(why, REFUSAL_BAD_ADDRESS,
                               "event '%s': it reaches into the kernel's half, and only user space "
                               "would be counted: leave ':u' out, or add 'k'",
                               string);
         return 0;
-}
-
-bool breakpoint_event_is_user(const struct perf_event_attr *attr) {
-        return address_is_user(attr->bp_addr, attr->bp_len, address_user_max());
 }

@@ -16,6 +16,3 @@
 /* INVALID_EVENT; BAD_ADDRESS for what wraps around, and for the kernel's half when only user space
  * is counted, which the kernel would refuse too. */
 int breakpoint_event_parse(const char *string, struct perf_event_attr *attr, Refusal *why);
-
-/* Whether all its addresses are user space's (core/address.h). */
-bool breakpoint_event_is_user(const struct perf_event_attr *attr);

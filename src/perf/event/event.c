@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "perf/event/breakpoint-event.h"
-
 void event_done(Event *e) {
         free(e->name);
         free(e->unit);
@@ -73,10 +71,4 @@ int events_copy(const Event *events, size_t n, Event **ret) {
                         copies = events_free(copies, i);
         *ret = copies;
         return copies ? 0 : -ENOMEM;
-}
-
-bool event_is_user_only(const Event *e) {
-        if (e->attr.exclude_kernel && e->attr.exclude_hv)
-                return true;
-        return e->attr.type == PERF_TYPE_BREAKPOINT && breakpoint_event_is_user(&e->attr);
 }

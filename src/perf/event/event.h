@@ -56,10 +56,6 @@ int event_add_other(Event *e, Event *other);
 int events_copy(const Event *events, size_t n, Event **ret);
 Event *events_free(Event *events, size_t n); /* returns NULL */
 
-/* Whether it counts user space alone: exclude_kernel and exclude_hv are set, or it is a breakpoint
- * on a user address. Without a privilege modifier an event counts user space and kernel. */
-bool event_is_user_only(const Event *e);
-
 /* Is called for one event of a list; the strings are valid during the call. */
 typedef int (*EventVisitor)(void *userdata, const char *name, const char *pmu,
                             const char *description);

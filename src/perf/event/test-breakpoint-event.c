@@ -11,24 +11,20 @@ static void test_breakpoints_are_read_as_perf_has_them(void) {
                 const char *event;
                 uint64_t address, length;
                 uint32_t access;
-                bool kernel_excluded, user_only;
+                bool kernel_excluded;
         } events[] = {
-                { "mem:0x1000", 0x1000, 4, HW_BREAKPOINT_RW, false, true },
-                { "mem:4096", 0x1000, 4, HW_BREAKPOINT_RW, false, true },
-                { "mem:0x1000/8:w", 0x1000, 8, HW_BREAKPOINT_W, false, true },
-                { "mem:0x1000/1:wr:u", 0x1000, 1, HW_BREAKPOINT_RW, true, true },
-                { "mem:0x1000:u", 0x1000, 4, HW_BREAKPOINT_RW, true, true },
-                { "mem:0x1000:k", 0x1000, 4, HW_BREAKPOINT_RW, false, true },
-                { "mem:0x1000:x", 0x1000, sizeof(long), HW_BREAKPOINT_X, false, true },
-                { "mem:0x1000/2:rwx", 0x1000, 2, 7, false, true },
-                { "mem:0xffffffff81000000/8:rw", 0xffffffff81000000, 8, HW_BREAKPOINT_RW, false,
-                  false },
-                { "mem:0xffffffff81000000:x:uk", 0xffffffff81000000, 8, HW_BREAKPOINT_X, false,
-                  false },
-                { "mem:0x7ffffffffffffff8/8", 0x7ffffffffffffff8, 8, HW_BREAKPOINT_RW, false,
-                  true },
-                { "mem:0x7ffffffffffffffc/8", 0x7ffffffffffffffc, 8, HW_BREAKPOINT_RW, false,
-                  false },
+                { "mem:0x1000", 0x1000, 4, HW_BREAKPOINT_RW, false },
+                { "mem:4096", 0x1000, 4, HW_BREAKPOINT_RW, false },
+                { "mem:0x1000/8:w", 0x1000, 8, HW_BREAKPOINT_W, false },
+                { "mem:0x1000/1:wr:u", 0x1000, 1, HW_BREAKPOINT_RW, true },
+                { "mem:0x1000:u", 0x1000, 4, HW_BREAKPOINT_RW, true },
+                { "mem:0x1000:k", 0x1000, 4, HW_BREAKPOINT_RW, false },
+                { "mem:0x1000:x", 0x1000, sizeof(long), HW_BREAKPOINT_X, false },
+                { "mem:0x1000/2:rwx", 0x1000, 2, 7, false },
+                { "mem:0xffffffff81000000/8:rw", 0xffffffff81000000, 8, HW_BREAKPOINT_RW, false },
+                { "mem:0xffffffff81000000:x:uk", 0xffffffff81000000, 8, HW_BREAKPOINT_X, false },
+                { "mem:0x7ffffffffffffff8/8", 0x7ffffffffffffff8, 8, HW_BREAKPOINT_RW, false },
+                { "mem:0x7ffffffffffffffc/8", 0x7ffffffffffffffc, 8, HW_BREAKPOINT_RW, false },
         };
         FakeSysfs m = fake_sysfs_of(fixture_tree("arm-big-little"));
 
@@ -40,7 +36,6 @@ static void test_breakpoints_are_read_as_perf_has_them(void) {
                 g_assert_cmpuint(e.attr.bp_len, ==, events[i].length);
                 g_assert_cmpuint(e.attr.bp_type, ==, events[i].access);
                 g_assert_true(e.attr.exclude_kernel == events[i].kernel_excluded);
-                g_assert_true(event_is_user_only(&e) == events[i].user_only);
                 g_assert_cmpstr(e.pmu->name, ==, "breakpoint");
         }
         fake_sysfs_done(&m);

@@ -105,7 +105,6 @@ static void test_tracepoints_have_the_numbers_of_tracefs(void) {
         g_assert_cmpuint(e.attr.type, ==, PERF_TYPE_TRACEPOINT);
         g_assert_cmpuint(e.attr.config, ==, 314);
         g_assert_cmpstr(e.pmu->name, ==, "tracepoint");
-        g_assert_false(event_is_user_only(&e));
         event_done(&e);
         e = parse(&m, "sched:sched_switch:k");
         g_assert_true(e.attr.exclude_user);
@@ -200,31 +199,30 @@ static void test_modifiers_say_where_to_count(void) {
         static const struct {
                 const char *event;
                 unsigned excluded, precise;
-                bool user_only;
         } events[] = {
-                { "cycles", 0, 0, false },
-                { "cycles:u", KERNEL | HV, 0, true },
-                { "cycles:k", USER | HV, 0, false },
-                { "cycles:h", USER | KERNEL, 0, false },
-                { "cycles:uk", HV, 0, false },
-                { "cycles:u:k", HV, 0, false },
-                { "cycles:ukh", 0, 0, false },
-                { "cycles:G", HOST, 0, false },
-                { "cycles:uH", KERNEL | HV | GUEST, 0, true },
-                { "cycles:GH", 0, 0, false },
-                { "cycles:I", IDLE, 0, false },
-                { "cycles:upp", KERNEL | HV | GUEST, 2, true },
-                { "cycles:pppH", GUEST, 3, false },
-                { "cpu/event=0x76/", 0, 0, false },
-                { "cpu/event=0x76/u", KERNEL | HV, 0, true },
-                { "cpu/event=0x76/:uk", HV, 0, false },
-                { "perf::CYCLES", 0, 0, false },
-                { "perf::CYCLES:u", KERNEL | HV, 0, true },
-                { "perf::CYCLES:uk", HV, 0, false },
-                { "perf::CYCLES:k=1", USER | HV, 0, false },
-                { "perf::CYCLES:mh", GUEST, 0, false },
-                { "perf::CYCLES:precise=1", 0, 1, false },
-                { "r76:u", KERNEL | HV, 0, true },
+                { "cycles", 0, 0 },
+                { "cycles:u", KERNEL | HV, 0 },
+                { "cycles:k", USER | HV, 0 },
+                { "cycles:h", USER | KERNEL, 0 },
+                { "cycles:uk", HV, 0 },
+                { "cycles:u:k", HV, 0 },
+                { "cycles:ukh", 0, 0 },
+                { "cycles:G", HOST, 0 },
+                { "cycles:uH", KERNEL | HV | GUEST, 0 },
+                { "cycles:GH", 0, 0 },
+                { "cycles:I", IDLE, 0 },
+                { "cycles:upp", KERNEL | HV | GUEST, 2 },
+                { "cycles:pppH", GUEST, 3 },
+                { "cpu/event=0x76/", 0, 0 },
+                { "cpu/event=0x76/u", KERNEL | HV, 0 },
+                { "cpu/event=0x76/:uk", HV, 0 },
+                { "perf::CYCLES", 0, 0 },
+                { "perf::CYCLES:u", KERNEL | HV, 0 },
+                { "perf::CYCLES:uk", HV, 0 },
+                { "perf::CYCLES:k=1", USER | HV, 0 },
+                { "perf::CYCLES:mh", GUEST, 0 },
+                { "perf::CYCLES:precise=1", 0, 1 },
+                { "r76:u", KERNEL | HV, 0 },
         };
         FakeSysfs m = fake_sysfs_of(fixture_tree("amd-uncore"));
 
@@ -238,7 +236,6 @@ static void test_modifiers_say_where_to_count(void) {
                 g_test_message("%s", e.name);
                 g_assert_cmphex(excluded, ==, events[i].excluded);
                 g_assert_cmpuint(e.attr.precise_ip, ==, events[i].precise);
-                g_assert_true(event_is_user_only(&e) == events[i].user_only);
         }
         fake_sysfs_done(&m);
 }

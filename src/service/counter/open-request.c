@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "perf/event/attr.h"
 #include "perf/event/event-parse.h"
 #include "perf/group/cgroup.h"
 #include "service/auth/action.h"
@@ -346,23 +347,35 @@ void open_request_done(OpenRequest *q) {
         *q = OPEN_REQUEST_NULL;
 }
 
-unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable) {
-        unsigned actions = 0;
+/* 1 << AttrNeed, ... of all of them, on each PMU. The opener refuses what the rules never allow. */
+static unsigned events_needs(const Event *events, size_t n_events) {
+        unsigned needs = 0;
 
-        for (size_t i = 0; i < n_events; i++) {
-                if (events[i].pmu->kind == PMU_TRACEPOINT)
-                        actions |= ACTION_COUNT_RAW;
-                if (scope != GROUP_PROCESS)
-                        actions |= ACTION_COUNT_SYSTEM;
-                else if (untraceable)
-                        actions |= ACTION_COUNT_OTHER;
-                else
-                        actions |= event_is_user_only(&events[i]) ? ACTION_COUNT_OWN
-                                                                  : ACTION_COUNT_KERNEL;
-        }
-        /* Counting the kernel includes counting user space: one prompt is enough. */
-        if (actions & ACTION_COUNT_KERNEL)
-                actions &= ~(unsigned) ACTION_COUNT_OWN;
+        for (size_t i = 0; i < n_events; i++)
+                for (size_t unit = 0; unit < event_units(&events[i]); unit++) {
+                        const Event *e = event_on(&events[i], unit);
+                        AttrNeeds by = ATTR_NEEDS_NULL;
+
+                        (void) attr_rules_check(&e->full, attr_pmu(e->pmu), &by, NULL);
+                        for (int need = 0; need < _ATTR_NEED_MAX; need++)
+                                needs |= by.by[need] ? 1u << need : 0;
+                }
+        return needs;
+}
+
+unsigned events_actions(const Event *events, size_t n_events, GroupScope scope, bool untraceable) {
+        unsigned needs = events_needs(events, n_events), actions = 0;
+
+        if (scope != GROUP_PROCESS || needs & 1u << ATTR_NEED_SYSTEM)
+                actions |= ACTION_COUNT_SYSTEM;
+        if (scope == GROUP_PROCESS && untraceable)
+                actions |= ACTION_COUNT_OTHER;
+        /* One prompt is enough: those who may count other processes, whole CPUs or the kernel may
+         * count user space too. */
+        if (actions == 0)
+                actions = needs & 1u << ATTR_NEED_KERNEL ? ACTION_COUNT_KERNEL : ACTION_COUNT_OWN;
+        if (needs & 1u << ATTR_NEED_RAW)
+                actions |= ACTION_COUNT_RAW;
         return actions;
 }
 

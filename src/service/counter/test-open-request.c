@@ -16,6 +16,8 @@
 #define ATOM       "cpu_atom/event=0xc0/"
 #define UNCORE     "uncore_cbox_0/event=1/"
 #define BREAKPOINT "mem:0x1000/8:w:u"
+#define ANY_THREAD "cpu_core/config=0x20003c/u"
+#define OTHER      "msr/config=0/u"
 
 typedef struct Stage {
         Desert desert;
@@ -274,6 +276,17 @@ static void test_actions_follow_from_events_and_scope(Stage *s, gconstpointer un
         } cases[] = {
                 { "cpu_core/event=1/u", "", ACTION_COUNT_OWN, ACTION_COUNT_OTHER },
                 { BREAKPOINT, "", ACTION_COUNT_OWN, ACTION_COUNT_OTHER },
+                { "mem:0x1000", "", ACTION_COUNT_OWN, ACTION_COUNT_OTHER },
+                { "mem:0xffffffff81000000", "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
+                { "cycles:u", "", ACTION_COUNT_OWN, ACTION_COUNT_OTHER },
+                { "cycles", "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
+                { OTHER, "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
+#if defined(__x86_64__) || defined(__i386__)
+                { ANY_THREAD, "", ACTION_COUNT_SYSTEM, ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM },
+                { BREAKPOINT " " ANY_THREAD, "", ACTION_COUNT_SYSTEM,
+                  ACTION_COUNT_OTHER | ACTION_COUNT_SYSTEM },
+                { ANY_THREAD, "scope s cpu", ACTION_COUNT_SYSTEM, ACTION_COUNT_SYSTEM },
+#endif
                 { CORE, "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
                 { "cpu_core/event=1/k", "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
                 { "cpu_core/event=1/u " CORE, "", ACTION_COUNT_KERNEL, ACTION_COUNT_OTHER },
