@@ -2,7 +2,10 @@
 
 /* Counters that outlive their connection, and their reading users. */
 
+#include "event-util.h"
 #include "writer.h"
+
+#include <sys/syscall.h>
 
 #define STOPPED "a{sv}", 2, "attach", "b", false, "start", "b", false
 
@@ -293,6 +296,49 @@ static void test_readers_of_cpus_need_count_system(void) {
         counter_do(alice, counter, "Close");
 }
 
+/* The number of a tracepoint that this kernel has; 0: it has none. */
+static unsigned tracepoint_find(void) {
+        for (unsigned i = 1; i < 1000; i++) {
+                PerfAttr attr = software_attr(i);
+                _cleanup_close_ int fd = -1;
+
+                attr.type = PERF_TYPE_TRACEPOINT;
+                fd = (int) syscall(SYS_perf_event_open, &attr, -1, 0, -1, 0);
+                if (fd >= 0)
+                        return i;
+        }
+        return 0;
+}
+
+/* One member's readers may read all members. */
+static void test_readers_need_what_all_members_need(void) {
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
+        g_autoptr(sd_bus_message) reply = NULL;
+        g_autofree char *tracepoint = g_strdup_printf("tracepoint/config=%u/", tracepoint_find()),
+                        *id = NULL;
+        const char *plain, *raw;
+
+        if (tracepoint_find() == 0) {
+                g_test_skip("no tracepoint");
+                return;
+        }
+        reply = client_call(alice, MANAGER, "OpenCounters", "asa{sv}", 2, "cpu-clock", tracepoint,
+                            2, "group", "b", true, "scope", "s", "cpu");
+        g_assert_cmpint(sd_bus_message_read(reply, "ao", 2, &plain, &raw), >, 0);
+        id = persist(alice, plain);
+        rig("rules 05-bob.rules",
+            "polkit.addRule(function(action, subject) {"
+            "  if (subject.user == 'bob' && action.id == 'org.perfalloc1.count-system')"
+            "    return polkit.Result.YES; });");
+        client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
+                       "OpenPersistent", "s", id);
+        rig("rules --remove 05-bob.rules", NULL);
+        g_assert_nonnull(strstr(bob->refusal, "org.perfalloc1.count-raw"));
+        client_refused(bob, PERFALLOC_ERROR_NOT_OWNER, raw, COUNTER, "Read", NULL);
+        counter_do(alice, plain, "Close");
+        counter_do(alice, raw, "Close");
+}
+
 static void test_readers_leave(void) {
         g_autoptr(Client) alice = client_new("alice"), root G_GNUC_UNUSED = client_new("root");
         g_autofree char *counter = counter_open(alice, "page-faults:u", STOPPED);
@@ -390,6 +436,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/persistent/readers/only-read", test_readers_only_read);
         g_test_add_func("/persistent/readers/of-cpus-need-count-system",
                         test_readers_of_cpus_need_count_system);
+        g_test_add_func("/persistent/readers/need-what-all-members-need",
+                        test_readers_need_what_all_members_need);
         g_test_add_func("/persistent/readers/leave", test_readers_leave);
         g_test_add_func("/persistent/readers/leave-in-the-middle",
                         test_a_reader_that_leaves_in_the_middle);

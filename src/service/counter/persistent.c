@@ -77,8 +77,9 @@ int adopt_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* ---- OpenPersistent ---- */
 
-/* A reading user is authorized as if they opened the counter now. They cannot prove which process
- * it counts, or has counted until that ended, so it takes count-other. */
+/* A reading user is authorized as if they opened the counter and its whole group now, all of which
+ * they may read. They cannot prove which process it counts, or has counted until that ended, so it
+ * takes count-other. */
 static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *m,
                                 const Counter *counter, Refusal *why) {
         const Group *g = counter->set->group;
@@ -86,8 +87,7 @@ static int persistent_authorize(Counters *counters, Peer *peer, sd_bus_message *
 
         counter_set_ask(counter->set, &asked);
         return auth_check(counters->context->auth, peer, m,
-                          events_actions(&g->events[counter->event], 1, g->scope, true), &asked,
-                          why);
+                          events_actions(g->events, g->n_events, g->scope, true), &asked, why);
 }
 
 int persistent_open_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
