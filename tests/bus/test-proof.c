@@ -440,10 +440,28 @@ static void test_descriptors_go_to_their_opener(void) {
         g_autoptr(Actor) victim = victim_new();
         g_autofree char *counter = counter_open_on(bob, "page-faults:u", victim->pid, false);
 
-        client_refused(again, PERFALLOC_ERROR_NOT_PERMITTED, counter, COUNTER, "GetFds", NULL);
-        assert_names(again, "opened");
+        client_refused(again, DENIED, counter, COUNTER, "GetFds", NULL);
+        assert_names(again, "org.perfalloc1.count-other");
         sd_bus_message_unref(client_call(bob, counter, COUNTER, "GetFds", NULL));
         sd_bus_message_unref(client_call(root, counter, COUNTER, "GetFds", NULL));
+}
+
+/* No connection is then the one that opened it. carol has count-other. */
+static void test_descriptors_after_an_adoption(void) {
+        g_autoptr(Actor) victim = actor_new("carol", play_victim, NULL);
+        g_autoptr(Client) adopter = client_new("carol");
+        g_autoptr(sd_bus_message) reply = NULL;
+        Client *first = client_new("carol");
+        g_autofree char *counter = NULL;
+
+        g_assert_cmpint(actor_hear(victim), ==, 'r');
+        counter = counter_open_on(first, "page-faults:u", victim->pid, false);
+        counter_do(first, counter, "Persist");
+        client_free(first);
+        counter_do(adopter, counter, "Adopt");
+        reply = client_call(adopter, counter, COUNTER, "GetFds", NULL);
+        g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "h"), >, 0);
+        g_assert_cmpint(sd_bus_message_read_basic(reply, 'h', &(int){ -1 }), >, 0);
 }
 
 int main(int argc, char *argv[]) {
@@ -465,5 +483,6 @@ int main(int argc, char *argv[]) {
                         test_caller_of_a_number_used_again);
         g_test_add_func("/proof/descriptors-go-to-their-opener",
                         test_descriptors_go_to_their_opener);
+        g_test_add_func("/proof/descriptors-after-an-adoption", test_descriptors_after_an_adoption);
         return g_test_run();
 }

@@ -239,18 +239,6 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         return 0;
 }
 
-/* One connection was authorized to count. Another of the same user may live in a sandbox. */
-static int counter_check_opener(const Counter *c, sd_bus_message *m, Refusal *why) {
-        const Peer *peer = peers_sender(c->set->context->peers, m);
-
-        if (peer == c->set->peer || peer->uid != c->set->uid || peer->root)
-                return 0;
-        return refuse(why, REFUSAL_NOT_PERMITTED,
-                      "%s: its descriptors are for the connection that opened it, which was "
-                      "authorized for that; open a counter on this one",
-                      c->object.path);
-}
-
 static bool counter_has_untraceable(const Counter *c) {
         const Group *g = c->set->group;
 
@@ -260,18 +248,19 @@ static bool counter_has_untraceable(const Counter *c) {
         return false;
 }
 
-/* As if the caller opened the event now: a descriptor is more than values. */
+/* As if the caller opened the event now: a descriptor is more than values. Another connection has
+ * proved nothing of the processes, and may live in a sandbox of the same user. */
 static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Refusal *why) {
         Context *context = c->set->context;
+        Peer *peer = peers_sender(context->peers, m);
         unsigned actions = events_actions(counter_event(c), 1, c->set->group->scope,
-                                          counter_has_untraceable(c));
-
+                                          peer != c->set->peer || counter_has_untraceable(c));
         Asked asked;
 
         if (actions & ACTION_COUNT_OWN)
                 actions = (actions & ~(unsigned) ACTION_COUNT_OWN) | ACTION_SAMPLE_OWN;
         counter_set_ask(c->set, &asked);
-        return auth_check(context->auth, peers_sender(context->peers, m), m, actions, &asked, why);
+        return auth_check(context->auth, peer, m, actions, &asked, why);
 }
 
 static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -285,9 +274,7 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         if (r != 0)
                 return r;
-        r = counter_check_opener(c, m, &why);
-        if (r == 0)
-                r = counter_authorize_descriptors(c, m, &why);
+        r = counter_authorize_descriptors(c, m, &why);
         if (r == 0)
                 r = counter_descriptors(c, fds, &n, &why);
         if (r == 0)
