@@ -24,6 +24,9 @@ struct ListenerPage {
 /* Whether the descriptor is a listener. Asks nothing of what is behind it. */
 bool listener_is(int fd);
 
+/* Whether both descriptors are the same listener. False where the kernel has no kcmp(2). */
+bool listener_is_same(int a, int b);
+
 /* A memfd with an empty page. -errno. */
 int listener_page_new(int *ret_fd);
 int listener_page_map(int fd, ListenerPage **ret);

@@ -144,6 +144,11 @@ static bool was_lost(Asking *a, sd_bus_message *m) {
         return (bus_lost_service(m) || bus_missed_service(m)) && a->n_lost++ < LOST_MAX;
 }
 
+/* An earlier call, whose reply was lost, has had its effect. */
+static bool was_done_already(const Asking *a, sd_bus_message *m) {
+        return a->n_lost > 0 && sd_bus_message_is_method_error(m, PERFALLOC_ERROR_BROKER_BUSY);
+}
+
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const sd_bus_error *refused = sd_bus_message_get_error(m);
         Asking *a = userdata;
@@ -155,7 +160,7 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = ask_interactively(a);
         else if (was_lost(a, m))
                 r = ask(a);
-        else if (refused) {
+        else if (refused && !was_done_already(a, m)) {
                 (void) bus_refuse(refused, a->why);
                 (void) sd_bus_error_copy(&a->launch->denied, refused);
                 settle(a, LAUNCH_E_DENIED);

@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #define BAD_DESCRIPTOR PERFALLOC_ERROR_BAD_DESCRIPTOR
 #define INVALID        SD_BUS_ERROR_INVALID_ARGS
@@ -286,6 +287,64 @@ static void test_arguments(Fixture *f, const void *data) {
         close(name);
 }
 
+/* Two workers would answer for the same program, each with permissions of its own. */
+static void test_listener_has_one_broker(Fixture *f, const void *data) {
+        g_autoptr(Program) p = program_new("alice", PROGRAM_PLAIN);
+        int again = dup(p->listener);
+
+        program_broker(p, f->alice, "sample-own");
+        client_refused(f->alice, PERFALLOC_ERROR_BROKER_BUSY, MANAGER, "Broker", "ha{sv}", again, 1,
+                       "allow", "as", 1, "count-kernel");
+        /* polkit is not asked */
+        client_refused(f->bob, PERFALLOC_ERROR_BROKER_BUSY, MANAGER, "Broker", "ha{sv}", again, 0);
+        close(again);
+        g_assert_cmpint(program_open(p, call_of(software_attr(PERF_COUNT_SW_DUMMY), 0, -1)), >=, 0);
+        g_assert_cmpint(program_open(p, call_of(kernel_attr(PERF_COUNT_SW_DUMMY), 0, -1)), ==,
+                        -EACCES);
+}
+
+static sd_bus_message *await_call(Client *c, const char *method) {
+        g_autoptr(sd_bus_message) m = NULL;
+
+        while (!m || sd_bus_message_is_method_call(m, NULL, method) <= 0) {
+                int r;
+
+                m = sd_bus_message_unref(m);
+                r = sd_bus_process(c->bus, &m);
+                if (r == 0)
+                        r = sd_bus_wait(c->bus, AWAIT_SEC * UINT64_C(1000000));
+                g_assert_cmpint(r, >, 0);
+        }
+        return g_steal_pointer(&m);
+}
+
+/* A service dies before it replies, and the next one knows the broker of the listener. */
+static void test_reply_is_lost(void) {
+        const char *command[] = { "as", "alice", "perfallocctl", "run", "true", NULL };
+        Client *first = client_new("perfalloc");
+        g_autoptr(Client) next = client_new("perfalloc");
+        g_autoptr(sd_bus_message) lost = NULL, again = NULL;
+        GPid pid;
+        int status;
+
+        rig("service-mask", NULL);
+        rig("service-stop", NULL);
+        bus_check(sd_bus_request_name(first->bus, PERFALLOC_BUS_NAME, 0), "sd_bus_request_name");
+        bus_check(sd_bus_request_name(next->bus, PERFALLOC_BUS_NAME, SD_BUS_NAME_QUEUE),
+                  "sd_bus_request_name");
+        g_assert_true(g_spawn_async(NULL, (char **) command, NULL,
+                                    G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL,
+                                    &pid, NULL));
+        lost = await_call(first, "Broker");
+        client_free(first);
+        again = await_call(next, "Broker");
+        bus_check(sd_bus_reply_method_errorf(again, PERFALLOC_ERROR_BROKER_BUSY, "busy"),
+                  "sd_bus_reply_method_errorf");
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        g_assert_cmpint(status, ==, 0);
+        rig("service-unmask", NULL);
+}
+
 static void test_polkit(Fixture *f, const void *data) {
         g_autoptr(Program) p = program_new("bob", PROGRAM_PLAIN);
         ProgramCall c = call_of(software_attr(PERF_COUNT_SW_DUMMY), 0, -1);
@@ -323,7 +382,9 @@ int main(int argc, char **argv) {
         CASE("pinned", EVERYTHING, test_pinned_on_own_processes);
         CASE("exclusive", EVERYTHING, test_exclusive_hold_of_another);
         CASE("arguments", NULL, test_arguments);
+        CASE("one-for-a-listener", NULL, test_listener_has_one_broker);
         CASE("polkit", NULL, test_polkit);
         CASE("feature", NULL, test_feature);
+        g_test_add_func("/broker/reply-is-lost", test_reply_is_lost);
         return g_test_run();
 }

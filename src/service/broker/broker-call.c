@@ -100,7 +100,7 @@ int broker_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         r = broker_call_read(m, &listener, &prover, &actions, &why);
         if (r == 0)
-                r = brokers_check(brokers, peer->uid, &why);
+                r = brokers_check(brokers, peer->uid, listener, &why);
         if (r == 0)
                 r = broker_call_authorize(brokers, peer, m, actions, &why);
         if (r == 0)

@@ -198,7 +198,14 @@ static int broker_set_gids(Broker *b, const void *gids, size_t n_gids) {
         return 0;
 }
 
-int brokers_check(Brokers *brokers, uid_t uid, Refusal *why) {
+int brokers_check(Brokers *brokers, uid_t uid, int listener, Refusal *why) {
+        Broker *b;
+
+        LIST_FOREACH (b, &brokers->all, list)
+                if (listener_is_same(b->listener, listener))
+                        return refuse(why, REFUSAL_BROKER_BUSY,
+                                      "this seccomp listener has a broker already; the broker ends "
+                                      "with the last program that was started under it");
         if (brokers->n >= BROKERS_MAX)
                 return refuse(why, REFUSAL_LIMITS_EXCEEDED,
                               "the service has the maximum of %zu brokers; a broker ends with the "
@@ -214,7 +221,7 @@ int broker_new(Brokers *brokers, const Peer *peer, int listener, int prover, uns
 
         if (!b)
                 return -ENOMEM;
-        r = brokers_check(brokers, peer->uid, why);
+        r = brokers_check(brokers, peer->uid, listener, why);
         if (r == 0)
                 r = quota_charge(&brokers->context->quota, peer->uid, QUOTA_BROKERS, 1, &b->charge,
                                  why);

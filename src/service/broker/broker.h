@@ -17,12 +17,13 @@
 
 /* The peer was authorized for the actions. Descriptors are duplicated; prover
  * (broker/prover.h) may be -1.
- * REFUSAL_LIMITS_EXCEEDED. */
+ * As brokers_check(). */
 int broker_new(Brokers *brokers, const Peer *peer, int listener, int prover, unsigned actions,
                Refusal *why);
 
-/* Whether the user, or everybody together, has too many already. */
-int brokers_check(Brokers *brokers, uid_t uid, Refusal *why);
+/* REFUSAL_BROKER_BUSY: the listener has a broker. REFUSAL_LIMITS_EXCEEDED: the user, or everybody
+ * together, has too many already. */
+int brokers_check(Brokers *brokers, uid_t uid, int listener, Refusal *why);
 
 void brokers_done(Brokers *brokers); /* the store keeps them */
 
