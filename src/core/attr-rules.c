@@ -186,8 +186,6 @@ const AttrRule attr_rules[] = {
 };
 const size_t n_attr_rules = ELEMENTSOF(attr_rules);
 
-#define ATTR_FLAG_INHERIT                  FLAG(1)
-#define ATTR_FLAG_PINNED                   FLAG(2)
 #define ATTR_FLAG_EXCLUDE_KERNEL           FLAG(5)
 #define ATTR_FLAG_EXCLUDE_HV               FLAG(6)
 #define ATTR_FLAG_EXCLUDE_CALLCHAIN_KERNEL FLAG(21)
@@ -372,17 +370,6 @@ int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why) {
         attr_check_branches(a, &needs);
         *ret = needs;
         return 0;
-}
-
-int attr_check_inherit(const Attr *a, Refusal *why) {
-        const uint64_t both = ATTR_FLAG_PINNED | ATTR_FLAG_INHERIT;
-
-        if ((attr_number(a, ATTR_FLAGS) & both) != both)
-                return 0;
-        return refuse(
-                why, REFUSAL_INVALID_EVENT,
-                "attr: pinned and inherit exclude each other: the kernel does not report when "
-                "a child's pinned event is not counted");
 }
 
 void attr_confine(Attr *a) {

@@ -122,9 +122,6 @@ bool attr_is_known(const Attr *a);
  * Pure. */
 int attr_rules_check(const Attr *a, AttrPmu pmu, AttrNeeds *ret, Refusal *why);
 
-/* REFUSAL_INVALID_EVENT: it is pinned and inherited, which gives wrong counts. */
-int attr_check_inherit(const Attr *a, Refusal *why);
-
 /* Removes what an event of user space alone could still tell of the kernel: the call chain of a
  * sample that was taken late (skid), in the kernel. An attr without call chains stays as it is, for
  * PERF_EVENT_IOC_MODIFY_ATTRIBUTES compares it with the caller's. */

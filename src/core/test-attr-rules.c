@@ -287,19 +287,6 @@ static void test_any_thread_is_everybodys(void) {
         assert_needs(&a, ATTR_PMU_CORE, 0);
 }
 
-static void test_pinned_is_not_inherited(void) {
-        Refusal why = REFUSAL_NULL;
-        Attr a = plain();
-
-        a.known.pinned = 1;
-        g_assert_cmpint(attr_check_inherit(&a, &why), ==, 0);
-        a.known.inherit = 1;
-        g_assert_cmpint(attr_check_inherit(&a, &why), ==, REFUSAL_INVALID_EVENT);
-        g_assert_nonnull(strstr(why.text, "inherit"));
-        a.known.pinned = 0;
-        g_assert_cmpint(attr_check_inherit(&a, &why), ==, 0);
-}
-
 static void test_confined_call_chains_end_at_the_kernel(void) {
         Attr a = plain(), b;
 
@@ -338,7 +325,6 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attr-rules/branches-of-no-level-are-of-the-events-levels",
                         test_branches_of_no_level_are_of_the_events_levels);
         g_test_add_func("/attr-rules/any-thread-is-everybodys", test_any_thread_is_everybodys);
-        g_test_add_func("/attr-rules/pinned-is-not-inherited", test_pinned_is_not_inherited);
         g_test_add_func("/attr-rules/confined-call-chains-end-at-the-kernel",
                         test_confined_call_chains_end_at_the_kernel);
         return g_test_run();

@@ -114,9 +114,7 @@ int event_request_read(const PmuTable *pmus, sd_bus_message *m, EventRequest *re
         r = flags_take(flags, ret, why);
         if (r == 0)
                 r = place_check(pmus, ret, why);
-        if (r == 0)
-                r = event_request_take_attr(pmus, bytes, n, ret, why);
-        return r == 0 ? attr_check_inherit(&ret->attr, why) : r;
+        return r == 0 ? event_request_take_attr(pmus, bytes, n, ret, why) : r;
 }
 
 typedef struct TreeOptions {
@@ -168,9 +166,7 @@ int event_request_read_tree(const PmuTable *pmus, sd_bus_message *m, EventReques
         ret->descendants = o.descendants;
         ret->cpu = seen >> TREE_OPTION_CPU & 1 ? (int) MIN(o.cpu, (uint32_t) INT_MAX) : -1;
         r = place_check(pmus, ret, why);
-        if (r == 0)
-                r = event_request_take_attr(pmus, bytes, n, ret, why);
-        return r == 0 ? attr_check_inherit(&ret->attr, why) : r;
+        return r == 0 ? event_request_take_attr(pmus, bytes, n, ret, why) : r;
 }
 
 bool event_request_has_target(const EventRequest *q) {
