@@ -71,6 +71,31 @@ static void program_answer(Program *p, const char *hold) {
                 client_call(p->client, p->path, MONITOR, "Yielded", "o", hold);
 }
 
+/* What PropertiesChanged tells of that monitor next; "Yield" and "Resume" for its own signals. */
+static char *program_next(Client *c, const Program *p) {
+        for (;;) {
+                g_autoptr(sd_bus_message) m = client_next(c, AWAIT_SEC * USEC_PER_SEC);
+
+                g_assert_nonnull(m);
+                if (g_strcmp0(sd_bus_message_get_path(m), p->path) != 0)
+                        continue;
+                if (sd_bus_message_is_signal(m, MONITOR, NULL) > 0)
+                        return g_strdup(sd_bus_message_get_member(m));
+                if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Properties",
+                                             "PropertiesChanged") <= 0)
+                        continue;
+                bus_check(sd_bus_message_skip(m, "s"), "PropertiesChanged");
+                return properties_read(m, "State");
+        }
+}
+
+static bool program_tells(Client *c, const Program *p, const char *what) {
+        g_autofree char *next = program_next(c, p);
+
+        g_test_message("%s", next);
+        return g_strcmp0(next, what) == 0;
+}
+
 static bool program_is(Program *p, const char *state) {
         return client_reads(p->client, p->path, MONITOR, "State", state);
 }
@@ -94,6 +119,63 @@ static void test_grant_waits_for_answer(void) {
         hold_release(holder, hold);
         g_free(program_hear(&p, "Resume"));
         g_assert_true(program_is(&p, "counting"));
+}
+
+/* Each once, and to everyone: before the grant and after it. */
+static void test_changes_of_state_are_signalled(void) {
+        g_auto(Program) p = program_new("one", 0);
+        g_autoptr(Client) holder = client_new("root"), bob = client_new("bob");
+        g_autofree char *hold = NULL, *second = NULL, *third = NULL;
+
+        client_watch(bob);
+        hold = hold_of(holder, 10 * USEC_PER_SEC);
+        g_assert_true(program_tells(p.client, &p, "Yield"));
+        g_assert_true(program_tells(p.client, &p, "asked"));
+        second = hold_of(holder, 10 * USEC_PER_SEC);
+        program_answer(&p, hold);
+        program_answer(&p, hold);
+        g_assert_true(program_tells(p.client, &p, "yielded"));
+        g_assert_true(hold_wait(holder, second));
+        hold_release(holder, hold);
+        hold_release(holder, second);
+        g_assert_true(program_tells(p.client, &p, "Resume"));
+        g_assert_true(program_tells(p.client, &p, "counting"));
+
+        third = hold_of(holder, 10 * USEC_PER_SEC); /* whatever came before it came once */
+        g_assert_true(program_tells(p.client, &p, "Yield"));
+        for (const char *const *state =
+                     (const char *const[]){ "asked", "yielded", "counting", "asked", NULL };
+             *state; state++)
+                g_assert_true(program_tells(bob, &p, *state));
+        hold_release(holder, third);
+}
+
+/* It is told what it is from the moment it is there. */
+static void test_newcomer_is_announced_before_its_state_changes(void) {
+        g_autoptr(Client) holder = client_new("root"), bob = client_new("bob");
+        g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS),
+                        *state = NULL;
+        g_auto(Program) p = {};
+
+        g_assert_true(hold_wait(holder, hold));
+        client_watch(bob);
+        p = program_new("newcomer", 0);
+        while (!state) {
+                g_autoptr(sd_bus_message) m = client_next(bob, AWAIT_SEC * USEC_PER_SEC);
+
+                g_assert_nonnull(m);
+                g_assert_cmpstr(sd_bus_message_get_path(m), !=, p.path);
+                if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.ObjectManager",
+                                             "InterfacesAdded") <= 0)
+                        continue;
+                bus_check(sd_bus_message_skip(m, "o"), "InterfacesAdded");
+                state = object_read(m, MONITOR, "State");
+        }
+        g_assert_true(program_tells(bob, &p, "asked"));
+        program_answer(&p, hold);
+        g_assert_true(program_tells(bob, &p, "yielded"));
+        hold_release(holder, hold);
+        g_assert_true(program_tells(bob, &p, "counting"));
 }
 
 static void test_all_are_asked_at_once(void) {
@@ -325,6 +407,10 @@ static void test_ten_thousand_meet_the_quota(void) {
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/registered/grant-waits-for-answer", test_grant_waits_for_answer);
+        g_test_add_func("/registered/changes-of-state-are-signalled",
+                        test_changes_of_state_are_signalled);
+        g_test_add_func("/registered/newcomer-is-announced-before-its-state-changes",
+                        test_newcomer_is_announced_before_its_state_changes);
         g_test_add_func("/registered/all-are-asked-at-once", test_all_are_asked_at_once);
         g_test_add_func("/registered/late-one-has-its-time", test_late_one_has_its_time);
         g_test_add_func("/registered/silent-one-is-an-obstacle", test_silent_one_is_an_obstacle);

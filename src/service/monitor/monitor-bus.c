@@ -65,7 +65,7 @@ static const sd_bus_vtable monitor_vtable[] = {
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Priority", "u", NULL, offsetof(Monitor, yielder.plan.priority),
                         SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("State", "s", get_state, 0, 0),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_METHOD_WITH_ARGS("Yielded", SD_BUS_ARGS("o", hold), SD_BUS_NO_RESULT, method_yielded,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("Yield", SD_BUS_ARGS("o", hold, "t", deadline_usec), 0),

@@ -27,6 +27,7 @@ struct Monitor {
         ScopeRequest what;
         QuotaCharge charge;
         uint64_t asked_for; /* the hold of the last Yield */
+        YielderState told;  /* the State that signals have told last */
         int lease;          /* the read end */
         sd_event_source *lease_source;
         sd_event_source *again; /* asks it once more after a restart */

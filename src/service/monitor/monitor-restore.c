@@ -50,6 +50,7 @@ static int monitor_restore(void *userdata, StoreRecord *record) {
         if (r < 0)
                 return r;
         yielder_set_state(&monitor->yielder, (YielderState) state);
+        monitor->told = (YielderState) state;
         monitor_keep(TAKE_PTR(monitor), (YielderState) state);
         return 0;
 }

@@ -12,20 +12,28 @@
 #include "service/monitor/monitor-store.h"
 #include "service/util/lease.h"
 #include "service/util/options.h"
+#include "service/util/property.h"
 #include "service/util/reply.h"
 
+static const char *const state_names[] = {
+        [YIELDER_COUNTING] = "counting",
+        [YIELDER_ASKED] = "asked",
+        [YIELDER_YIELDED] = "yielded",
+};
+
 const char *monitor_state(const Monitor *monitor) {
-        switch (monitor->yielder.state) {
-        case YIELDER_ASKED:
-                return "asked";
-        case YIELDER_YIELDED:
-                return "yielded";
-        default:
-                return "counting";
-        }
+        return state_names[monitor->yielder.state];
 }
 
-/* ---- what it is told ---- */
+/* ---- what is told ---- */
+
+static void monitor_signal_state(Monitor *monitor, YielderState state) {
+        if (state == monitor->told)
+                return;
+        monitor->told = state;
+        properties_changed(monitor->context->bus, monitor->object.path, PERFALLOC_MONITOR_INTERFACE,
+                           1, "State", "s", state_names[state]);
+}
 
 /* Creates a signal from the monitor's object to its client only: libsystemd 252 has no call for
  * that. */
@@ -51,6 +59,7 @@ void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         if (monitor_signal(monitor, "Yield", &m) >= 0 &&
             sd_bus_message_append(m, "ot", path, deadline_usec) >= 0)
                 (void) sd_bus_send(NULL, m, NULL);
+        monitor_signal_state(monitor, YIELDER_ASKED);
 }
 
 static int monitor_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
@@ -64,6 +73,7 @@ static void monitor_resume(Yielder *y) {
 
         if (monitor_signal(monitor, "Resume", &m) >= 0)
                 (void) sd_bus_send(NULL, m, NULL);
+        monitor_signal_state(monitor, YIELDER_COUNTING);
         /* last: if the service is killed in between, Resume is sent twice, which is harmless, and
          * not never */
         monitor_save(monitor, YIELDER_COUNTING);
@@ -93,8 +103,10 @@ void monitor_note_yielded(Monitor *monitor, uint64_t hold) {
 }
 
 void monitor_yielded(Monitor *monitor, uint64_t hold) {
-        if (monitor_awaits(monitor, hold))
-                yielder_acknowledge(&monitor->yielder);
+        if (!monitor_awaits(monitor, hold))
+                return;
+        monitor_signal_state(monitor, YIELDER_YIELDED); /* before the grant that follows */
+        yielder_acknowledge(&monitor->yielder);
 }
 
 /* ---- its life ---- */
@@ -262,6 +274,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
         if (r != 0)
                 return reply_failure(r, &why, error);
         context_touch(monitors->context);
+        monitor->told = monitor->yielder.state;
         object_signal_added(&monitor->object, &monitors->objects, monitors->context->bus);
         r = sd_bus_reply_method_return(m, "oh", monitor->object.path, lease);
         if (r < 0) {
