@@ -20,7 +20,7 @@ struct Fake {
         Yielder yielder;
         Scope scope;
         Stage *stage;
-        bool slow, answers_inside;
+        bool slow, answers_inside, over;
         unsigned n_starts, n_yields, n_resumes;
         uint64_t hold, deadline;
 };
@@ -48,6 +48,10 @@ _unused_ static int fake_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec
         return f->slow;
 }
 
+_unused_ static bool fake_is_over(const Yielder *y) {
+        return container_of(y, Fake, yielder)->over;
+}
+
 _unused_ static void fake_resume(Yielder *y) {
         Fake *f = container_of(y, Fake, yielder);
 
@@ -70,6 +74,7 @@ _unused_ static void fake_start(Yielder *y) {
 _unused_ static const YielderOps fake_ops = {
         .start = fake_start,
         .yield = fake_yield,
+        .is_over = fake_is_over,
         .resume = fake_resume,
         .describe = fake_describe,
 };

@@ -195,6 +195,30 @@ static void test_who_has_not_answered_resumes_when_the_hold_ends(Stage *s, gcons
         g_assert_cmpuint(m->n_yields, ==, 2);
 }
 
+/* Only if it still has to, and has not answered. */
+static void test_who_was_asked_by_a_hold_that_is_over_is_asked_again(Stage *s,
+                                                                     gconstpointer unused) {
+        Fake *m = stage_slow(s, "0"), *answers = stage_slow(s, "0"), *free = stage_slow(s, "1");
+        LedgerHold *over = stage_hold(s, "0-1", 0), *h;
+
+        (void) stage_apply(s);
+        yielder_acknowledge(&answers->yielder);
+        h = stage_hold(s, "0", 0);
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        ledger_remove(&s->ledger, over);
+        m->over = answers->over = free->over = true;
+        g_string_truncate(s->log, 0);
+        g_assert_cmpuint(stage_apply(s), ==, 1);
+        g_assert_cmpstr(s->log->str, ==, "y0 r2 ");
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_ASKED);
+        m->over = false;
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        ledger_remove(&s->ledger, h);
+        m->over = true;
+        g_assert_cmpuint(stage_apply(s), ==, 0);
+        g_assert_cmpint(m->yielder.state, ==, YIELDER_COUNTING);
+}
+
 static void test_who_leaves_while_asked_has_answered(Stage *s, gconstpointer unused) {
         Fake *m = stage_slow(s, "0");
 
@@ -415,6 +439,8 @@ int main(int argc, char **argv) {
                   test_answer_that_nobody_awaits_changes_nothing },
                 { "who-has-not-answered-resumes-when-the-hold-ends",
                   test_who_has_not_answered_resumes_when_the_hold_ends },
+                { "who-was-asked-by-a-hold-that-is-over-is-asked-again",
+                  test_who_was_asked_by_a_hold_that_is_over_is_asked_again },
                 { "who-leaves-while-asked-has-answered", test_who_leaves_while_asked_has_answered },
                 { "asked-are-those-of-the-scope", test_asked_are_those_of_the_scope },
                 { "lowest-priority-and-youngest-yield-first",

@@ -33,6 +33,10 @@ struct YielderOps {
          * yield stays asked, and is an obstacle from the deadline on. */
         int (*yield)(Yielder *y, uint64_t hold, uint64_t deadline_usec);
 
+        /* Whether the hold that it was asked to yield to is over: if it must yield to another one,
+         * yield() is called again. May be NULL. */
+        bool (*is_over)(const Yielder *y);
+
         /* Counts again. Also called when the yielder was asked and has not answered. */
         void (*resume)(Yielder *y);
 

@@ -205,6 +205,12 @@ static bool yielders_may_resume(const Yielders *r, const Yielder *y) {
 
 /* ---- those that are told at once ---- */
 
+/* Asked by a hold that is over, while another one demands the same. */
+static bool yielders_must_ask_again(const Yielders *r, const Yielder *y) {
+        return y->state == YIELDER_ASKED && y->ops->is_over && yielders_demands(r, y) &&
+               y->ops->is_over(y);
+}
+
 /* Returns how many are told. */
 static size_t yielders_ask(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         size_t n_told = 0;
@@ -212,7 +218,8 @@ static size_t yielders_ask(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         for (size_t i = 0; i < r->n_yielders; i++) {
                 Yielder *y = r->yielders[i];
 
-                if (y->ops->sliced || !yielders_must_yield(r, y))
+                if (y->ops->sliced ||
+                    (!yielders_must_yield(r, y) && !yielders_must_ask_again(r, y)))
                         continue;
                 yielder_set_state(y, YIELDER_ASKED);
                 n_told++;

@@ -280,6 +280,36 @@ static void test_late_answer_changes_nothing(void) {
         hold_release(holder, second);
 }
 
+/* Its hold ends while another one waits for the same: it is asked for that one, and an answer for
+ * the first one is not for the second. */
+static void test_asked_again_when_its_hold_ends_before_another(void) {
+        const uint64_t time = 60 * USEC_PER_SEC;
+        g_auto(Program) p = program_new("slow", 0);
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *elsewhere = hold_take_unattended(holder, 0, "a{sv}", 1, "pmus", "as", 1,
+                                                          "software"),
+                        *first = hold_of(holder, time), *second = hold_of(holder, time);
+        g_autofree char *asked_first = NULL, *asked_second = NULL;
+        uint64_t first_until, second_until;
+
+        g_assert_true(hold_wait(holder, elsewhere));
+        asked_first = program_hear_yield(&p, "Yield", &first_until);
+        g_assert_cmpstr(asked_first, ==, first);
+        hold_release(holder, first);
+        asked_second = program_hear_yield(&p, "Yield", &second_until);
+        g_assert_cmpstr(asked_second, ==, second);
+        g_assert_cmpuint(second_until, >=, first_until);
+        g_assert_cmpuint(second_until, <, first_until + time);
+        program_answer(&p, asked_first);
+        g_assert_true(program_is(&p, "asked"));
+        g_assert_true(hold_is(holder, second, "yielding"));
+        program_answer(&p, asked_second);
+        g_assert_true(hold_wait(holder, second));
+        hold_release(holder, second);
+        g_free(program_hear(&p, "Resume"));
+        hold_release(holder, elsewhere);
+}
+
 static void test_second_hold_asks_nobody_again(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) holder = client_new("root");
@@ -421,6 +451,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/registered/closed-lease-ends-it", test_closed_lease_ends_it);
         g_test_add_func("/registered/late-answer-changes-nothing",
                         test_late_answer_changes_nothing);
+        g_test_add_func("/registered/asked-again-when-its-hold-ends-before-another",
+                        test_asked_again_when_its_hold_ends_before_another);
         g_test_add_func("/registered/second-hold-asks-nobody-again",
                         test_second_hold_asks_nobody_again);
         g_test_add_func("/registered/registered-while-held-is-asked",

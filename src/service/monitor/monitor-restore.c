@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "monitor-restore.h"
 
-#include "core/clock.h"
-#include "service/hold/hold-scope.h"
 #include "service/monitor/monitor-store.h"
 
 /* It had not answered when the earlier run ended. An answer since then is lost. */
 static int monitor_ask_again(sd_event_source *source, void *userdata) {
         Monitor *monitor = userdata;
-        Monitors *monitors = monitor->monitors;
-        uint64_t deadline = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
-        const Hold *h = hold_find(monitors->holds, monitor->asked_for);
 
         monitor->again = sd_event_source_disable_unref(monitor->again);
-        if (monitor->yielder.state != YIELDER_ASKED)
-                return 0;
-        if (h && h->state == HOLD_YIELDING)
-                deadline = h->yield_until_usec;
-        monitor_ask(monitor,
-                    h && h->ledger.state == LEDGER_ACTIVE ? monitor->asked_for
-                                                          : holds_current(monitors->holds),
-                    deadline);
+        if (monitor->yielder.state == YIELDER_ASKED)
+                monitor_ask(monitor, 0, 0);
         return 0;
 }
 

@@ -44,13 +44,34 @@ static int monitor_signal(const Monitor *monitor, const char *member, sd_bus_mes
         return r < 0 ? r : sd_bus_message_set_destination(*ret, monitor->peer->name);
 }
 
+/* The hold that it was asked to yield to; NULL: that is over. */
+static const Hold *monitor_hold(const Monitor *monitor) {
+        const Hold *h = hold_find(monitor->monitors->holds, monitor->asked_for);
+
+        return h && h->ledger.state == LEDGER_ACTIVE ? h : NULL;
+}
+
+/* The oldest one that is in its way. */
+static const Hold *monitor_oldest_hold(const Monitor *monitor) {
+        LedgerHold *l;
+
+        TAILQ_FOREACH (l, &monitor->context->ledger.holds, list)
+                if (l->state == LEDGER_ACTIVE && scope_overlaps(&l->scope, &monitor->what.scope))
+                        return hold_of_ledger(l);
+        return NULL;
+}
+
 void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char path[64];
 
-        if (hold == 0) { /* no new hold demands it */
-                hold = holds_current(monitor->monitors->holds);
-                deadline_usec = now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
+        if (hold == 0) {
+                const Hold *h = monitor_hold(monitor) ?: monitor_oldest_hold(monitor);
+
+                hold = h ? h->object.id : 0;
+                deadline_usec = h && h->state == HOLD_YIELDING
+                                        ? h->yield_until_usec
+                                        : now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC;
         }
         monitor->asked_for = hold;
         monitor_save(monitor, YIELDER_ASKED);
@@ -65,6 +86,10 @@ void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
 static int monitor_yield(Yielder *y, uint64_t hold, uint64_t deadline_usec) {
         monitor_ask(container_of(y, Monitor, yielder), hold, deadline_usec);
         return 1;
+}
+
+static bool monitor_is_over(const Yielder *y) {
+        return !monitor_hold(container_of(y, Monitor, yielder));
 }
 
 static void monitor_resume(Yielder *y) {
@@ -89,12 +114,14 @@ static void monitor_describe(const Yielder *y, pid_t *ret_pid, char *buffer, siz
 
 static const YielderOps monitor_ops = {
         .yield = monitor_yield,
+        .is_over = monitor_is_over,
         .resume = monitor_resume,
         .describe = monitor_describe,
 };
 
 static bool monitor_awaits(const Monitor *monitor, uint64_t hold) {
-        return monitor->yielder.state == YIELDER_ASKED && hold == monitor->asked_for;
+        return monitor->yielder.state == YIELDER_ASKED && hold == monitor->asked_for &&
+               monitor_hold(monitor);
 }
 
 void monitor_note_yielded(Monitor *monitor, uint64_t hold) {
@@ -284,8 +311,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
         /* It counts although its counters are held. No grant waits for it, so it is asked now. */
         if (monitor->yielder.state == YIELDER_YIELDED) {
                 yielder_set_state(&monitor->yielder, YIELDER_ASKED);
-                monitor_ask(monitor, holds_current(monitors->holds),
-                            now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC);
+                monitor_ask(monitor, 0, 0);
         }
         return 1;
 }
