@@ -21,8 +21,12 @@ static int number_parse(const OptionRow *row, const char *text, uint32_t *ret, R
                 return refuse_value(row, text, "not a number", why);
         for (const char *p = text; *p && n <= UINT32_MAX; p++)
                 n = n * 10 + (uint64_t) (*p - '0');
-        if (n == 0 || n > UINT32_MAX)
-                return refuse_value(row, text, "not a number from 1 to 4294967295", why);
+        if (n > UINT32_MAX || (n == 0 && row->kind == OPTION_POSITIVE))
+                return refuse_value(row, text,
+                                    row->kind == OPTION_POSITIVE
+                                            ? "not a number from 1 to 4294967295"
+                                            : "not a number from 0 to 4294967295",
+                                    why);
         *ret = (uint32_t) n;
         return 0;
 }
@@ -60,6 +64,7 @@ static int option_apply(void *options, const OptionRow *row, char *argument, Ref
         case OPTION_TEXTS:
                 return texts_add(field, texts_count(*(char ***) field), argument);
         case OPTION_NUMBER:
+        case OPTION_POSITIVE:
                 return number_parse(row, argument, field, why);
         case OPTION_TIME:
                 if (timespan_parse(argument, field) < 0)

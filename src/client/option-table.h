@@ -14,8 +14,9 @@ typedef enum OptionKind {
         OPTION_CLEAR, /* bool, becomes false */
         OPTION_TEXT,  /* const char * */
         OPTION_TEXTS, /* char **, NULL-terminated: every use adds one; the caller frees the array */
-        OPTION_NUMBER, /* uint32_t from 1 */
-        OPTION_TIME,   /* uint64_t, µs */
+        OPTION_NUMBER,   /* uint32_t */
+        OPTION_POSITIVE, /* uint32_t from 1 */
+        OPTION_TIME,     /* uint64_t, µs */
 } OptionKind;
 
 struct OptionRow {

@@ -36,7 +36,7 @@ static int word_parse(char *word, SlurmOption *o, Refusal *why) {
         else if (strcmp(word, "pmus") == 0)
                 return pmus_parse(value, o, why);
         else if (strcmp(word, "counters") == 0) {
-                if (number_parse(value, &n) != 0 || n == 0 || n > UINT32_MAX)
+                if (number_parse(value, &n) != 0 || n > UINT32_MAX)
                         return refuse(why, REFUSAL_INVALID_ARGS,
                                       "counters: '%.32s' is not a number", value);
                 o->counters = (uint32_t) n;

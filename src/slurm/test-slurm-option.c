@@ -32,6 +32,9 @@ static void test_every_word_is_read(void) {
         g_assert_cmpuint(o.wait_usec, ==, 120 * USEC_PER_SEC);
         g_assert_true(o.best_effort);
         slurm_option_done(&o);
+        g_assert_cmpint(slurm_option_parse("counters=0", &o, NULL), ==, 0); /* all */
+        g_assert_cmpuint(o.counters, ==, 0);
+        slurm_option_done(&o);
         g_assert_cmpint(slurm_option_parse("exclusive", &o, NULL), ==, 0);
         g_assert_true(o.exclusive);
 }
@@ -45,7 +48,7 @@ static void test_what_is_wrong_is_named(void) {
                 { "exclusive,", "''" },
                 { "exclusive=yes", "'exclusive'" },
                 { "counters", "counters" },
-                { "counters=0", "'0'" },
+                { "counters=", "counters" },
                 { "counters=-1", "'-1'" },
                 { "counters=4294967296", "'4294967296'" },
                 { "counters=2,exclusive", "counters=2" },

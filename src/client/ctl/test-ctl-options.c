@@ -90,6 +90,17 @@ static void times_and_numbers_are_read(void) {
         assert_refused("open -p -1", "--pid");
 }
 
+static void zero_is_refused_where_it_means_nothing(void) {
+        CtlOptions o = parsed("open --priority=7 --priority=0 --counters=3 --counters=0");
+
+        g_assert_cmpuint(o.priority, ==, 0);
+        g_assert_cmpuint(o.hold.counters, ==, 0);
+        ctl_options_done(&o);
+        assert_refused("open --pid=0", "--pid: not a number from 1");
+        assert_refused("hold --pidfd=0", "--pidfd: not a number from 1");
+        assert_refused("open --repeat=0", "--repeat: not a number from 1");
+}
+
 static void options_go_with_their_verbs(void) {
         CtlOptions o = parsed("hold --lifetime=1h --cpus=0");
         Refusal why;
@@ -123,6 +134,7 @@ int main(int argc, char **argv) {
         ADD("command-keeps-its-options", command_keeps_its_options);
         ADD("two-dashes-may-be-an-argument", two_dashes_may_be_an_argument);
         ADD("times-and-numbers-are-read", times_and_numbers_are_read);
+        ADD("zero-is-refused-where-it-means-nothing", zero_is_refused_where_it_means_nothing);
         ADD("options-go-with-their-verbs", options_go_with_their_verbs);
         ADD("only-one-place-is-asked", only_one_place_is_asked);
         ADD("what-was-read-before-an-error-is-given-back",
