@@ -44,6 +44,11 @@ bool hold_is_empty(const Object *o) {
         return *object_text(o, "State") && !*hold_pmus(o);
 }
 
+static void print_pmus(char **pmus, FILE *f) {
+        for (char **name = pmus; *name; name++)
+                fprintf(f, "%s%s", name > pmus ? ", " : "", *name);
+}
+
 static void print_scope(const Object *o, FILE *f) {
         const char *cpus = object_value(o, "Cpus")->text ?: "?";
         uint64_t n = object_number(o, "Counters");
@@ -58,8 +63,7 @@ static void print_scope(const Object *o, FILE *f) {
                 fprintf(f, "%" PRIu64 " counter%s of ", n, n > 1 ? "s" : "");
         else
                 fprintf(f, "all counters of ");
-        for (char **name = pmus; *name; name++)
-                fprintf(f, "%s%s", name > pmus ? ", " : "", *name);
+        print_pmus(pmus, f);
         fprintf(f, " on %s%s %s", n > 0 && many ? "each of " : "", many ? "CPUs" : "CPU", cpus);
 }
 
@@ -197,8 +201,24 @@ char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed
                        : text;
 }
 
+/* A hold that is not confirmed, and has no obstacle, has a PMU that cannot be measured. */
+static void print_doubt(const Object *o, FILE *f) {
+        char **pmus = hold_pmus(o), **obstacles = object_value(o, "Obstacles")->texts;
+        bool many = *pmus && pmus[1];
+
+        fputs("but not confirmed to be free", f);
+        if (obstacles && *obstacles) {
+                fputs("; in use by: ", f);
+                print_obstacles(o, f);
+        } else if (*pmus) {
+                fputs(many ? ": not all counters of PMUs " : ": the counters of PMU ", f);
+                print_pmus(pmus, f);
+                fputs(many ? " can be measured" : " cannot be measured", f);
+        }
+}
+
 char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
-        _cleanup_free_ char *scope = NULL, *obstacles = hold_words_obstacles(o);
+        _cleanup_free_ char *scope = NULL, *doubt = printed(o, print_doubt);
         const char *exclusive = object_is(o, "Mode", "exclusive") ? " exclusively" : "";
         bool known = *object_text(o, "State");
         char latency[TIME_MAX], *text;
@@ -206,16 +226,14 @@ char *hold_words_grant(const Object *o, bool confirmed, uint64_t latency_usec) {
 
         time_format(latency_usec, latency);
         scope = known ? hold_words_scope(o) : strdup("the counters");
-        if (!scope || !obstacles)
+        if (!scope || !doubt)
                 return NULL;
         if (hold_is_empty(o))
                 r = asprintf(&text, "%s", HOLD_WORDS_EMPTY);
         else if (confirmed)
                 r = asprintf(&text, "holding %s%s (confirmed in %s)", scope, exclusive, latency);
         else
-                r = asprintf(&text,
-                             "warning: holding %s%s (after %s), but not confirmed to be free; "
-                             "in use by: %s",
-                             scope, exclusive, latency, *obstacles ? obstacles : "unknown");
+                r = asprintf(&text, "warning: holding %s%s (after %s), %s", scope, exclusive,
+                             latency, doubt);
         return r < 0 ? NULL : text;
 }

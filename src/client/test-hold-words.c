@@ -122,6 +122,24 @@ static void grant_says_what_is_held_and_how_sure_that_is(void) {
                      "confirmed to be free; in use by: hog (pid 7)");
 }
 
+static void grant_that_nobody_can_confirm_blames_nobody(void) {
+        char *msr[] = { (char *) "msr", NULL }, *none[] = { NULL };
+        Hold h = hold(msr, "0-1", "granted");
+        Object o = seen(&h, 1);
+
+        assert_words(hold_words_grant(&o, false, 143),
+                     "warning: holding all counters of msr on CPUs 0-1 (after 143 µs), but not "
+                     "confirmed to be free: the counters of PMU msr cannot be measured");
+        h.pmus = texts("Pmus", atom_and_core);
+        h.obstacles = texts("Obstacles", none);
+        assert_words(hold_words_grant(&o, false, 143),
+                     "warning: holding all counters of cpu_atom, cpu_core on CPUs 0-1 (after "
+                     "143 µs), but not confirmed to be free: not all counters of PMUs cpu_atom, "
+                     "cpu_core can be measured");
+        assert_words(hold_words_grant(&OBJECT_NULL, false, 999),
+                     "warning: holding the counters (after 999 µs), but not confirmed to be free");
+}
+
 static void obstacles_are_named_up_to_four(void) {
         char *six[] = { (char *) "a", (char *) "b", (char *) "c", (char *) "d",
                         (char *) "e", (char *) "f", NULL };
@@ -173,6 +191,8 @@ int main(int argc, char **argv) {
                         unattended_hold_is_named_by_its_number_and_tag);
         g_test_add_func("/grant/says-what-is-held-and-how-sure-that-is",
                         grant_says_what_is_held_and_how_sure_that_is);
+        g_test_add_func("/grant/that-nobody-can-confirm-blames-nobody",
+                        grant_that_nobody_can_confirm_blames_nobody);
         g_test_add_func("/hold-words/obstacles-are-named-up-to-four",
                         obstacles_are_named_up_to_four);
         g_test_add_func("/hold-words/what-the-kernel-keeps-is-named",

@@ -104,6 +104,11 @@ static void test_unmeasured(void) {
         hold = hold_take(alice, &lease, "a{sv}", 1, "pmus", "as", 1, "msr");
         client_refused(alice, PERFALLOC_ERROR_OBSTRUCTED, hold, HOLD, "Wait", NULL);
         g_assert_nonnull(strstr(alice->refusal, "cannot be measured"));
+        g_assert_null(strstr(alice->refusal, "in use"));
+        g_assert_cmpuint(
+                service_said("obstructed: the counters of PMU msr (other) cannot be measured, "
+                             "so the hold cannot be confirmed."),
+                ==, 1);
         {
                 g_autoptr(sd_bus_message) m =
                         client_get_variant(alice, hold, HOLD, "Obstacles", "a(us)");

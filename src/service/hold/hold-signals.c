@@ -84,7 +84,8 @@ void hold_signal_yielding(Holds *holds) {
 }
 
 typedef struct Names {
-        bool hidden; /* no processes */
+        const char *title; /* before the first one; without any there is no text */
+        bool hidden;       /* no processes */
         char text[512];
         unsigned n;
 } Names;
@@ -94,7 +95,7 @@ static void names_add(Names *names, const char *name) {
 
         if (names->n++ < NAMED_MAX)
                 (void) snprintf(names->text + used, sizeof(names->text) - used, "%s%s",
-                                used > 0 ? "; " : "", name);
+                                used > 0 ? "; " : names->title, name);
 }
 
 static const char *names_end(Names *names) {
@@ -119,9 +120,10 @@ static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
         return 0;
 }
 
-/* A PMU of the scope of which nobody can tell what is free; NULL: there is none. */
+/* The PMU of the scope because of which the hold was obstructed: nobody can tell what is free of
+ * it. NULL: it has another reason. */
 static const Pmu *hold_unmeasurable(const Hold *h) {
-        for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
+        for (size_t i = 0; h->n_obstacles == 0 && i < h->request.what.scope.n_parts; i++) {
                 const Pmu *pmu = &h->context->pmus.pmus[h->request.what.scope.parts[i].pmu];
 
                 if (!pmu->measured)
@@ -130,34 +132,34 @@ static const Pmu *hold_unmeasurable(const Hold *h) {
         return NULL;
 }
 
+#define UNMEASURED "the counters of PMU %s (%s) cannot be measured, so the hold cannot be confirmed"
+
 /* For the hold's own user. */
-static Names names_for_user(const Hold *h) {
-        return (Names){ .hidden = h->object.uid != 0 && procfs_hides() };
+static Names names_for_user(const Hold *h, const char *title) {
+        return (Names){ .title = title, .hidden = h->object.uid != 0 && procfs_hides() };
 }
 
 static int hold_refuse_ended(const Hold *h, Refusal *why) {
-        Names names = names_for_user(h);
+        Names names = names_for_user(h, h->result == HOLD_TIMED_OUT ? "; still held by: "
+                                                                    : "; in use by: ");
         const Pmu *pmu;
 
         switch (h->result) {
         case HOLD_TIMED_OUT:
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_TIMED_OUT,
-                              "timed out after %" PRIu64
-                              " ms in the queue (option 'wait_usec'); still held by: %s",
+                              "timed out after %" PRIu64 " ms in the queue (option 'wait_usec')%s",
                               h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
                 pmu = hold_unmeasurable(h);
-                if (h->n_obstacles == 0 && pmu)
-                        return refuse(
-                                why, REFUSAL_OBSTRUCTED,
-                                "the counters of PMU %s (%s) cannot be measured, so the hold "
-                                "cannot be confirmed; option 'best_effort' grants it unconfirmed",
-                                pmu->name, pmu_kind_name(pmu->kind));
+                if (pmu)
+                        return refuse(why, REFUSAL_OBSTRUCTED,
+                                      UNMEASURED "; option 'best_effort' grants it unconfirmed",
+                                      pmu->name, pmu_kind_name(pmu->kind));
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_OBSTRUCTED,
-                              "not all counters became free; in use by: %s; option 'best_effort' "
-                              "grants the hold all the same",
+                              "not all counters became free%s; option 'best_effort' grants the "
+                              "hold all the same",
                               names_end(&names));
         default:
                 return refuse(why, REFUSAL_ENDED, "the hold has ended (%s)",
@@ -179,11 +181,11 @@ void hold_signal_waiter(const Hold *h, sd_bus_message *m) {
 }
 
 int hold_refuse_busy(const Hold *h, Refusal *why) {
-        Names names = names_for_user(h);
+        Names names = names_for_user(h, ": ");
 
         (void) hold_obstacles(h, names_add_obstacle, &names);
         return refuse(why, REFUSAL_BUSY,
-                      "the counters are held: %s; option 'wait_usec' waits for them",
+                      "the counters are held%s; option 'wait_usec' waits for them",
                       names_end(&names));
 }
 
@@ -278,29 +280,36 @@ void hold_log_granted(const Hold *h) {
         hold_log(h, LOG_INFO, LOG_ID_HOLD_GRANTED, text);
 }
 
-void hold_log_ended(const Hold *h) {
-        Names names = {};
-        char text[1024], lack[128] = "";
+/* Why it was obstructed, behind that word. */
+static void hold_say_obstructed(const Hold *h, char *text, size_t size) {
+        Names names = { .title = "; counters in use by: " };
+        const Pmu *pmu = hold_unmeasurable(h);
+        char lack[128] = "";
 
-        if (!hold_log_may(h))
-                return;
-        if (h->result != HOLD_OBSTRUCTED) {
-                (void) snprintf(text, sizeof(text),
-                                "Hold %" PRIu64 " of uid %u (pid %d) ended: %s.", h->object.id,
-                                (unsigned) h->object.uid, (int) h->pid,
-                                hold_result_name(h->result));
-                hold_log(h, LOG_INFO, LOG_ID_HOLD_ENDED, text);
+        if (pmu) {
+                (void) snprintf(text, size, ": " UNMEASURED, pmu->name, pmu_kind_name(pmu->kind));
                 return;
         }
-        (void) hold_obstacles(h, names_add_obstacle, &names);
         if (h->lack.pmu)
                 (void) snprintf(lack, sizeof(lack), ": %u of %u counters of %s free on CPU %u",
                                 h->lack.n_free, h->lack.n_wanted, h->lack.pmu->name, h->lack.cpu);
-        (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) obstructed%s; counters in use by: %s.",
-                        h->object.id, (unsigned) h->object.uid, (int) h->pid, lack,
-                        h->n_obstacles > 0 ? names_end(&names) : "unknown");
-        hold_log(h, LOG_NOTICE, LOG_ID_HOLD_OBSTRUCTED, text);
+        (void) hold_obstacles(h, names_add_obstacle, &names);
+        (void) snprintf(text, size, "%s%s", lack, names_end(&names));
+}
+
+void hold_log_ended(const Hold *h) {
+        bool obstructed = h->result == HOLD_OBSTRUCTED;
+        char text[1024], why[768] = "";
+
+        if (!hold_log_may(h))
+                return;
+        if (obstructed)
+                hold_say_obstructed(h, why, sizeof(why));
+        (void) snprintf(text, sizeof(text), "Hold %" PRIu64 " of uid %u (pid %d) %s%s%s.",
+                        h->object.id, (unsigned) h->object.uid, (int) h->pid,
+                        obstructed ? "" : "ended: ", hold_result_name(h->result), why);
+        hold_log(h, obstructed ? LOG_NOTICE : LOG_INFO,
+                 obstructed ? LOG_ID_HOLD_OBSTRUCTED : LOG_ID_HOLD_ENDED, text);
 }
 
 void hold_signal_degraded(const char *what) {
