@@ -4,6 +4,14 @@
 
 #include "bus-util.h"
 
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define CPU_PMU  "/org/perfalloc1/pmu/cpu", PERFALLOC_PMU_INTERFACE
+#define SYSCTL   "/proc/sys/kernel/nmi_watchdog"
+#define WATCHDOG "/run/nmi_watchdog"
+
 #define LONG UINT64_C(60000000)
 
 static unsigned position(Client *c, const char *path) {
@@ -151,6 +159,53 @@ static void test_wait_is_no_block(void) {
         await(client_has_answer(root, cookie));
 }
 
+/* What the service reads of the sysctl. */
+static void watchdog_set(const char *value) {
+        _cleanup_close_ int fd = open(WATCHDOG, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+        g_assert_cmpint(write(fd, value, 1), ==, 1);
+}
+
+static bool watchdog_takes_general(Client *c) {
+        g_autoptr(sd_bus_message) m = NULL;
+        g_auto(GStrv) fixed = NULL;
+
+        if (!client_finds(c, CPU_PMU) || client_get_number(c, CPU_PMU, "Counters", 'u') < 2)
+                return false;
+        m = client_get_variant(c, CPU_PMU, "Fixed", "as");
+        bus_check(sd_bus_message_read_strv(m, &fixed), "Fixed");
+        return !fixed || !g_strv_contains((const char *const *) fixed, "cycles");
+}
+
+static char *take_cpu(Client *c, int *lease, uint32_t counters) {
+        return hold_take(c, lease, "a{sv}", 4, "pmus", "as", 1, "cpu", "counters", "u", counters,
+                         "wait_usec", "t", LONG, "best_effort", "b", true);
+}
+
+/* It is noticed when the next hold comes, of whatever counters. */
+static void test_kernel_gives_back(void) {
+        g_autoptr(Client) root = client_new("root");
+        g_autofree char *first = NULL, *second = NULL, *other = NULL;
+        _cleanup_close_ int a = -1, b = -1, c = -1;
+        uint32_t n;
+
+        watchdog_set("0");
+        if (!watchdog_takes_general(root) || mount(WATCHDOG, SYSCTL, NULL, MS_BIND, NULL) < 0) {
+                g_test_skip("no counter of a core PMU that the watchdog takes");
+                return;
+        }
+        rig("service-stop", NULL);
+        n = (uint32_t) client_get_number(root, CPU_PMU, "Counters", 'u');
+        watchdog_set("1");
+        first = take_cpu(root, &a, n - 1);
+        second = take_cpu(root, &b, 1);
+        g_assert_true(hold_is(root, second, "queued"));
+        watchdog_set("0");
+        other = hold_take(root, &c, "a{sv}", 1, BREAKPOINTS);
+        await(hold_is(root, second, "granted"));
+        g_assert_cmpint(umount(SYSCTL), ==, 0);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/queue/who-came-first-is-first", test_order);
@@ -162,5 +217,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/queue/lifetime-ends-waiting-too", test_lifetime_in_queue);
         g_test_add_func("/queue/times-at-the-end-of-64-bits-are-endless", test_endless_times);
         g_test_add_func("/queue/who-waits-can-be-asked", test_wait_is_no_block);
+        g_test_add_func("/queue/what-the-kernel-gives-back-lets-the-next-in",
+                        test_kernel_gives_back);
         return g_test_run();
 }

@@ -4,6 +4,7 @@
 #include "service/auth/auth.h"
 #include "service/bus/delivery.h"
 #include "service/hold/hold-signals.h"
+#include "service/hold/hold-time.h"
 #include "service/hold/hold.h"
 #include "service/pmu/capacity.h"
 #include "service/util/lease.h"
@@ -96,6 +97,19 @@ static int hold_reply_again(Hold *h, const HoldRequest *q, sd_bus_message *m, Re
         return r < 0 ? r : MIN(sd_bus_reply_method_return(m, "oh", h->object.path, lease), 0);
 }
 
+/* Starts holds that wait for a counter that was the kernel's until now. */
+static void holds_start_waiting(Holds *holds) {
+        LedgerHold *l;
+
+        while ((l = ledger_next(&holds->context->ledger))) {
+                Hold *h = hold_of_ledger(l);
+
+                hold_set_deadline(h);
+                holds_apply(holds, h, h->yield_until_usec);
+                hold_begin(h);
+        }
+}
+
 static int handle_hold(sd_bus_message *m, Holds *holds, bool unattended, sd_bus_error *error) {
         _cleanup_(hold_request_done) HoldRequest request = HOLD_REQUEST_NULL;
         _cleanup_close_ int lease = -1;
@@ -105,6 +119,7 @@ static int handle_hold(sd_bus_message *m, Holds *holds, bool unattended, sd_bus_
         int r;
 
         r = capacities_refresh(holds->context->capacities);
+        holds_start_waiting(holds);
         if (r == 0)
                 r = hold_request_read(&holds->context->pmus, m, unattended, &request, &why);
         if (request.uid == HOLD_UID_CALLER)

@@ -22,5 +22,5 @@ Capacities *capacities_free(Capacities *c);
 int capacities_need(Capacities *c);
 
 /* Also tells the ledger anew what the kernel keeps: its watchdog may have been turned on or off.
- * -ENOMEM. */
+ * Call ledger_next() afterwards, also if it fails. -ENOMEM. */
 int capacities_refresh(Capacities *c);
