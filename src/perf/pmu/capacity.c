@@ -231,9 +231,10 @@ static int capacity_of_cpu(const PmuTable *table, Pmu *pmu, unsigned cpu) {
 /* One CPU tells for all of the PMU. */
 static int capacity_of_core(const PmuTable *table, Pmu *pmu) {
         CPU_FOREACH (cpu, &pmu->cpus)
-                if (!kernel_is_offline((unsigned) cpu))
+                if (cpuset_has(&table->online, (unsigned) cpu) &&
+                    !kernel_is_offline((unsigned) cpu))
                         return capacity_of_cpu(table, pmu, (unsigned) cpu);
-        return 0;
+        return CAPACITY_E_OFFLINE;
 }
 
 /* ---- breakpoints ---- */

@@ -21,8 +21,12 @@
 #include "core/shape.h"
 #include "perf/pmu/pmu.h"
 
-/* Sets what pmu.h has under "What it has"; pmu->measured tells whether it is known. -ENOMEM,
- * -EMFILE, -ENFILE: not measured now. */
+enum {
+        CAPACITY_E_OFFLINE = 1, /* no CPU of a core PMU is online */
+};
+
+/* Sets what pmu.h has under "What it has"; pmu->measured tells whether it is known.
+ * CAPACITY_E_OFFLINE, -ENOMEM, -EMFILE, -ENFILE: not measured now. */
 int capacity_measure(const PmuTable *t, Pmu *pmu);
 
 /* The breakpoint that slots are counted with. */

@@ -7,7 +7,8 @@
 
 struct Capacities {
         Context *context;
-        sd_event_source *measure; /* while any is unknown */
+        sd_event_source *measure; /* while any is to be measured */
+        bool known[];             /* by PMU: there is nothing more to be measured */
 };
 
 /* The ledger must know it before the first hold. */
@@ -24,28 +25,39 @@ static int capacity_tell(Context *context, const Pmu *pmu) {
         return r < 0 ? r : ledger_set_capacity(&context->ledger, pmu->index, counters);
 }
 
+/* 0: what can be known of it is known. CAPACITY_E_OFFLINE: not yet. -ENOMEM. */
+static int capacity_learn(Context *context, Pmu *pmu) {
+        /* Nobody is in the way of what core PMUs are measured with. Of others, one that an earlier
+         * run could not measure may be free now. */
+        int k, r = pmu->measured && pmu->kind != PMU_CORE ? 0
+                                                          : capacity_measure(&context->pmus, pmu);
+
+        if (r < 0)
+                return r;
+        kernel_share_look(pmu, KERNEL_SHARE_PATH, KERNEL_SHARE_CPUS);
+        k = capacity_tell(context, pmu);
+        return k < 0 ? k : r;
+}
+
 int capacities_need(Capacities *c) {
         Context *context = c->context;
+        bool news = false, all = true;
 
         if (!c->measure)
                 return 0;
         for (size_t i = 0; i < context->pmus.n_pmus; i++) {
-                Pmu *pmu = &context->pmus.pmus[i];
-                /* Nobody is in the way of what core PMUs are measured with. Of others, one that an
-                 * earlier run could not measure may be free now. */
-                int r = pmu->measured && pmu->kind != PMU_CORE
-                                ? 0
-                                : capacity_measure(&context->pmus, pmu);
+                int r = c->known[i] ? 0 : capacity_learn(context, &context->pmus.pmus[i]);
 
-                if (r >= 0) {
-                        kernel_share_look(pmu, KERNEL_SHARE_PATH, KERNEL_SHARE_CPUS);
-                        r = capacity_tell(context, pmu);
-                }
                 if (r < 0)
                         return r;
+                news |= r == 0 && !c->known[i];
+                c->known[i] = r == 0;
+                all &= c->known[i];
         }
-        c->measure = sd_event_source_disable_unref(c->measure);
-        host_state_save(context);
+        if (all)
+                c->measure = sd_event_source_disable_unref(c->measure);
+        if (news)
+                host_state_save(context);
         return 0;
 }
 
@@ -84,7 +96,7 @@ static int capacities_start(Capacities *c) {
 }
 
 int capacities_new(Context *context, Capacities **ret) {
-        Capacities *c = calloc(1, sizeof(*c));
+        Capacities *c = calloc(1, sizeof(*c) + context->pmus.n_pmus * sizeof(bool));
         int r;
 
         if (!c)

@@ -18,7 +18,8 @@
 int capacities_new(Context *context, Capacities **ret);
 Capacities *capacities_free(Capacities *c);
 
-/* Measures what is not known yet and can be measured. -ENOMEM: some of that is still unknown. */
+/* Measures what is not known yet and can be measured; a core PMU that has no CPU online is measured
+ * once it has. -ENOMEM: some of that is still unknown. */
 int capacities_need(Capacities *c);
 
 /* Also tells the ledger anew what the kernel keeps: its watchdog may have been turned on or off.
