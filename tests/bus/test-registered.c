@@ -22,20 +22,24 @@ static void program_clear(Program *p) {
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Program, program_clear)
 
-/* Registers for the breakpoints of all CPUs. */
-static Program program_new(const char *name, uint32_t priority) {
+/* Registers for the breakpoints of these CPUs; NULL: of all. */
+static Program program_new_on(const char *cpus, const char *name, uint32_t priority) {
         Program p = { .client = client_new("alice") };
         g_autoptr(sd_bus_message) reply = NULL;
         const char *path;
         int lease;
 
         client_watch(p.client);
-        reply = client_call(p.client, MANAGER, "RegisterMonitor", "sa{sv}", name, 2, BREAKPOINTS,
-                            "priority", "u", priority);
+        reply = client_call(p.client, MANAGER, "RegisterMonitor", "sa{sv}", name, cpus ? 3 : 2,
+                            BREAKPOINTS, "priority", "u", priority, "cpus", "s", cpus);
         g_assert_cmpint(sd_bus_message_read(reply, "oh", &path, &lease), >, 0);
         p.path = g_strdup(path);
         p.lease = dup(lease);
         return p;
+}
+
+static Program program_new(const char *name, uint32_t priority) {
+        return program_new_on(NULL, name, priority);
 }
 
 /* Waits for a signal of the monitor's object; for Yield returns the hold's path and the deadline.
@@ -310,6 +314,37 @@ static void test_asked_again_when_its_hold_ends_before_another(void) {
         hold_release(holder, elsewhere);
 }
 
+static char *hold_behind(Client *c, const char *cpus) {
+        return hold_take_unattended(c, 0, "a{sv}", 3, BREAKPOINTS, "cpus", "s", cpus, "wait_usec",
+                                    "t", 60 * USEC_PER_SEC);
+}
+
+/* Two holds begin at once: it is told the one that is on its CPU. */
+static void test_named_is_a_hold_that_is_in_its_way(void) {
+        g_auto(Program) p = {};
+        g_autoptr(Client) holder = client_new("root");
+        g_autofree char *first = NULL, *elsewhere = NULL, *here = NULL, *asked = NULL;
+
+        if (n_cpus() < 2) {
+                g_test_skip("one CPU only");
+                return;
+        }
+        p = program_new_on("1", "slow", 0);
+        first = hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "mode", "s", "exclusive",
+                                     "yield_usec", "t", 60 * USEC_PER_SEC);
+        g_free(program_hear(&p, "Yield"));
+        elsewhere = hold_behind(holder, "0");
+        here = hold_behind(holder, "1");
+        hold_release(holder, first);
+        asked = program_hear(&p, "Yield");
+        g_assert_cmpstr(asked, ==, here);
+        program_answer(&p, asked);
+        g_assert_true(hold_wait(holder, elsewhere));
+        g_assert_true(hold_wait(holder, here));
+        hold_release(holder, elsewhere);
+        hold_release(holder, here);
+}
+
 static void test_second_hold_asks_nobody_again(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) holder = client_new("root");
@@ -453,6 +488,8 @@ int main(int argc, char *argv[]) {
                         test_late_answer_changes_nothing);
         g_test_add_func("/registered/asked-again-when-its-hold-ends-before-another",
                         test_asked_again_when_its_hold_ends_before_another);
+        g_test_add_func("/registered/named-is-a-hold-that-is-in-its-way",
+                        test_named_is_a_hold_that_is_in_its_way);
         g_test_add_func("/registered/second-hold-asks-nobody-again",
                         test_second_hold_asks_nobody_again);
         g_test_add_func("/registered/registered-while-held-is-asked",

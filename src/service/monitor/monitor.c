@@ -51,23 +51,28 @@ static const Hold *monitor_hold(const Monitor *monitor) {
         return h && h->ledger.state == LEDGER_ACTIVE ? h : NULL;
 }
 
+static bool monitor_overlaps(const Monitor *monitor, const LedgerHold *l) {
+        return l->state == LEDGER_ACTIVE && scope_overlaps(&l->scope, &monitor->what.scope);
+}
+
 /* The oldest one that is in its way. */
 static const Hold *monitor_oldest_hold(const Monitor *monitor) {
         LedgerHold *l;
 
         TAILQ_FOREACH (l, &monitor->context->ledger.holds, list)
-                if (l->state == LEDGER_ACTIVE && scope_overlaps(&l->scope, &monitor->what.scope))
+                if (monitor_overlaps(monitor, l))
                         return hold_of_ledger(l);
         return NULL;
 }
 
 void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const Hold *h = hold_find(monitor->monitors->holds, hold);
         char path[64];
 
-        if (hold == 0) {
-                const Hold *h = monitor_hold(monitor) ?: monitor_oldest_hold(monitor);
-
+        /* of several holds that begin at once only the first is named */
+        if (!h || !monitor_overlaps(monitor, &h->ledger)) {
+                h = monitor_hold(monitor) ?: monitor_oldest_hold(monitor);
                 hold = h ? h->object.id : 0;
                 deadline_usec = h && h->state == HOLD_YIELDING
                                         ? h->yield_until_usec

@@ -35,8 +35,8 @@ Monitor *monitor_allocate(Monitors *monitors, uid_t uid, Peer *peer);
 int monitor_watch_lease(Monitor *monitor, int lease); /* takes it over on success */
 int monitor_enter(Monitor *monitor, uint64_t id);     /* it can be found, and is told to yield */
 
-/* Sends Yield. hold 0: no new hold demands it; the monitor is told the one that it was asked to
- * yield to, or, if that is over, another one, and how long that waits. */
+/* Sends Yield. hold 0: no new hold demands it. Then, or if it is elsewhere, the monitor is told the
+ * hold that it was asked to yield to, or, if that is over, another one, and how long that waits. */
 void monitor_ask(Monitor *monitor, uint64_t hold, uint64_t deadline_usec);
 
 Monitor *monitor_free(Monitor *monitor); /* not entered, or left again */
