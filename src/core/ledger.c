@@ -107,13 +107,13 @@ static void hold_unqueue(Ledger *l, LedgerHold *h) {
 }
 
 /* 0 when it can be active at once, LEDGER_E_WAITS or, when it is new, LEDGER_E_TOO_MANY. */
-static int hold_check(const Ledger *l, const LedgerHold *h, bool new, size_t *ret_n_slots) {
+static int hold_check(const Ledger *l, const LedgerHold *h, bool is_new, size_t *ret_n_slots) {
         SlotWalk w = ledger_walk(l, h);
         size_t n = 0;
         int r = 0;
 
         SLOT_FOREACH (slot, w) {
-                if (new &&slot_has_too_few(slot, h))
+                if (is_new && slot_has_too_few(slot, h))
                         return LEDGER_E_TOO_MANY;
                 if (!TAILQ_EMPTY(&slot->waiting) || !slot_fits(slot, h))
                         r = LEDGER_E_WAITS;
