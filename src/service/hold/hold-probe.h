@@ -53,4 +53,4 @@ void hold_set_promised(Hold *h);
  * has found it free, at their next step or a later one. */
 void holds_cpu_joined(Holds *holds, unsigned cpu);
 void hold_probe_joined(Hold *h);
-void hold_probe_joined_again(Hold *h); /* after a restart, for what is in h->joined */
+void hold_probe_joined_again(Hold *h); /* begins with what is in h->joined, if anything is */
