@@ -229,7 +229,7 @@ static Found found_in(const TakeLog *log, const Machine *m, const Demand *d, uns
 }
 
 Verdict log_judge_grant(const TakeLog *log, const Machine *m, const Demand *d, uint64_t granted) {
-        Verdict v = VERDICT_TRUE;
+        Verdict v = d->cpus == 0 ? VERDICT_FALSE : VERDICT_TRUE;
 
         for (unsigned cpu = 0; cpu < 32; cpu++) {
                 Found f;
@@ -273,6 +273,8 @@ static bool log_is_unknowable(const TakeLog *log, const Demand *d, uint64_t from
 
 Verdict log_judge_refusal(const TakeLog *log, const Machine *m, const Demand *d, uint64_t from,
                           uint64_t until) {
+        if (d->cpus == 0)
+                return VERDICT_TRUE;
         for (unsigned cpu = 0; cpu < 32; cpu++)
                 if (d->cpus & 1u << cpu && !found_in(log, m, d, cpu, from, until).always)
                         return VERDICT_TRUE;

@@ -72,7 +72,7 @@ struct Claim {
 
 /* A hold that is to be judged, beside those claims. */
 struct Demand {
-        unsigned cpus;
+        unsigned cpus; /* those online; on none nothing can be measured, so nothing is confirmed */
         unsigned counters;
         const Claim *claims;
         size_t n_claims;

@@ -363,7 +363,7 @@ static void grant_judge(Held *held) {
                 grant_measure(held, &d);
 }
 
-static void refusal_count_names(const Held *held, const Demand *d, uint64_t until) {
+static void refusal_count_names(const Held *held, const Demand *d, uint64_t until, GString *named) {
         g_autoptr(sd_bus_message) m =
                 client_get_variant(clients[held->client], held->path, HOLD, "Obstacles", "a(us)");
         const char *who;
@@ -372,6 +372,7 @@ static void refusal_count_names(const Held *held, const Demand *d, uint64_t unti
         g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "(us)"), >, 0);
         while (sd_bus_message_read(m, "(us)", &pid, &who) > 0) {
                 figures.named++;
+                g_string_append_printf(named, " %u (%s)", pid, who);
                 if (pid == 0 || (pid_t) pid == getpid())
                         continue;
                 figures.in_vain += !log_had_open(takes, (pid_t) pid, d->cpus, held->asked, until);
@@ -387,6 +388,7 @@ static void refusal_judge(const Held *held) {
         Claim claims[HOLDS];
         Demand d = demand_of(held, until, claims);
         Verdict v = log_judge_refusal(takes, &host->machine, &d, held->asked, until);
+        g_autoptr(GString) named = g_string_new(NULL);
 
         if (held->exclusive &&
             log_has_foreign(takes, user_id(client_users[held->client]), held->cpus))
@@ -396,10 +398,11 @@ static void refusal_judge(const Held *held) {
         else
                 figures.refused++;
         figures.unknowable += v == VERDICT_UNKNOWABLE;
-        refusal_count_names(held, &d, until);
+        refusal_count_names(held, &d, until, named);
         if (v == VERDICT_FALSE) {
                 pmu_tell(&d);
                 history_tell(held, &d, held->asked);
+                g_test_message("named:%s", named->str);
                 g_error("refused after %" G_GINT64_FORMAT ", and all was free",
                         (gint64) (until - held->asked));
         }

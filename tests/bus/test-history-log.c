@@ -125,6 +125,15 @@ static void test_cycles_wait_behind_what_waits(void) {
         log_free(log);
 }
 
+static void test_on_no_cpu_nothing_is_confirmed(void) {
+        const Demand d = { .counters = 1 };
+        TakeLog *log = log_new();
+
+        g_assert_cmpint(log_judge_refusal(log, &machine, &d, 1, 2), ==, VERDICT_TRUE);
+        g_assert_cmpint(log_judge_grant(log, &machine, &d, 2), ==, VERDICT_FALSE);
+        log_free(log);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/history-log/what-is-open-is-a-reason", test_what_is_open_is_a_reason);
@@ -140,5 +149,7 @@ int main(int argc, char **argv) {
                         test_more_events_than_counters_take_all_of_them);
         g_test_add_func("/history-log/cycles-wait-behind-what-waits",
                         test_cycles_wait_behind_what_waits);
+        g_test_add_func("/history-log/on-no-cpu-nothing-is-confirmed",
+                        test_on_no_cpu_nothing_is_confirmed);
         return g_test_run();
 }
