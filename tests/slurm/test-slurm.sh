@@ -54,7 +54,7 @@ node_that_does_not_answer_is_waited_for_in_bounds() {
 
 wrong_words_are_refused_at_once() {
         run 255 as alice srun -N3 --perfalloc=exclusiv true && said "'exclusiv'" &&
-                run 255 as alice sbatch --perfalloc=counters=0 --wrap=true && said "'0'"
+                run 255 as alice sbatch --perfalloc=counters=-1 --wrap=true && said "'-1'"
 }
 
 cancelled_step_gives_back() {
