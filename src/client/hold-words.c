@@ -49,11 +49,16 @@ static void print_pmus(char **pmus, FILE *f) {
                 fprintf(f, "%s%s", name > pmus ? ", " : "", *name);
 }
 
-static void print_scope(const Object *o, FILE *f) {
+static void print_cpus(const Object *o, bool each, FILE *f) {
         const char *cpus = object_value(o, "Cpus")->text ?: "?";
+        bool many = strpbrk(cpus, ",-");
+
+        fprintf(f, " on %s%s %s", each && many ? "each of " : "", many ? "CPUs" : "CPU", cpus);
+}
+
+static void print_scope(const Object *o, FILE *f) {
         uint64_t n = object_number(o, "Counters");
         char **pmus = hold_pmus(o);
-        bool many = strpbrk(cpus, ",-");
 
         if (!*pmus) {
                 fprintf(f, "nothing");
@@ -64,7 +69,7 @@ static void print_scope(const Object *o, FILE *f) {
         else
                 fprintf(f, "all counters of ");
         print_pmus(pmus, f);
-        fprintf(f, " on %s%s %s", n > 0 && many ? "each of " : "", many ? "CPUs" : "CPU", cpus);
+        print_cpus(o, n > 0, f);
 }
 
 const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]) {
@@ -201,7 +206,8 @@ char *hold_words_kernel(const char *pmu, char *const *kernel, char *const *fixed
                        : text;
 }
 
-/* A hold that is not confirmed, and has no obstacle, has a PMU that cannot be measured. */
+/* A hold that is not confirmed, and has no obstacle, has a PMU that cannot be measured, or CPUs
+ * that are offline. */
 static void print_doubt(const Object *o, FILE *f) {
         char **pmus = hold_pmus(o), **obstacles = object_value(o, "Obstacles")->texts;
         bool many = *pmus && pmus[1];
@@ -213,6 +219,7 @@ static void print_doubt(const Object *o, FILE *f) {
         } else if (*pmus) {
                 fputs(many ? ": not all counters of PMUs " : ": the counters of PMU ", f);
                 print_pmus(pmus, f);
+                print_cpus(o, false, f);
                 fputs(many ? " can be measured" : " cannot be measured", f);
         }
 }

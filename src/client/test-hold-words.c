@@ -127,15 +127,16 @@ static void grant_that_nobody_can_confirm_blames_nobody(void) {
         Hold h = hold(msr, "0-1", "granted");
         Object o = seen(&h, 1);
 
-        assert_words(hold_words_grant(&o, false, 143),
-                     "warning: holding all counters of msr on CPUs 0-1 (after 143 µs), but not "
-                     "confirmed to be free: the counters of PMU msr cannot be measured");
+        assert_words(
+                hold_words_grant(&o, false, 143),
+                "warning: holding all counters of msr on CPUs 0-1 (after 143 µs), but not "
+                "confirmed to be free: the counters of PMU msr on CPUs 0-1 cannot be measured");
         h.pmus = texts("Pmus", atom_and_core);
         h.obstacles = texts("Obstacles", none);
         assert_words(hold_words_grant(&o, false, 143),
                      "warning: holding all counters of cpu_atom, cpu_core on CPUs 0-1 (after "
                      "143 µs), but not confirmed to be free: not all counters of PMUs cpu_atom, "
-                     "cpu_core can be measured");
+                     "cpu_core on CPUs 0-1 can be measured");
         assert_words(hold_words_grant(&OBJECT_NULL, false, 999),
                      "warning: holding the counters (after 999 µs), but not confirmed to be free");
 }

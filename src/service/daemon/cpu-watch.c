@@ -79,6 +79,8 @@ static int cpu_watch_begin(CpuWatch *w, int fd) {
                 r = sd_event_source_set_enabled(w->again, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_add_io(event, &w->events, fd, EPOLLIN, on_event, w);
+        if (r >= 0) /* the next call already knows of the CPUs that came before it */
+                r = sd_event_source_set_priority(w->events, SD_EVENT_PRIORITY_IMPORTANT);
         if (r >= 0)
                 r = sd_event_source_set_io_fd_own(w->events, true);
         if (r < 0)

@@ -95,7 +95,7 @@ struct Hold {
 
         HoldState state;
         HoldResult result;
-        bool confirmed;
+        bool confirmed, alone; /* alone: not every CPU was probed from another (probe_is_alone()) */
         uint64_t requested_usec, granted_usec, expires_usec; /* CLOCK_REALTIME; 0: not set */
         uint64_t expires_boottime_usec; /* CLOCK_BOOTTIME: the expiry that counts; 0: never */
         bool warned;                    /* Expiring was sent */

@@ -200,6 +200,7 @@ static Shape part_promise(const Hold *h, const ScopePart *part) {
 void hold_set_promised(Hold *h) {
         const Scope *scope = &h->request.what.scope;
 
+        h->alone = h->confirmed && h->probe && probe_is_alone(h->probe);
         h->since = h->confirmed ? event_order_now() : UINT64_MAX;
         h->promised = h->confirmed ? calloc(MAX(scope->n_parts, 1u), sizeof(Shape)) : NULL;
         for (size_t i = 0; h->promised && i < scope->n_parts; i++)

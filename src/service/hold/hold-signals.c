@@ -120,19 +120,40 @@ static int names_add_obstacle(void *userdata, pid_t pid, const char *who) {
         return 0;
 }
 
-/* The PMU of the scope because of which the hold was obstructed: nobody can tell what is free of
- * it. NULL: it has another reason. */
-static const Pmu *hold_unmeasurable(const Hold *h) {
-        for (size_t i = 0; h->n_obstacles == 0 && i < h->request.what.scope.n_parts; i++) {
-                const Pmu *pmu = &h->context->pmus.pmus[h->request.what.scope.parts[i].pmu];
+static bool hold_is_offline(const Hold *h) {
+        const Scope *scope = &h->request.what.scope;
 
-                if (!pmu->measured)
-                        return pmu;
-        }
-        return NULL;
+        for (size_t i = 0; i < scope->n_parts; i++)
+                if (cpuset_intersects(&scope->parts[i].cpus, &h->context->pmus.online))
+                        return false;
+        return scope->n_parts > 0;
 }
 
-#define UNMEASURED "the counters of PMU %s (%s) cannot be measured, so the hold cannot be confirmed"
+/* Why nobody can tell what is free. False: the hold was obstructed for another reason. */
+static bool hold_say_unmeasurable(const Hold *h, char *text, size_t size) {
+        const Scope *scope = &h->request.what.scope;
+
+        if (h->n_obstacles > 0)
+                return false;
+        for (size_t i = 0; i < scope->n_parts; i++) {
+                const Pmu *pmu = &h->context->pmus.pmus[scope->parts[i].pmu];
+
+                if (!pmu->measured) {
+                        (void) snprintf(text, size,
+                                        "the counters of PMU %s (%s) cannot be measured, so the "
+                                        "hold cannot be confirmed",
+                                        pmu->name, pmu_kind_name(pmu->kind));
+                        return true;
+                }
+        }
+        if (hold_is_offline(h)) {
+                (void) snprintf(text, size,
+                                "all CPUs of the hold (%s) are offline, so it cannot be confirmed",
+                                h->request.what.cpus);
+                return true;
+        }
+        return false;
+}
 
 /* For the hold's own user. */
 static Names names_for_user(const Hold *h, const char *title) {
@@ -142,7 +163,7 @@ static Names names_for_user(const Hold *h, const char *title) {
 static int hold_refuse_ended(const Hold *h, Refusal *why) {
         Names names = names_for_user(h, h->result == HOLD_TIMED_OUT ? "; still held by: "
                                                                     : "; in use by: ");
-        const Pmu *pmu;
+        char unmeasurable[256];
 
         switch (h->result) {
         case HOLD_TIMED_OUT:
@@ -151,11 +172,10 @@ static int hold_refuse_ended(const Hold *h, Refusal *why) {
                               "timed out after %" PRIu64 " ms in the queue (option 'wait_usec')%s",
                               h->request.wait_usec / USEC_PER_MSEC, names_end(&names));
         case HOLD_OBSTRUCTED:
-                pmu = hold_unmeasurable(h);
-                if (pmu)
+                if (hold_say_unmeasurable(h, unmeasurable, sizeof(unmeasurable)))
                         return refuse(why, REFUSAL_OBSTRUCTED,
-                                      UNMEASURED "; option 'best_effort' grants it unconfirmed",
-                                      pmu->name, pmu_kind_name(pmu->kind));
+                                      "%s; option 'best_effort' grants it unconfirmed",
+                                      unmeasurable);
                 (void) hold_obstacles(h, names_add_obstacle, &names);
                 return refuse(why, REFUSAL_OBSTRUCTED,
                               "not all counters became free%s; option 'best_effort' grants the "
@@ -269,25 +289,25 @@ static void hold_log(const Hold *h, int priority, const char *message_id, const 
 }
 
 void hold_log_granted(const Hold *h) {
+        const char *itself = h->alone ? " (not every CPU could be probed from another one)" : "";
         char text[256];
 
         if (!hold_log_may(h))
                 return;
         (void) snprintf(text, sizeof(text),
-                        "Hold %" PRIu64 " of uid %u (pid %d) granted after %" PRIu64 " us, %s.",
+                        "Hold %" PRIu64 " of uid %u (pid %d) granted after %" PRIu64 " us, %s%s.",
                         h->object.id, (unsigned) h->object.uid, (int) h->pid, h->latency_usec,
-                        h->confirmed ? "confirmed" : "not confirmed");
+                        h->confirmed ? "confirmed" : "not confirmed", itself);
         hold_log(h, LOG_INFO, LOG_ID_HOLD_GRANTED, text);
 }
 
 /* Why it was obstructed, behind that word. */
 static void hold_say_obstructed(const Hold *h, char *text, size_t size) {
         Names names = { .title = "; counters in use by: " };
-        const Pmu *pmu = hold_unmeasurable(h);
-        char lack[128] = "";
+        char lack[256] = "";
 
-        if (pmu) {
-                (void) snprintf(text, size, ": " UNMEASURED, pmu->name, pmu_kind_name(pmu->kind));
+        if (hold_say_unmeasurable(h, lack, sizeof(lack))) {
+                (void) snprintf(text, size, ": %s", lack);
                 return;
         }
         if (h->lack.pmu)
