@@ -258,6 +258,46 @@ static void test_pinned_where_held(void) {
         cpus_can_be_taken(false);
 }
 
+static bool has_run(Client *c, const char *counter, uint64_t since) {
+        g_auto(Measured) m = counter_read(c, counter);
+
+        return m.running > since;
+}
+
+/* Then others come to their turn again, and what the holder had open goes on beside them. */
+static void test_pinned_as_long_as_held(void) {
+        static const char *const six[] = { "instructions", "instructions", "instructions",
+                                           "instructions", "instructions", "instructions" };
+
+        for (unsigned killed = 0; killed < 2; killed++) {
+                g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+                g_autofree char *hold = NULL, *other = NULL;
+                char *held[G_N_ELEMENTS(six)];
+                uint64_t value;
+                int lease;
+
+                hold = hold_take(alice, &lease, "a{sv}", 1, "cpus", "s", "0");
+                g_assert_true(hold_wait(alice, hold));
+                counters_open_group(alice, six, G_N_ELEMENTS(six), held, "a{sv}", 3, "scope", "s",
+                                    "cpu", "cpus", "s", "0", "group", "b", 1);
+                other = counter_open(root, six[0], "a{sv}", 2, "scope", "s", "cpu", "cpus", "s",
+                                     "0");
+                g_assert_false(has_run(root, other, 0));
+                if (killed)
+                        service_kill(root);
+                burn_aside();
+                g_assert_false(has_run(root, other, 0));
+                value = counter_value(alice, held[5]);
+                close_fd(lease);
+                await(has_run(root, other, 0));
+                await(counter_value(alice, held[5]) > value);
+                for (size_t i = 0; i < G_N_ELEMENTS(six); i++)
+                        counter_do(alice, held[i], "Close");
+                counter_do(root, other, "Close");
+                paths_free(held, G_N_ELEMENTS(six));
+        }
+}
+
 static void test_exclusive(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *hold = NULL, *counter = NULL;
@@ -298,6 +338,34 @@ static void test_cpu_came(void) {
         paths_free(monitors, COUNTERS);
 }
 
+/* The journal tells of each hold that it granted where there is no other CPU to look from. */
+static void assert_probed_from_itself(unsigned n) {
+        g_autofree char *log = NULL;
+
+        g_assert_true(g_spawn_command_line_sync("journalctl -q -b -u perfallocd.service -o cat",
+                                                &log, NULL, NULL, NULL));
+        for (const char *p = log; (p = strstr(p, "not every CPU could be probed from another"));
+             p++)
+                n--;
+        g_assert_cmpuint(n, ==, 0);
+}
+
+static void test_last_cpu(void) {
+        g_autoptr(Client) root = client_new("root");
+
+        for (unsigned i = 0; i < 3; i++) {
+                g_autofree char *hold = NULL;
+                int lease;
+
+                cpu_must_switch(i % 2 == 0);
+                hold = hold_take(root, &lease, "a{sv}", 0);
+                g_assert_true(hold_wait(root, hold));
+                close_fd(lease);
+                await(hold_is(root, hold, "ended"));
+                assert_probed_from_itself(i > 0);
+        }
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/hold/all-counters-are-taken-from-monitors-and-given-back",
@@ -310,7 +378,10 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold/monitors-of-general-counters-make-room", test_general_monitors);
         g_test_add_func("/hold/of-one-cpu-leaves-the-others-alone", test_one_cpu);
         g_test_add_func("/hold/nothing-is-pinned-beyond-its-cpus", test_pinned_where_held);
+        g_test_add_func("/hold/nothing-is-pinned-for-longer-than-it-stands",
+                        test_pinned_as_long_as_held);
         g_test_add_func("/hold/exclusive-keeps-others-out", test_exclusive);
         g_test_add_func("/hold/right-after-a-cpu-came", test_cpu_came);
+        g_test_add_func("/hold/of-the-last-cpu-says-how-it-was-probed", test_last_cpu);
         return g_test_run();
 }

@@ -77,7 +77,7 @@ static void slot_describe(PerfOpen *o, const Group *g, size_t part, size_t event
         if (event == 0 && g->n_events > 1)
                 attr->read_format |= PERF_FORMAT_GROUP;
         attr->disabled = event == 0;
-        attr->pinned = event == 0 && g->pinned;
+        attr->pinned = event == 0 && g->pinned && !g->unpinning;
         o->allowed = group_allowed(g);
         o->pid = g->parts[part].tid;
         o->cpu = g->parts[part].cpu;

@@ -18,3 +18,8 @@ bool group_part_is_dropped(const Group *g, size_t part);
 /* Tries to bring back what was dropped. The time off the PMU is enabled and not running, so what it
  * counts is scaled from then on. True: something was dropped or came back since the last call. */
 bool group_revive(Group *g);
+
+/* What is pinned on CPUs is opened anew as flexible events, from the part *next on, until that time
+ * (CLOCK_MONOTONIC). What it counted stays; each event misses some µs. 1: done, and the group is
+ * not pinned any more. 0: some is left. What could not be opened is in error, see group_mend(). */
+int group_unpin(Group *g, size_t *next, uint64_t until_usec);

@@ -68,6 +68,7 @@ struct GroupExtent {
 struct Group {
         GroupScope scope;
         bool pinned;      /* never multiplexed: the kernel drops it instead */
+        bool unpinning;   /* what is opened now is not pinned any more, see group_unpin() */
         bool descendants; /* default of targets: processes created later inherit, else only threads;
                            * with pinned nothing does */
         int cgroup;       /* directory descriptor for GROUP_CGROUP, else -1 */

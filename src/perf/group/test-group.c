@@ -401,6 +401,28 @@ static void test_cpu_that_leaves_keeps_its_value(void) {
         assert_exact(g, 765);
 }
 
+static void test_what_is_unpinned_goes_on(void) {
+        for (unsigned stopped = 0; stopped < 2; stopped++) {
+                _cleanup_(group_freep) Group *g = NULL;
+                size_t next = 0;
+
+                if (!has_two_cpus() || !(g = group_on_cpus("0-1")))
+                        return;
+                g->pinned = true;
+                assert_opens(g);
+                group_start(g);
+                write_on_cpu(0, 5);
+                write_on_cpu(1, 60);
+                if (stopped)
+                        group_stop(g);
+                g_assert_cmpint(group_unpin(g, &next, 0), ==, 1);
+                g_assert_false(g->pinned);
+                g_assert_cmpint(g->error, ==, 0);
+                write_on_cpu(1, 700);
+                assert_exact(g, stopped ? 65 : 765);
+        }
+}
+
 static void test_many_start_at_once(void) {
         _cleanup_(target_done) Target s = target_new();
         Group *groups[32];
@@ -455,6 +477,7 @@ int main(int argc, char **argv) {
                   test_cpu_where_a_pmu_does_not_count_is_refused },
                 { "no-cpus-are-no-parts", test_no_cpus_are_no_parts },
                 { "cpu-that-leaves-keeps-its-value", test_cpu_that_leaves_keeps_its_value },
+                { "what-is-unpinned-goes-on", test_what_is_unpinned_goes_on },
         };
 
         return group_tests_run(argc, argv, "/group/", tests, G_N_ELEMENTS(tests));

@@ -31,16 +31,19 @@ typedef struct Counters Counters;
 struct CounterSet {
         Counters *counters;
         Context *context;
-        LIST_HEAD(, Counter) members; /* those that are not closed */
-        LIST_ENTRY(CounterSet) sets;  /* counters->sets */
-        Group *group;                 /* the yielder's, if there is one */
-        CounterYielder *yielder;      /* of a monitor counter, else NULL */
+        LIST_HEAD(, Counter) members;  /* those that are not closed */
+        LIST_ENTRY(CounterSet) sets;   /* counters->sets */
+        LIST_ENTRY(CounterSet) pinned; /* counters->pinned, if on_pinned_list */
+        Group *group;                  /* the yielder's, if there is one */
+        CounterYielder *yielder;       /* of a monitor counter, else NULL */
         uid_t uid;
         Peer *peer; /* that opened it; NULL: it has left, or the set is configured */
         LIST_HEAD(, CounterUser) users; /* without users the set ends, unless it is persistent */
         bool persistent;
-        bool ending;      /* in counters->ending */
-        bool handed_out;  /* clients have descriptors of it */
+        bool ending;     /* in counters->ending */
+        bool handed_out; /* clients have descriptors of it */
+        bool on_pinned_list;
+        size_t unpinned;  /* so many of its parts, see group_unpin() */
         bool told_idle;   /* somebody was told that it is idle */
         uint64_t instant; /* when it was read last */
         ReaderJob *guard; /* inspects a target that was reopened */
@@ -101,6 +104,8 @@ struct Counters {
         Objects objects;
         Counter *recent[COUNTERS_RECENT]; /* created or found last, by id */
         struct CounterSetList sets;
+        struct CounterSetList pinned; /* those that are pinned on CPUs, by counter-unpin.c */
+        Turn unpin;
         struct CounterList changed;   /* with changes to be signalled */
         size_t n_buried;              /* closed ones among them */
         uint64_t instant;             /* the number of the last one, see counters_now() */

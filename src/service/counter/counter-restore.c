@@ -10,6 +10,7 @@
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
+#include "service/counter/counter-unpin.h"
 #include "service/counter/counter-user.h"
 
 static int restore_user(CounterSet *set, const Unpack *u) {
@@ -190,6 +191,7 @@ int counters_go_on(Counters *counters) {
         r = counters_gate(counters);
         if (r < 0)
                 return r;
+        counters_unpin_soon(counters); /* holds may have ended meanwhile */
         store_gather(counters->context->store);
         LIST_FOREACH (set, &counters->sets, sets)
                 counter_set_keep_current(set);

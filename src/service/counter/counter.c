@@ -12,6 +12,7 @@
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
+#include "service/counter/counter-unpin.h"
 #include "service/counter/counter-user.h"
 #include "service/hold/hold-scope.h"
 #include "service/pmu/capacity.h"
@@ -187,6 +188,7 @@ int counter_set_make(Counters *counters, Group *group, const CounterSetOptions *
                              .persistent = o->persistent,
                              .peer = o->peer ? peer_ref(o->peer) : NULL };
         LIST_INSERT_HEAD(&counters->sets, set, sets);
+        counter_set_note_pinned(set);
         r = counter_set_describe(set, o);
         if (r < 0) {
                 counter_set_discard(set);
@@ -253,6 +255,7 @@ CounterSet *counter_set_discard(CounterSet *set) {
                 counter_free(c);
         }
         LIST_REMOVE(set, sets);
+        counter_set_drop_pinned(set);
         if (set->ending)
                 TAILQ_REMOVE(&set->counters->ending, set, endings);
         reader_job_cancel(set->guard);

@@ -14,6 +14,7 @@
 #include "service/counter/counter-gate.h"
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
+#include "service/counter/counter-unpin.h"
 #include "service/hold/hold-claims.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-restore.h"
@@ -59,6 +60,7 @@ static void holds_granted(void *userdata, uid_t uid) {
         Manager *m = userdata;
 
         counters_hold_changed(&m->counters, uid);
+        counters_unpin_soon(&m->counters);
 }
 
 static int hold_add_counter(void *userdata, const CounterSet *set) {
@@ -185,6 +187,7 @@ int manager_start(Manager *m) {
 
         turn_init(&m->yielding, &context->turns, manager_yield_slice, m);
         counters_end_init(&m->counters, &context->turns);
+        counters_unpin_init(&m->counters, &context->turns);
         r = store_new(context->event, &context->store);
         if (r >= 0)
                 r = host_state_new(&context->host);
@@ -274,6 +277,7 @@ void manager_end(Manager *m) {
         counters_gate_done(&m->counters);
         counters_done(&m->counters);
         counters_end_done(&m->counters);
+        counters_unpin_done(&m->counters);
         event_streams_done(&m->events);
         issued_events_done(&m->events.issued);
 }
