@@ -40,16 +40,20 @@ static bool part_counts(const Group *g, size_t part, const Pmu *pmu, unsigned cp
                p->dropped_nsec == 0;
 }
 
-/* The first part that counts there; n_parts: none does. */
+/* A part that counts there; n_parts: none does. Looked for first where the part of that CPU is when
+ * the group has one on every CPU: each of hundreds of CPUs is asked for. */
 static size_t set_counting_part(const CounterSet *set, const Pmu *pmu, unsigned cpu) {
         const Group *g = set->group;
-        size_t part = 0;
 
         if (!scope_has(&set->scope, pmu->index, cpu))
                 return g->n_parts;
-        while (part < g->n_parts && !part_counts(g, part, pmu, cpu))
-                part++;
-        return part;
+        for (size_t i = 0; i < g->n_parts; i++) {
+                size_t part = (cpu + i) % g->n_parts;
+
+                if (part_counts(g, part, pmu, cpu))
+                        return part;
+        }
+        return g->n_parts;
 }
 
 static void set_count(CounterSet *set, const Pmu *pmu, size_t part, HoldCount f, void *userdata) {

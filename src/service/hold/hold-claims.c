@@ -145,7 +145,8 @@ void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *r
         const Hold *other;
 
         ret->hold = h;
-        ret->promise.whole = hold_usable(pmu);
+        ret->promise.whole = h->usable[scope_find(&h->request.what.scope, pmu->index) -
+                                       h->request.what.scope.parts];
         ret->promise.number = ledger_hold_is_full(&h->ledger) ? 0 : h->ledger.counters;
         ret->promise.own = (CounterUse){};
         ret->promise.hidden = *hold_hidden(h, pmu, cpu);

@@ -30,7 +30,7 @@ struct HoldClaims {
 /* What the PMU has without what the kernel keeps of it now. */
 Shape hold_usable(const Pmu *pmu);
 
-/* Without what a scan would tell. */
+/* Without what a scan would tell, while the hold is measured. */
 void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *ret);
 
 /* Adds what a scan has found. */

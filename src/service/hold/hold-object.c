@@ -54,6 +54,7 @@ void hold_drop_probe(Hold *h) {
         if (h->probe)
                 LIST_REMOVE(h, measured);
         h->probe = probe_free(h->probe);
+        free(TAKE_PTR(h->usable));
 }
 
 void hold_stop_measuring(Hold *h) {

@@ -111,6 +111,7 @@ struct Hold {
         uint64_t since; /* events of a greater order were opened after the grant */
 
         Probe *probe;             /* under way, or done */
+        Shape *usable;            /* by part of the scope: hold_usable() when it last looked */
         HoldExplained *explained; /* what an earlier one found taken, and holders have */
         size_t n_explained;
         unsigned n_explanations;

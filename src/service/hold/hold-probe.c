@@ -25,11 +25,21 @@ static Shape hold_wants(void *userdata, const Pmu *pmu, unsigned cpu) {
 /* ---- the probe ---- */
 
 static int hold_probe_new(Hold *h) {
-        int r = probe_new(hold_wants, h, &h->probe);
+        int r;
 
+        h->usable = calloc(MAX(h->request.what.scope.n_parts, 1u), sizeof(Shape));
+        r = h->usable ? probe_new(hold_wants, h, &h->probe) : -ENOMEM;
         if (r >= 0)
                 LIST_INSERT_HEAD(&h->holds->measured, h, measured);
         return r;
+}
+
+/* Once for all CPUs: it reads a file. */
+static void hold_set_usable(Hold *h) {
+        const Scope *scope = &h->request.what.scope;
+
+        for (size_t i = 0; i < scope->n_parts; i++)
+                h->usable[i] = hold_usable(&h->context->pmus.pmus[scope->parts[i].pmu]);
 }
 
 int hold_probe_begin(Hold *h) {
@@ -55,8 +65,10 @@ bool hold_probes_beside(const Hold *h, bool pending) {
 }
 
 int hold_probe_look(Hold *h) {
-        int r = probe_look(h->probe, now_usec(CLOCK_MONOTONIC));
+        int r;
 
+        hold_set_usable(h);
+        r = probe_look(h->probe, now_usec(CLOCK_MONOTONIC));
         hold_step_at(h, r == PROBE_AGAIN ? h->probe->next_usec : UINT64_MAX);
         return r < 0 ? r : r != PROBE_AGAIN;
 }

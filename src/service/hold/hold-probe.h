@@ -46,7 +46,7 @@ bool hold_ask_for_more(Hold *h);
 bool hold_probe_explain(Hold *h, const User *users, size_t n_users);
 void hold_probe_again(Hold *h);
 
-/* The hold is granted: what was confirmed is its promise. */
+/* The hold is about to be granted: what was confirmed is its promise. */
 void hold_set_promised(Hold *h);
 
 /* A CPU has come online: granted holds that cover it are not confirmed until hold_probe_joined()

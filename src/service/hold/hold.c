@@ -168,11 +168,11 @@ static void hold_grant(Hold *h, bool confirmed) {
         TAILQ_REMOVE(&holds->pending, h, list);
         TAILQ_INSERT_TAIL(&holds->granted, h, list);
         holds->hooks.granted(holds->userdata, h->object.uid);
-        h->state = HOLD_GRANTED;
         h->confirmed = confirmed;
+        hold_set_promised(h);
+        h->state = HOLD_GRANTED;
         h->latency_usec = granted - h->admitted_usec;
         h->granted_usec = usec_realtime_of(granted);
-        hold_set_promised(h);
         hold_stop_measuring(h);
         (void) sd_event_source_set_enabled(h->step, SD_EVENT_OFF);
         hold_save(h);
