@@ -203,6 +203,17 @@ turns() {
                 restart restart-processes restart-monitors
 }
 
+# Others' waits while one user does the worst they can.
+hostile() {
+        local load rows=()
+
+        for load in holds checks opens samplers counters lists probes objects rubbish events flood huge unread \
+                descriptors signals elsewhere; do
+                rows+=("hostile-$load")
+        done
+        run "$(IFS=, && echo "${rows[*]}")" "$bench/bench-hostile" pings
+}
+
 # In turns, for the machine's speed changes.
 broker() {
         local i
@@ -220,7 +231,7 @@ broker() {
 }
 
 configure
-[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds turns broker busy
+[[ $# -gt 0 ]] || set -- hold yield counters race crowd holds turns hostile broker busy
 for benchmark; do
         "$benchmark"
 done

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * How long others wait while the service does much for one client. Another process pings the
- * service all the time. Run as root in tests/rig/fast by tests/bench/fast.sh:
+ * How long others wait while the service does much for one client. Run as root in tests/rig/fast
+ * by tests/bench/fast.sh:
  *
  *         bench-turns [LOAD...]
  *
- * Rows: the time of a ping, in microseconds; ours of the service, theirs of the bus, which has the
- * same messages to deliver. A note says how long the load itself took:
+ * Rows: the time of a ping (pings.h):
  *
  * - turn-open: OpenCounters of 4,096 events on one CPU
  * - turn-objects: GetManagedObjects with these
@@ -15,6 +14,7 @@
  * - turn-attach: AttachProcess of a group of 17 events, to 900 processes one after the other
  * - turn-leave: the client of 4,096 monitors leaves while a hold is granted
  * - turn-detach: the client of the 900 processes leaves
+ * - turn-yield, turn-resume: 4,096 monitors yield to a hold, and resume
  *
  * And restart-N, ours: from SIGKILL to the first answer of a service with N counters of a CPU;
  * restart-processes, restart-monitors, restart-held: with 4,096 of a process, monitors, monitors
@@ -24,88 +24,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "bench.h"
+#include "pings.h"
 
 #define N_COUNTERS 4096u
 #define N_AT_ONCE  1024u /* the limit of a call */
 #define N_TARGETS  900u
 #define N_EVENTS   17u
-#define PINGS_MAX  (1u << 16)
-#define PAUSE_USEC 200u
-
-/* Shared with the process that pings: the service and the bus in turns. */
-typedef struct Pings {
-        volatile unsigned n;
-        float usec[PINGS_MAX];
-} Pings;
-
-typedef struct Load {
-        const char *row;
-        uint64_t begin;
-        unsigned n_before;
-        pid_t pinging;
-        Pings *pings;
-} Load;
-
-/* ---- pings ---- */
-
-static const char *ping_side(unsigned i) {
-        return i % 2 == 0 ? OURS : THEIRS;
-}
-
-static _Noreturn void pings_run(Pings *pings) {
-        sd_bus *bus;
-
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        check_errno(close_range(STDERR_FILENO + 1, ~0u, 0), "close_range"); /* the connections */
-        bus = bus_open("bob");
-        bus_ping(bus); /* the first one asks who we are */
-        for (;;) {
-                double usec = pings->n % 2 == 0 ? bus_ping_usec(bus) : bus_ask_usec(bus);
-
-                pings->usec[pings->n % PINGS_MAX] = (float) usec;
-                pings->n++;
-                sleep_usec(PAUSE_USEC);
-        }
-}
-
-static Load load_begin(const char *row) {
-        Load l = { .row = row };
-
-        l.pings = mmap(NULL, sizeof(Pings), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                       0);
-        check(l.pings == MAP_FAILED ? -errno : 0, "mmap");
-        l.pinging = fork();
-        check_errno(l.pinging, "fork");
-        if (l.pinging == 0)
-                pings_run(l.pings);
-        while (l.pings->n == 0)
-                sleep_usec(USEC_PER_MSEC);
-        l.n_before = l.pings->n;
-        l.begin = clock_nsec(CLOCK_MONOTONIC);
-        return l;
-}
-
-/* While one ping waits no other is sent: each millisecond of waiting counts as another ping, so
- * that the quantiles are those of pings sent at any moment. */
-static void load_end(Load *l) {
-        double took = usec_since(l->begin);
-        unsigned n = l->pings->n;
-
-        while (l->pings->n == n) /* the ping that waited has its answer */
-                sleep_usec(USEC_PER_MSEC);
-        check_errno(kill(l->pinging, SIGKILL), "kill");
-        check_errno(waitpid(l->pinging, NULL, 0), "waitpid");
-        for (unsigned i = l->n_before; i < MIN(l->pings->n, PINGS_MAX); i++)
-                for (double usec = l->pings->usec[i]; usec > 0; usec -= 1000)
-                        sample(l->row, ping_side(i), usec);
-        say(l->row, "note", "the load took %.0f ms", took / 1e3);
-        check_errno(munmap(l->pings, sizeof(Pings)), "munmap");
-}
 
 /* ---- loads ---- */
 
@@ -119,32 +46,63 @@ static sd_bus_message *counters_message(sd_bus *bus, const char *event, unsigned
         return m;
 }
 
-static const char *counter_first(sd_bus_message *reply) {
+static char *counter_next(sd_bus_message *reply) {
         const char *path;
+        int r = sd_bus_message_read_basic(reply, 'o', &path);
 
-        check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
-        check(sd_bus_message_read_basic(reply, 'o', &path), "OpenCounters");
-        return path;
+        check(r, "OpenCounters");
+        return r > 0 ? strdup(path) : NULL;
 }
 
-/* The path of the first is of that message. */
-static sd_bus_message *cpu_counters_open(sd_bus *bus, const char *role, const char **ret_first) {
-        sd_bus_message *first = NULL;
+/* Counters of a client, which are announced, started and stopped in this order. */
+typedef struct Ends {
+        char *first, *last;
+} Ends;
+
+static void ends_done(Ends *e) {
+        free(e->first);
+        free(e->last);
+}
+
+static void ends_add(Ends *e, sd_bus_message *reply) {
+        char *path;
+
+        check(sd_bus_message_enter_container(reply, 'a', "o"), "OpenCounters");
+        while ((path = counter_next(reply))) {
+                if (!e->first) {
+                        e->first = path;
+                        continue;
+                }
+                free(e->last);
+                e->last = path;
+        }
+        sd_bus_message_unref(reply);
+}
+
+static Ends cpu_counters_open(sd_bus *bus, const char *role) {
+        Ends ends = {};
 
         for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE) {
-                sd_bus_message *m = counters_message(bus, "context-switches", N_AT_ONCE), *reply;
+                sd_bus_message *m = counters_message(bus, "context-switches", N_AT_ONCE);
 
                 check(sd_bus_message_append(m, "a{sv}", 3, "scope", "s", "cpu", "cpus", "s", "0",
                                             "role", "s", role),
                       "OpenCounters");
-                reply = bus_call(bus, m);
-                if (first)
-                        sd_bus_message_unref(reply);
-                else
-                        first = reply;
+                ends_add(&ends, bus_call(bus, m));
         }
-        *ret_first = counter_first(first);
-        return first;
+        return ends;
+}
+
+static bool counter_is(sd_bus *bus, const char *path, const char *wanted) {
+        char *state = NULL;
+        bool is;
+
+        check(sd_bus_get_property_string(bus, SERVICE, path, PERFALLOC_COUNTER_INTERFACE, "State",
+                                         NULL, &state),
+              path);
+        is = strcmp(state, wanted) == 0;
+        free(state);
+        return is;
 }
 
 static bool counter_exists(sd_bus *bus, const char *path) {
@@ -183,46 +141,44 @@ static void await_no_counters(sd_bus *bus) {
 /* first is their oldest counter, which is closed last. */
 static void leave(const char *row, sd_bus *leaving, const char *first) {
         sd_bus *bus = bus_open(NULL);
-        Load l = load_begin(row);
+        Pinging *p = pings_begin();
 
         sd_bus_flush_close_unref(leaving);
         while (counter_exists(bus, first))
                 sleep_usec(USEC_PER_MSEC);
-        load_end(&l);
+        pings_end(p, row);
         await_no_counters(bus);
         sd_bus_flush_close_unref(bus);
 }
 
 static void load_one_client(void) {
         sd_bus *bus = bus_open(NULL), *other = bus_open(NULL);
-        Load l = load_begin("turn-open");
-        const char *first;
-        sd_bus_message *counters = cpu_counters_open(bus, "foreground", &first);
+        Pinging *p = pings_begin();
+        Ends ends = cpu_counters_open(bus, "foreground");
 
-        load_end(&l);
+        pings_end(p, "turn-open");
 
-        l = load_begin("turn-objects");
+        p = pings_begin();
         for (unsigned i = 0; i < 3; i++)
                 sd_bus_message_unref(
                         bus_call(other, bus_message(other, SERVICE, PERFALLOC_OBJECT_PATH,
                                                     "org.freedesktop.DBus.ObjectManager",
                                                     "GetManagedObjects")));
-        load_end(&l);
+        pings_end(p, "turn-objects");
         sd_bus_flush_close_unref(other);
-        leave("turn-close", bus, first);
-        sd_bus_message_unref(counters);
+        leave("turn-close", bus, ends.first);
+        ends_done(&ends);
 }
 
 static void load_leave(void) {
         sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
-        const char *first;
-        sd_bus_message *counters = cpu_counters_open(bus, "monitor", &first);
+        Ends ends = cpu_counters_open(bus, "monitor");
         uint64_t latency;
         int lease;
         char *path = hold_take(holder, "software", &lease, &latency);
 
-        leave("turn-leave", bus, first);
-        sd_bus_message_unref(counters);
+        leave("turn-leave", bus, ends.first);
+        ends_done(&ends);
         hold_release(holder, path);
         close_fd(lease);
         free(path);
@@ -232,26 +188,26 @@ static void load_leave(void) {
 /* The turns of a hold: all monitors yield, and resume. */
 static void load_held(void) {
         sd_bus *bus = bus_open(NULL), *holder = bus_open(NULL);
-        const char *first;
-        sd_bus_message *counters = cpu_counters_open(bus, "monitor", &first);
+        Ends ends = cpu_counters_open(bus, "monitor");
         uint64_t latency;
         int lease;
         char *path;
-        Load l;
+        Pinging *p;
 
         for (unsigned i = 0; i < 5; i++) {
-                l = load_begin("turn-yield");
+                p = pings_begin();
                 path = hold_take(holder, "software", &lease, &latency);
-                load_end(&l);
-                l = load_begin("turn-resume");
+                pings_end(p, "turn-yield");
+                p = pings_begin();
                 hold_release(holder, path);
-                sleep_usec(300 * USEC_PER_MSEC);
-                load_end(&l);
+                while (!counter_is(bus, ends.last, "counting"))
+                        sleep_usec(USEC_PER_MSEC);
+                pings_end(p, "turn-resume");
                 close_fd(lease);
                 free(path);
         }
-        leave("turn-close", bus, first);
-        sd_bus_message_unref(counters);
+        leave("turn-close", bus, ends.first);
+        ends_done(&ends);
         sd_bus_flush_close_unref(holder);
 }
 
@@ -307,22 +263,21 @@ static void attach_all(sd_bus *bus, const char *path, const pid_t pids[]) {
 
 static void load_attach(void) {
         sd_bus *bus = bus_open(NULL);
-        sd_bus_message *m = counters_message(bus, "context-switches", N_EVENTS), *reply;
+        sd_bus_message *m = counters_message(bus, "context-switches", N_EVENTS);
         pid_t pids[N_TARGETS];
-        const char *first;
-        Load l;
+        Ends ends = {};
+        Pinging *p;
 
         targets_fork(pids);
         check(sd_bus_message_append(m, "a{sv}", 3, "group", "b", 1, "attach", "b", 0, "start", "b",
                                     0),
               "group");
-        reply = bus_call(bus, m);
-        first = counter_first(reply);
-        l = load_begin("turn-attach");
-        attach_all(bus, first, pids);
-        load_end(&l);
-        leave("turn-detach", bus, first);
-        sd_bus_message_unref(reply);
+        ends_add(&ends, bus_call(bus, m));
+        p = pings_begin();
+        attach_all(bus, ends.first, pids);
+        pings_end(p, "turn-attach");
+        leave("turn-detach", bus, ends.first);
+        ends_done(&ends);
         targets_kill(pids);
 }
 
@@ -357,9 +312,11 @@ static void restart_with(const char *row, const char *role, unsigned n_clients, 
                         for (unsigned n = 0; n < N_COUNTERS; n += N_AT_ONCE)
                                 sd_bus_message_unref(counters_open(clients[i], "context-switches",
                                                                    N_AT_ONCE, 0));
-                else
-                        sd_bus_message_unref(
-                                cpu_counters_open(clients[i], role, &(const char *){ NULL }));
+                else {
+                        Ends ends = cpu_counters_open(clients[i], role);
+
+                        ends_done(&ends);
+                }
         }
         if (held)
                 path = hold_take(bus, "software", &lease, &(uint64_t){ 0 });
