@@ -86,8 +86,8 @@ static void check_keep_place(Check *check, uint64_t deadline) {
         checks_reap(c);
 }
 
-/* Whether polkit has worked so long for the user that the check counts as pending for a while. The
- * time that a person takes does not count. */
+/* Whether polkit has worked so long for the user that the check counts as pending for a while,
+ * before the next one that waits. The time that a person takes does not count. */
 static bool check_pause_user(Check *check) {
         Checks *c = check->checks;
         uint64_t now = checks_now(c), cost;
@@ -95,7 +95,8 @@ static bool check_pause_user(Check *check) {
         if (check->sent_usec == 0 || check->item.slow)
                 return false;
         cost = now - check->sent_usec;
-        if (rate_limit_add(&c->used, check->uid, now, cost) < CHECKS_FREE_USEC)
+        if (rate_limit_add(&c->used, check->uid, now, cost) < CHECKS_FREE_USEC ||
+            check->item.user->n_waiting == 0)
                 return false;
         check->slot = sd_bus_slot_unref(check->slot);
         check_leave_quick(check); /* beside a slow check another one could start */

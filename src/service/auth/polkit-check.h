@@ -10,7 +10,8 @@
  *
  * polkit answers one check after another. A user has one check there, so that other users never
  * wait for more than one of theirs. Beside slow checks (a person is asked, polkit hangs) the user
- * may have others. A user whose checks have kept polkit busy pauses between them.
+ * may have others. A user whose checks have kept polkit busy pauses between those that wait; one
+ * that asks again only when it has its answer is as slow as polkit anyway.
  */
 
 #include <systemd/sd-bus.h>

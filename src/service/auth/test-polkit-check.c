@@ -8,6 +8,7 @@
 
 #include "service/auth/polkit-check.h"
 #include "service/auth/test-polkitd.h"
+#include "service/bus/test-clock.h"
 
 #include "machine.h"
 
@@ -281,6 +282,64 @@ static void test_full_bus_loses_no_check(Crowd *c, gconstpointer userdata) {
 
 /* Users who stay are answered once, users who leave do no harm, and the limits hold all the
  * time. */
+/* All that is under way has arrived. */
+static void crowd_settle(Crowd *c, sd_bus *client) {
+        for (int i = 0; i < 3; i++) {
+                test_sync(c->service.event, client);
+                test_sync(c->service.event, c->service.bus);
+                test_sync(c->service.event, c->polkit);
+        }
+}
+
+/* One answer, for which polkit has worked so long. */
+static void answer_late(Crowd *c, uint64_t usec) {
+        g_assert_cmpuint(c->pending->len, ==, 1);
+        test_clock_forward(usec);
+        pending_answer(c, 0, true);
+}
+
+enum { WORKED_USEC = CHECK_SLOW_USEC * 4 / 5, N_FREE = CHECKS_FREE_USEC / WORKED_USEC + 1 };
+
+/* A profiler opens one event after the other. */
+static void test_a_user_who_awaits_each_answer_does_not_pause(Crowd *c, gconstpointer userdata) {
+        sd_bus *client = client_new(c, user(0));
+
+        for (unsigned i = 0; i < 2 * N_FREE; i++) {
+                TestCall call;
+
+                test_service_call(&c->service, client, "Hold", ACTION_HOLD, &call);
+                crowd_settle(c, client);
+                answer_late(c, WORKED_USEC);
+                WAIT_UNTIL(c->service.event, call.done);
+                test_call_clear(&call);
+        }
+        sd_bus_flush_close_unref(client);
+}
+
+static void test_a_user_with_many_calls_pauses_between_checks(Crowd *c, gconstpointer userdata) {
+        enum { N = 2 * N_FREE };
+        TestCall calls[N];
+        sd_bus *client = client_new(c, user(0));
+        unsigned n_pauses = 0;
+
+        for (unsigned i = 0; i < N; i++)
+                test_service_call(&c->service, client, "Hold", ACTION_HOLD, &calls[i]);
+        for (unsigned i = 0; i < N; i++) {
+                crowd_settle(c, client);
+                if (c->pending->len == 0) {
+                        n_pauses++;
+                        test_clock_forward(CHECKS_PAUSE * WORKED_USEC);
+                        WAIT_UNTIL(c->service.event, c->pending->len > 0);
+                }
+                answer_late(c, WORKED_USEC);
+                WAIT_UNTIL(c->service.event, calls[i].done);
+        }
+        g_assert_cmpuint(n_pauses, >=, 1);
+        for (unsigned i = 0; i < N; i++)
+                test_call_clear(&calls[i]);
+        sd_bus_flush_close_unref(client);
+}
+
 static void test_comings_and_goings(Crowd *c, gconstpointer userdata) {
         enum { CLIENTS = 40, EACH = 12, USERS = 5 };
         static TestCall calls[CLIENTS][EACH];
@@ -332,5 +391,9 @@ int main(int argc, char *argv[]) {
         TEST("96-of-all-users-together", test_96_of_all_users_together);
         TEST("full-bus-loses-no-check", test_full_bus_loses_no_check);
         TEST("comings-and-goings", test_comings_and_goings);
+        TEST("a-user-who-awaits-each-answer-does-not-pause",
+             test_a_user_who_awaits_each_answer_does_not_pause);
+        TEST("a-user-with-many-calls-pauses-between-checks",
+             test_a_user_with_many_calls_pauses_between_checks);
         return g_test_run();
 }
