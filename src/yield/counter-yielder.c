@@ -54,7 +54,7 @@ static size_t counter_yielder_prepare(Yielder *const *yielders, size_t n) {
                 Group *g = counter_yielder_of(yielders[i])->group;
 
                 n_events += g->n_parts * g->n_events;
-                if (i > 0 && n_events > EVENTS_AT_ONCE)
+                if (!group_closes_to_yield(g) || (i > 0 && n_events > EVENTS_AT_ONCE))
                         break;
                 if (!yielders[i]->plan.by_cpu)
                         continue;
@@ -63,7 +63,7 @@ static size_t counter_yielder_prepare(Yielder *const *yielders, size_t n) {
         }
         if (n_groups > 1)
                 groups_reopen_ahead(groups, except, n_groups);
-        return i;
+        return MAX(i, 1u); /* nothing of the others has to be opened: each may end a slice */
 }
 
 static void counter_yielder_describe(const Yielder *y, pid_t *ret_pid, char *buffer, size_t size) {
