@@ -24,8 +24,13 @@ static bool unsent_is_behind(const Unsent *u) {
 }
 
 void unsent_watch(Unsent *u) {
+        uint64_t now = now_usec(CLOCK_MONOTONIC);
+
+        if (now - u->looked_usec < UNSENT_LOOK_USEC)
+                return;
+        u->looked_usec = now;
         if (unsent_is_behind(u)) {
-                u->since_usec = u->since_usec ?: now_usec(CLOCK_MONOTONIC);
+                u->since_usec = u->since_usec ?: now;
                 return;
         }
         if (u->logged)

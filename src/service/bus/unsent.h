@@ -19,14 +19,18 @@ typedef struct Unsent Unsent;
 #define UNSENT_REFUSED_MAX 131072u
 #define UNSENT_USEC        USEC_PER_SEC
 
+/* How often the socket is looked at, at most: each look is a system call. */
+#define UNSENT_LOOK_USEC USEC_PER_MSEC
+
 /* The bus is behind with so many bytes in our socket, as the kernel counts them. The socket takes
  * about 200 KiB. */
 #define UNSENT_SOCKET_BYTES (64 * 1024)
 
 struct Unsent {
         sd_bus *bus;
-        uint64_t since_usec; /* CLOCK_MONOTONIC: since when the bus is behind; 0: it is not */
-        bool logged;         /* that this lasts */
+        uint64_t since_usec;  /* CLOCK_MONOTONIC: since when the bus is behind; 0: it is not */
+        uint64_t looked_usec; /* when that was found */
+        bool logged;          /* that this lasts */
 };
 
 uint64_t unsent_n(const Unsent *u);

@@ -31,6 +31,12 @@
 
 #define BUS_AWAIT_SEC 60 /* less than systemd's TimeoutStartSec= */
 
+/* An iteration of the loop that takes no longer has not waited: there are more messages. So many of
+ * them are handled before the next one, for so long. */
+#define FLOOD_GAP_USEC 100u
+#define FLOOD_MAX      32u
+#define FLOOD_USEC     USEC_PER_MSEC
+
 struct Service {
         Manager manager;
         Scheduler *scheduler;
@@ -290,12 +296,28 @@ static void process_queued(const Context *context) {
                 (void) sd_bus_process(context->bus, NULL); /* the loop notices errors of the bus */
 }
 
+/* Handles more of the messages that have arrived: waiting for events takes longer than most of
+ * them. Whoever floods the service is handled as fast as the bus delivers. */
+static void process_flood(const Context *context) {
+        uint64_t until = now_usec(CLOCK_MONOTONIC) + FLOOD_USEC;
+        int code;
+
+        for (unsigned i = 0; i < FLOOD_MAX && now_usec(CLOCK_MONOTONIC) < until; i++)
+                if (sd_event_get_exit_code(context->event, &code) != -ENODATA ||
+                    sd_bus_process(context->bus, NULL) <= 0)
+                        break;
+}
+
 static int service_loop(const Context *context) {
         int r = 0, code;
 
         while (r >= 0 && sd_event_get_state(context->event) != SD_EVENT_FINISHED) {
+                uint64_t begun = now_usec(CLOCK_MONOTONIC);
+
                 process_queued(context);
                 r = sd_event_run(context->event, UINT64_MAX);
+                if (now_usec(CLOCK_MONOTONIC) - begun < FLOOD_GAP_USEC)
+                        process_flood(context);
         }
         return r < 0 ? r : sd_event_get_exit_code(context->event, &code) < 0 ? 0 : code;
 }
