@@ -75,13 +75,16 @@ enum {
         COUNTER_CHANGED_PERSISTENT = 1 << 1,
 };
 
+#define COUNTER_KEPT_SIGNALS 2u
+
 struct Counter {
         Object object;
-        CounterSet *set;  /* NULL: it is closed, which is to be told */
-        size_t event;     /* index in the set's group */
-        bool announced;   /* InterfacesAdded was sent */
-        bool queued;      /* in counters->changed */
-        unsigned changes; /* COUNTER_CHANGED_ bits */
+        CounterSet *set;                            /* NULL: it is closed, which is to be told */
+        size_t event;                               /* index in the set's group */
+        bool announced;                             /* InterfacesAdded was sent */
+        bool queued;                                /* in counters->changed */
+        unsigned changes;                           /* COUNTER_CHANGED_ bits */
+        sd_bus_message *kept[COUNTER_KEPT_SIGNALS]; /* counter-signals.c; NULL: not kept */
         LIST_HEAD(, CounterListener) listeners;
         LIST_ENTRY(Counter) members;
         TAILQ_ENTRY(Counter) changed;
@@ -108,6 +111,7 @@ struct Counters {
         Turn unpin;
         struct CounterList changed;   /* with changes to be signalled */
         size_t n_buried;              /* closed ones among them */
+        size_t n_kept;                /* signals that counters keep */
         uint64_t instant;             /* the number of the last one, see counters_now() */
         struct CounterEndings ending; /* sets, by counter-end.c */
         struct ClosingGroups closing; /* of sets that have ended */

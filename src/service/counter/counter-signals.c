@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-signals.h"
 
+#include <string.h>
+
 #include "service/util/property.h"
 
 /* Signals that are sent at once, and the pause after them. A client that has opened a thousand
@@ -12,9 +14,49 @@
 /* Closed counters that may wait. While the loop is never idle the queue must not grow. */
 #define BURIED_MAX 8192u
 
+/* The signals by which monitors tell that they yield and resume, again and again. They are always
+ * the same, and building one takes several times as long as sending it. */
+#define KEPT_MAX 256u
+
 #define counter_tell(c, n, ...)                                                                    \
         properties_changed((c)->set->counters->context->bus, (c)->object.path,                     \
                            PERFALLOC_COUNTER_INTERFACE, n, __VA_ARGS__)
+
+/* NULL: that one is not kept. */
+static sd_bus_message **counter_kept_place(Counter *c, const char *state) {
+        static const char *const states[COUNTER_KEPT_SIGNALS] = { "counting", "yielded" };
+
+        for (size_t i = 0; c->set->yielder && i < ELEMENTSOF(states); i++)
+                if (strcmp(state, states[i]) == 0)
+                        return &c->kept[i];
+        return NULL;
+}
+
+static void counter_forget_kept(Counters *counters, Counter *c) {
+        for (size_t i = 0; i < ELEMENTSOF(c->kept); i++) {
+                counters->n_kept -= c->kept[i] != NULL;
+                c->kept[i] = sd_bus_message_unref(c->kept[i]);
+        }
+}
+
+/* libsystemd sends a message again that it has sent, with the serial number that it had: nobody
+ * replies to a signal. */
+static void counter_tell_state(Counter *c, const char *state) {
+        Counters *counters = c->set->counters;
+        sd_bus_message **kept = counter_kept_place(c, state);
+
+        if (!kept || (!*kept && counters->n_kept >= KEPT_MAX)) {
+                counter_tell(c, 1, "State", "s", state);
+                return;
+        }
+        if (!*kept) {
+                *kept = properties_changed_new(counters->context->bus, c->object.path,
+                                               PERFALLOC_COUNTER_INTERFACE, 1, "State", "s", state);
+                counters->n_kept += *kept != NULL;
+        }
+        if (*kept)
+                (void) sd_bus_send(counters->context->bus, *kept, NULL);
+}
 
 static void counter_tell_changes(Counter *c) {
         unsigned changes = c->changes;
@@ -27,7 +69,7 @@ static void counter_tell_changes(Counter *c) {
                 object_signal_added(&c->object, &c->set->counters->objects,
                                     c->set->counters->context->bus);
         } else if (changes == COUNTER_CHANGED_STATE)
-                counter_tell(c, 1, "State", "s", state);
+                counter_tell_state(c, state);
         else if (changes == COUNTER_CHANGED_PERSISTENT)
                 counter_tell(c, 1, "Persistent", "b", persistent);
         else
@@ -82,6 +124,7 @@ void counter_bury(Counter *c) {
 
         if (c->queued)
                 TAILQ_REMOVE(&counters->changed, c, changed);
+        counter_forget_kept(counters, c);
         c->object.path = object_leave_path(&c->object, &counters->objects);
         if (!c->announced) {
                 free(c->object.path);

@@ -53,18 +53,35 @@ static int append_changes(sd_bus_message *m, const char *interface, unsigned n, 
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static sd_bus_message *changes_new(sd_bus *bus, const char *path, const char *interface, unsigned n,
+                                   va_list *ap) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        if (sd_bus_message_new_signal(bus, &m, path, "org.freedesktop.DBus.Properties",
+                                      "PropertiesChanged") < 0 ||
+            append_changes(m, interface, n, ap) < 0)
+                return NULL;
+        return TAKE_PTR(m);
+}
+
+sd_bus_message *properties_changed_new(sd_bus *bus, const char *path, const char *interface,
+                                       unsigned n, ...) {
+        sd_bus_message *m;
+        va_list ap;
+
+        va_start(ap, n);
+        m = changes_new(bus, path, interface, n, &ap);
+        va_end(ap);
+        return m;
+}
+
 void properties_changed(sd_bus *bus, const char *path, const char *interface, unsigned n, ...) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         va_list ap;
-        int r;
 
-        r = sd_bus_message_new_signal(bus, &m, path, "org.freedesktop.DBus.Properties",
-                                      "PropertiesChanged");
-        if (r < 0)
-                return;
         va_start(ap, n);
-        r = append_changes(m, interface, n, &ap);
+        m = changes_new(bus, path, interface, n, &ap);
         va_end(ap);
-        if (r >= 0)
+        if (m)
                 (void) sd_bus_send(bus, m, NULL);
 }

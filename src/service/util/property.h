@@ -17,5 +17,8 @@
                         const char *property, sd_bus_message *reply, void *userdata,               \
                         sd_bus_error *error)
 
-/* type is "s" (const char *), "b" (int) or "t" (uint64_t). */
+/* type is "s" (const char *), "b" (int) or "t" (uint64_t). The first one returns the signal, NULL
+ * for want of memory. */
+sd_bus_message *properties_changed_new(sd_bus *bus, const char *path, const char *interface,
+                                       unsigned n, ...);
 void properties_changed(sd_bus *bus, const char *path, const char *interface, unsigned n, ...);
