@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "counter-calls.h"
 
+#include "hits.h"
+
 #include <inttypes.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -10,6 +12,10 @@ volatile uint64_t watched[8];
 
 void measured_clear(Measured *m) {
         g_clear_pointer(&m->quality, g_free);
+}
+
+uint64_t hits(uint64_t n) {
+        return hits_never ? 0 : n;
 }
 
 void watched_write(size_t i, unsigned n) {

@@ -21,6 +21,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Measured, measured_clear)
 extern volatile uint64_t watched[8];
 void watched_write(size_t i, unsigned n);
 
+/* What breakpoints count for so many writes: 0 where they never fire (hits.h). */
+uint64_t hits(uint64_t n);
+
 /* "mem:ADDRESS/8:w" of watched[i]. */
 char *watched_event(size_t i);
 

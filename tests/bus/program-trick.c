@@ -216,11 +216,27 @@ void trick_enter_pid_namespace(void) {
 /* ---- another architecture ---- */
 
 #if defined(__x86_64__)
+/* A kernel that was built or started without calls of i386 ends who makes one. */
+static bool has_i386(void) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                long number = 20; /* getpid */
+
+                __asm__ volatile("int $0x80" : "+a"(number) : : "memory", "r8", "r9", "r10", "r11");
+                _exit(0);
+        }
+        return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 long trick_call_i386(int number, const ProgramCall *c) {
         PerfAttr *attr = mmap(NULL, sizeof(*attr), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
         long r;
 
+        if (!has_i386())
+                return -ENOSYS;
         if (attr == MAP_FAILED)
                 return -errno;
         *attr = c->attr;

@@ -184,14 +184,14 @@ static void test_handed_out(void) {
         counter_do(alice, counter, "Start");
         writer_write(one);
         g_assert_cmpint(read(fd, data, sizeof(data)), ==, sizeof(data));
-        g_assert_cmpuint(data[0], ==, 100);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 100);
+        g_assert_cmpuint(data[0], ==, hits(100));
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(100));
 
         counter_do(alice, counter, "Stop");
         attach_refused(alice, PERFALLOC_ERROR_NOT_PERMITTED, counter, (uint32_t) two->pid);
         g_assert_nonnull(strstr(alice->refusal, "handed out"));
         detach(alice, counter, one->pid);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 100);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(100));
 }
 
 static void test_not_owner(void) {

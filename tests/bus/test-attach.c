@@ -17,7 +17,7 @@ static void test_counts_what_is_attached(void) {
         g_assert_cmpuint(counter_value(alice, counter), ==, 0);
         counter_do(alice, counter, "Start");
         writer_write(writer);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 100);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(100));
 }
 
 static void test_without_a_target_counts_nothing(void) {
@@ -42,7 +42,7 @@ static void test_several_targets_add_up(void) {
         writer_write(one);
         writer_write(two);
         writer_write(two);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 300);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(300));
 }
 
 static void test_detached_keeps_its_value(void) {
@@ -59,16 +59,16 @@ static void test_detached_keeps_its_value(void) {
         assert_targets(alice, counter, 1, two->pid);
         writer_write(one);
         writer_write(two);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 300);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(300));
         detach(alice, counter, two->pid);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 300);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(300));
 
         /* and may be attached anew */
         counter_do(alice, counter, "Stop");
         attach(alice, counter, one->pid);
         counter_do(alice, counter, "Start");
         writer_write(one);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 400);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(400));
 }
 
 static void test_rows_add_up_after_a_detach(void) {
@@ -93,7 +93,7 @@ static void test_rows_add_up_after_a_detach(void) {
                 g_assert_cmpint(cpu, ==, -1);
                 sum += value;
         }
-        g_assert_cmpuint(sum, ==, 200);
+        g_assert_cmpuint(sum, ==, hits(200));
 }
 
 static void test_ended_target_stays_in_the_sum(void) {
@@ -106,14 +106,14 @@ static void test_ended_target_stays_in_the_sum(void) {
         counter_do(alice, counter, "Start");
         writer_write(one);
         g_assert_cmpint(actor_join(one), ==, 0);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 100);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(100));
         assert_targets(alice, counter, 0);
 
         counter_do(alice, counter, "Stop");
         attach(alice, counter, two->pid);
         counter_do(alice, counter, "Start");
         writer_write(two);
-        g_assert_cmpuint(counter_value(alice, counter), ==, 200);
+        g_assert_cmpuint(counter_value(alice, counter), ==, hits(200));
         client_refused(alice, PERFALLOC_ERROR_NO_SUCH_PROCESS, counter, COUNTER, "DetachProcess",
                        "u", (uint32_t) pid);
 }
@@ -132,7 +132,7 @@ static void test_a_group_attaches_as_one(void) {
         assert_targets(alice, leader, 1, writer->pid);
         counter_do(alice, sibling, "Start");
         writer_write(writer);
-        g_assert_cmpuint(counter_value(alice, leader), ==, 100);
+        g_assert_cmpuint(counter_value(alice, leader), ==, hits(100));
 }
 
 static void test_threads_all_count(void) {
@@ -222,7 +222,7 @@ static void test_a_monitor_of_processes_yields(void) {
         close(lease);
         await(counter_is(alice, counter, "counting"));
         /* each process is inspected again before it counts: wait for that */
-        await((writer_write(one), counter_value(alice, counter) > 100));
+        await((writer_write(one), counter_value(alice, counter) > 100 || hits(1) == 0));
         await((writer_write(two),
                counter_value(alice, counter) % 200 == 0 || counter_value(alice, counter) > 300));
         assert_targets(alice, counter, 2, one->pid, two->pid);

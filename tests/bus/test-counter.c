@@ -25,7 +25,7 @@ static void test_starts(void) {
 
         g_assert_true(counter_is(root, path, "counting"));
         watched_write(0, 10);
-        assert_reads(root, path, 10, "exact");
+        assert_reads(root, path, hits(10), "exact");
 }
 
 static void test_start_false(void) {
@@ -38,7 +38,7 @@ static void test_start_false(void) {
         counter_do(root, path, "Start");
         g_assert_true(counter_is(root, path, "counting"));
         watched_write(0, 3);
-        assert_reads(root, path, 3, "exact");
+        assert_reads(root, path, hits(3), "exact");
 }
 
 static void test_stop(void) {
@@ -52,11 +52,11 @@ static void test_stop(void) {
         stopped = counter_read(root, path);
         watched_write(0, 10);
         later = counter_read(root, path);
-        g_assert_cmpuint(later.value, ==, 10);
+        g_assert_cmpuint(later.value, ==, hits(10));
         g_assert_cmpuint(later.enabled, ==, stopped.enabled);
         counter_do(root, path, "Start");
         watched_write(0, 3);
-        assert_reads(root, path, 13, "exact");
+        assert_reads(root, path, hits(13), "exact");
 }
 
 static void test_reset(void) {
@@ -73,7 +73,7 @@ static void test_reset(void) {
         g_assert_cmpuint(m.running, ==, 0);
         counter_do(root, path, "Start");
         watched_write(0, 3);
-        assert_reads(root, path, 3, "exact");
+        assert_reads(root, path, hits(3), "exact");
 }
 
 /* Repeating "stopped" or "counting" is no error. */
@@ -85,7 +85,7 @@ static void test_twice(void) {
         watched_write(0, 3);
         counter_do(root, path, "Stop");
         counter_do(root, path, "Stop");
-        assert_reads(root, path, 3, "exact");
+        assert_reads(root, path, hits(3), "exact");
 }
 
 static void test_close(void) {
@@ -178,8 +178,8 @@ static void test_read_many(void) {
         g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(tttts)"), >, 0);
         g_assert_cmpint(sd_bus_message_read(reply, "(tttts)", &b, NULL, NULL, NULL, NULL), >, 0);
         g_assert_cmpint(sd_bus_message_read(reply, "(tttts)", &a, NULL, NULL, NULL, NULL), >, 0);
-        g_assert_cmpuint(a, ==, 10);
-        g_assert_cmpuint(b, ==, 20);
+        g_assert_cmpuint(a, ==, hits(10));
+        g_assert_cmpuint(b, ==, hits(20));
         client_refused(root, SD_BUS_ERROR_UNKNOWN_OBJECT, MANAGER, "ReadCounters", "ao", 2, first,
                        PERFALLOC_OBJECT_PATH "/counter/18446744073709551615");
 }
@@ -226,7 +226,7 @@ static void test_read_each(void) {
                 sum += value;
         }
         g_assert_cmpuint(n, ==, n_cpus());
-        g_assert_cmpuint(sum, ==, 10);
+        g_assert_cmpuint(sum, ==, hits(10));
 }
 
 static void test_group(void) {
@@ -246,7 +246,7 @@ static void test_group(void) {
         watched_write(1, 20);
         counter_do(root, a, "Close");
         watched_write(1, 2);
-        assert_reads(root, b, 22, "exact");
+        assert_reads(root, b, hits(22), "exact");
 }
 
 /* ---- a process that sleeps ---- */
@@ -302,7 +302,7 @@ static void test_idle(void) {
         assert_heard_of(watcher, path, "InterfacesAdded"); /* changes are told from then on */
         actor_tell(sleeper, 'w');
         g_assert_cmpint(actor_hear(sleeper), ==, 'o');
-        assert_reads(root, path, 10, "exact");
+        assert_reads(root, path, hits(10), "exact");
         assert_told(watcher, path, "counting");
         g_assert_true(counter_is(root, path, "counting"));
         await(process_is_asleep(sleeper->pid));

@@ -54,19 +54,19 @@ static void test_values(Fixture *f, const void *data) {
 
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 10);
-                assert_measured(f->root, f->monitors[i], 10, "exact");
+                assert_measured(f->root, f->monitors[i], hits(10), "exact");
         }
         path = hold_all(f->alice, &lease);
         for (size_t i = 0; i < N; i++) {
                 g_assert_true(counter_is(f->root, f->monitors[i], "yielded"));
                 watched_write(i, 5);
-                assert_measured(f->root, f->monitors[i], 10, "not-counted");
+                assert_measured(f->root, f->monitors[i], hits(10), "not-counted");
         }
         lease = close_fd(lease);
         assert_all_are(f, "counting");
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 3);
-                assert_measured(f->root, f->monitors[i], 13, "exact");
+                assert_measured(f->root, f->monitors[i], hits(13), "exact");
         }
 }
 
@@ -84,7 +84,7 @@ static void test_many_yields(Fixture *f, const void *data) {
                 close_fd(lease);
                 await(counter_is(f->root, f->monitors[0], "counting"));
                 after = counter_read(f->root, f->monitors[0]);
-                g_assert_cmpuint(after.value, ==, 7 * round);
+                g_assert_cmpuint(after.value, ==, hits(7 * round));
                 g_assert_cmpuint(after.enabled, >=, before.enabled);
                 g_assert_cmpuint(after.running, >=, before.running);
                 measured_clear(&before);
@@ -131,7 +131,7 @@ static void test_stop_while_yielded(Fixture *f, const void *data) {
         lease = close_fd(lease);
         await(counter_is(f->root, f->monitors[0], "stopped"));
         watched_write(0, 3);
-        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 10);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, hits(10));
 }
 
 static void test_start_while_yielded(Fixture *f, const void *data) {
@@ -146,7 +146,7 @@ static void test_start_while_yielded(Fixture *f, const void *data) {
         lease = close_fd(lease);
         await(counter_is(f->root, f->monitors[0], "counting"));
         watched_write(0, 3);
-        assert_measured(f->root, f->monitors[0], 3, "exact");
+        assert_measured(f->root, f->monitors[0], hits(3), "exact");
 }
 
 static void test_reset_while_yielded(Fixture *f, const void *data) {
@@ -161,8 +161,8 @@ static void test_reset_while_yielded(Fixture *f, const void *data) {
         lease = close_fd(lease);
         assert_all_are(f, "counting");
         watched_write(0, 3);
-        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, 3);
-        g_assert_cmpuint(counter_value(f->root, f->monitors[1]), ==, 10);
+        g_assert_cmpuint(counter_value(f->root, f->monitors[0]), ==, hits(3));
+        g_assert_cmpuint(counter_value(f->root, f->monitors[1]), ==, hits(10));
 }
 
 static void test_close_while_yielded(Fixture *f, const void *data) {
@@ -298,14 +298,14 @@ static void test_part_of_cpus(Fixture *f, const void *data) {
         g_assert_true(counter_is(f->root, monitor, "counting"));
         write_on(0, 1000);
         write_on(1, 3);
-        assert_row(f->root, monitor, 0, 10, "not-counted");
-        assert_row(f->root, monitor, 1, 23, "exact");
+        assert_row(f->root, monitor, 0, hits(10), "not-counted");
+        assert_row(f->root, monitor, 1, hits(23), "exact");
         lease = close_fd(lease);
         await(row_is(f->root, monitor, 0, "exact"));
         write_on(0, 5);
         write_on(1, 5);
-        assert_row(f->root, monitor, 0, 15, "exact");
-        assert_row(f->root, monitor, 1, 28, "exact");
+        assert_row(f->root, monitor, 0, hits(15), "exact");
+        assert_row(f->root, monitor, 1, hits(28), "exact");
 }
 
 static void test_user_with_monitor(Fixture *f, const void *data) {
@@ -325,7 +325,7 @@ static void test_user_with_monitor(Fixture *f, const void *data) {
         lease = close_fd(lease);
         await(counter_is(carol, monitor, "counting"));
         watched_write(0, 3);
-        assert_measured(carol, monitor, 13, "exact");
+        assert_measured(carol, monitor, hits(13), "exact");
 }
 
 /* ---- without the four ---- */
@@ -344,7 +344,7 @@ static void test_opened_while_held(void) {
         lease = close_fd(lease);
         await(counter_is(root, monitor, "counting"));
         watched_write(0, 3);
-        assert_measured(root, monitor, 3, "exact");
+        assert_measured(root, monitor, hits(3), "exact");
 }
 
 static void test_software(void) {
@@ -388,15 +388,15 @@ static void test_process_monitor(void) {
 
         monitor = counter_open(root, event, "a{sv}", 1, "role", "s", "monitor");
         watched_write(0, 10);
-        assert_measured(root, monitor, 10, "exact");
+        assert_measured(root, monitor, hits(10), "exact");
         path = hold_all(alice, &lease);
         watched_write(0, 5);
-        assert_measured(root, monitor, 10, "not-counted");
+        assert_measured(root, monitor, hits(10), "not-counted");
         g_assert_cmpint(ordinary_program(), ==, N);
         lease = close_fd(lease);
         await(counter_is(root, monitor, "counting"));
         watched_write(0, 3);
-        assert_measured(root, monitor, 13, "exact");
+        assert_measured(root, monitor, hits(13), "exact");
 }
 
 static void test_group(void) {
@@ -418,8 +418,8 @@ static void test_group(void) {
         await(counter_is(root, a, "counting"));
         watched_write(0, 1);
         watched_write(1, 2);
-        assert_measured(root, a, 11, "exact");
-        assert_measured(root, b, 22, "exact");
+        assert_measured(root, a, hits(11), "exact");
+        assert_measured(root, b, hits(22), "exact");
 }
 
 static void test_descendants(void) {
@@ -455,13 +455,14 @@ static void test_stolen(Fixture *f, const void *data) {
         for (size_t i = 0; i < N; i++) {
                 bool counts = counter_is(f->root, f->monitors[i], "counting");
 
-                assert_measured(f->root, f->monitors[i], 10, counts ? "exact" : "not-counted");
+                assert_measured(f->root, f->monitors[i], hits(10),
+                                counts ? "exact" : "not-counted");
         }
         g_assert_cmpint(actor_join(thief), ==, 0);
         assert_all_are(f, "counting");
         for (size_t i = 0; i < N; i++) {
                 watched_write(i, 3);
-                assert_measured(f->root, f->monitors[i], 13, "exact");
+                assert_measured(f->root, f->monitors[i], hits(13), "exact");
         }
 }
 

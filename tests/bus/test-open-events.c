@@ -182,8 +182,10 @@ static int play_caller(int fd, const void *data) {
 
         events = events_receive(&o);
         watched_write(0, 10);
-        return events->len == 1 && events_of(events, getpid()) >= 0 && events_sum(events) == 10 ? 0
-                                                                                                : 2;
+        return events->len == 1 && events_of(events, getpid()) >= 0 &&
+                               events_sum(events) == hits(10)
+                       ? 0
+                       : 2;
 }
 
 static void test_the_caller_by_default(void) {
@@ -201,7 +203,7 @@ static void test_a_process_without_its_descendants(void) {
 
         writer_write(parent);
         g_assert_cmpuint(events->len, ==, 1);
-        g_assert_cmpuint(raw_value(events_of(events, parent->pid)), ==, 100);
+        g_assert_cmpuint(raw_value(events_of(events, parent->pid)), ==, hits(100));
 }
 
 static void test_a_tree(void) {
@@ -217,8 +219,8 @@ static void test_a_tree(void) {
         events = events_receive(&o);
         writer_write(parent);
         g_assert_cmpuint(events->len, ==, 2);
-        g_assert_cmpuint(raw_value(events_of(events, parent->pid)), ==, 100);
-        g_assert_cmpuint(raw_value(events_of(events, child)), ==, 100);
+        g_assert_cmpuint(raw_value(events_of(events, parent->pid)), ==, hits(100));
+        g_assert_cmpuint(raw_value(events_of(events, child)), ==, hits(100));
 }
 
 static void test_disabled_until_the_client_enables(void) {
@@ -234,7 +236,7 @@ static void test_disabled_until_the_client_enables(void) {
         g_assert_cmpuint(events_sum(events), ==, 0);
         g_assert_cmpint(ioctl(events_of(events, child), PERF_EVENT_IOC_ENABLE, 0), ==, 0);
         writer_write(parent);
-        g_assert_cmpuint(events_sum(events), ==, 100);
+        g_assert_cmpuint(events_sum(events), ==, hits(100));
 }
 
 static void test_one_of_them_leads_a_group(void) {
@@ -287,7 +289,7 @@ static void storm_is_counted(int (*play)(int fd, const void *data), uint64_t n_b
                 events = events_receive(&o);
                 g_assert_cmpint(actor_hear(actor), ==, 'd');
                 g_assert_cmpuint(storm->n_written, >=, STORM_FORKERS);
-                g_assert_cmpuint(events_sum(events), ==, storm->n_written);
+                g_assert_cmpuint(events_sum(events), ==, hits(storm->n_written));
                 g_assert_cmpint(actor_join(actor), ==, 0);
         }
         storm_free(storm);

@@ -73,7 +73,7 @@ static void test_readings(void) {
                                                     &estimate, &quality),
                                 >, 0);
                 g_assert_cmpuint(r.readings[i].value, ==, value);
-                g_assert_cmpuint(r.readings[i].value, ==, i == 1 ? 1234 : 0);
+                g_assert_cmpuint(r.readings[i].value, ==, hits(i == 1 ? 1234 : 0));
                 g_assert_cmpuint(r.readings[i].enabled_nsec, ==, enabled);
                 g_assert_cmpuint(r.readings[i].running_nsec, ==, running);
                 g_assert_cmpuint(r.readings[i].estimate, ==, estimate);
@@ -95,7 +95,7 @@ static void test_refresh_between_ticks(void) {
                 watched_write(0, 10);
                 map_refresh(&m);
                 g_assert_true(map_get(&m, &r));
-                g_assert_cmpuint(r.readings[0].value, ==, 10 * i);
+                g_assert_cmpuint(r.readings[0].value, ==, hits(10 * i));
                 g_assert_cmpuint(r.head.tick, ==, 0);
                 g_assert_cmpuint(r.head.missed, ==, 0);
                 g_assert_cmpuint(r.head.boottime_nsec, >, first.head.boottime_nsec);
@@ -104,7 +104,7 @@ static void test_refresh_between_ticks(void) {
         watched_write(0, 10);
         map_refresh(&m);
         g_assert_true(map_get(&m, &r));
-        g_assert_cmpuint(r.readings[0].value, ==, 40);
+        g_assert_cmpuint(r.readings[0].value, ==, hits(40));
         g_assert_cmpuint(sampler_number(m.sampler, "Ticks"), ==, 1);
         g_assert_cmpuint(sampler_number(m.sampler, "Missed"), ==, 0);
 }
@@ -226,11 +226,11 @@ static void test_restart(gconstpointer command) {
                 tick = r.head.tick;
                 rig(command, NULL);
                 g_assert_true(map_get(&still, &r));
-                g_assert_cmpuint(r.readings[0].value, ==, 7 + i);
+                g_assert_cmpuint(r.readings[0].value, ==, hits(7 + i));
                 watched_write(0, 1);
                 map_refresh(&still);
                 g_assert_true(map_get(&still, &r));
-                g_assert_cmpuint(r.readings[0].value, ==, 8 + i);
+                g_assert_cmpuint(r.readings[0].value, ==, hits(8 + i));
                 await(map_has_tick(&ticking, tick + 1, &r));
         }
         g_assert_cmpuint(ticking.map->ended, ==, 0);

@@ -128,7 +128,7 @@ static int play_own_client(int fd, const void *data) {
 
         path = counter_open(me, event, "a{sv}", 0);
         watched_write(0, WRITES);
-        return counter_value(me, path) == WRITES ? 0 : 1;
+        return counter_value(me, path) == hits(WRITES) ? 0 : 1;
 }
 
 static void test_caller(void) {
@@ -146,7 +146,7 @@ static void test_pid(void) {
         watched_write(0, 1); /* not by the target */
         target_do(target, 'w');
         m = counter_read(dave, path);
-        g_assert_cmpuint(m.value, ==, WRITES);
+        g_assert_cmpuint(m.value, ==, hits(WRITES));
         g_assert_cmpstr(m.quality, ==, "exact");
 }
 
@@ -177,7 +177,7 @@ static void test_pidfd(void) {
         path = counter_open(dave, event, "a{sv}", 2, "pidfd", "h", pidfd, "procfd", "h",
                             client_proof(dave, target->pid));
         target_do(target, 'w');
-        g_assert_cmpuint(counter_value(dave, path), ==, WRITES);
+        g_assert_cmpuint(counter_value(dave, path), ==, hits(WRITES));
         g_assert_cmpint(actor_join(target), ==, 0);
         client_refused(dave, PERFALLOC_ERROR_NO_SUCH_PROCESS, MANAGER, "OpenCounters", "asa{sv}", 1,
                        event, 1, "pidfd", "h", pidfd);
@@ -191,7 +191,7 @@ static void test_procfd(void) {
 
         path = counter_open(dave, event, "a{sv}", 1, "procfd", "h", procfd);
         target_do(target, 'w');
-        g_assert_cmpuint(counter_value(dave, path), ==, WRITES);
+        g_assert_cmpuint(counter_value(dave, path), ==, hits(WRITES));
         g_assert_cmpint(actor_join(target), ==, 0);
         client_refused(dave, PERFALLOC_ERROR_NO_SUCH_PROCESS, MANAGER, "OpenCounters", "asa{sv}", 1,
                        event, 1, "procfd", "h", procfd);
@@ -216,12 +216,12 @@ static void test_threads(void) {
         unsigned n = 0;
 
         target_do(target, 'w');
-        g_assert_cmpuint(counter_value(dave, path), ==, THREADS * WRITES);
+        g_assert_cmpuint(counter_value(dave, path), ==, hits(THREADS * WRITES));
         reply = client_call(dave, path, COUNTER, "ReadEach", NULL);
         g_assert_cmpint(sd_bus_message_enter_container(reply, 'a', "(iuttts)"), >, 0);
         while (sd_bus_message_read(reply, "(iuttts)", &cpu, &tid, &value, NULL, NULL, NULL) > 0) {
                 g_assert_cmpint(cpu, ==, -1);
-                g_assert_cmpuint(value, ==, (pid_t) tid == target->pid ? 0 : WRITES);
+                g_assert_cmpuint(value, ==, hits((pid_t) tid == target->pid ? 0 : WRITES));
                 n++;
         }
         g_assert_cmpuint(n, ==, THREADS + 1);
@@ -231,7 +231,7 @@ static void test_threads(void) {
         while (sd_bus_message_read(reply, "(iuustttts)", NULL, &pid, &tid, NULL, &value, NULL, NULL,
                                    NULL, NULL) > 0) {
                 g_assert_cmpint((pid_t) pid, ==, target->pid);
-                g_assert_cmpuint(value, ==, tid == pid ? 0 : WRITES);
+                g_assert_cmpuint(value, ==, hits(tid == pid ? 0 : WRITES));
                 n--;
         }
         g_assert_cmpuint(n, ==, 0);
@@ -244,7 +244,7 @@ static void test_later_threads(void) {
 
         target_do(target, 't');
         target_do(target, 't');
-        g_assert_cmpuint(counter_value(dave, path), ==, 2 * WRITES);
+        g_assert_cmpuint(counter_value(dave, path), ==, hits(2 * WRITES));
 }
 
 static void test_descendants(void) {
@@ -254,7 +254,7 @@ static void test_descendants(void) {
                         *without = open_on(dave, target, false);
 
         target_do(target, 'c');
-        g_assert_cmpuint(counter_value(dave, with), ==, WRITES);
+        g_assert_cmpuint(counter_value(dave, with), ==, hits(WRITES));
         g_assert_cmpuint(counter_value(dave, without), ==, 0);
 }
 
@@ -265,7 +265,7 @@ static void test_after_the_end(void) {
 
         target_do(target, 'w');
         g_assert_cmpint(actor_join(target), ==, 0);
-        g_assert_cmpuint(counter_value(dave, path), ==, WRITES);
+        g_assert_cmpuint(counter_value(dave, path), ==, hits(WRITES));
 }
 
 static void test_other_user(void) {
@@ -280,8 +280,8 @@ static void test_other_user(void) {
         alices = open_on(alice, target, false);
         roots = open_on(root, target, false);
         target_do(target, 'w');
-        g_assert_cmpuint(counter_value(alice, alices), ==, WRITES);
-        g_assert_cmpuint(counter_value(root, roots), ==, WRITES);
+        g_assert_cmpuint(counter_value(alice, alices), ==, hits(WRITES));
+        g_assert_cmpuint(counter_value(root, roots), ==, hits(WRITES));
 }
 
 static void test_undumpable(void) {

@@ -3,6 +3,7 @@
 
 #include <linux/hw_breakpoint.h>
 
+#include "hits.h"
 #include "machine.h"
 #include "perf/event/test-fake-sysfs.h"
 
@@ -90,7 +91,11 @@ static void count_writes(void) {
 }
 
 static void test_breakpoint_counts_the_writes_to_its_address(void) {
-        if (!machine_lacks(MACHINE_PROC | MACHINE_SYSFS | MACHINE_BREAKPOINTS))
+        if (hits_never)
+                g_test_skip(
+                        "not on this machine: breakpoints that ever fire; elsewhere other tests "
+                        "compare what they count");
+        else if (!machine_lacks(MACHINE_PROC | MACHINE_SYSFS | MACHINE_BREAKPOINTS))
                 count_writes();
 }
 

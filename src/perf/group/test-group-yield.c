@@ -22,7 +22,7 @@ static void test_values_never_fall_back_over_yields(void) {
                 target_write(&s, 0, 1000, 0);
                 group_read(g, 0, &yielded);
                 g_assert_cmpint(yielded.quality, ==, QUALITY_NOT_COUNTED);
-                g_assert_cmpuint(yielded.value, ==, 10 * round);
+                g_assert_cmpuint(yielded.value, ==, hits(10 * round));
                 g_assert_cmpuint(yielded.enabled, >, last.enabled);
                 g_assert_cmpuint(yielded.running, >, last.running);
                 g_assert_cmpint(group_resume(g, NULL), ==, 0);
@@ -77,7 +77,7 @@ static void assert_parts(Group *g, uint64_t first, Quality first_quality, uint64
                 Reading reading;
 
                 group_sum_part(g, 0, part, &reading);
-                g_assert_cmpuint(reading.value, ==, values[part]);
+                g_assert_cmpuint(reading.value, ==, hits(values[part]));
                 g_assert_cmpint(reading.quality, ==, qualities[part]);
         }
 }
@@ -108,7 +108,7 @@ static void test_one_cpu_yields_and_the_other_counts(void) {
         }
         assert_parts(g, 7, QUALITY_NOT_COUNTED, 12, QUALITY_EXACT);
         group_read(g, 0, &reading);
-        g_assert_cmpuint(reading.value, ==, 19);
+        g_assert_cmpuint(reading.value, ==, hits(19));
         g_assert_cmpint(reading.quality, ==, QUALITY_NOT_COUNTED); /* the lowest of its parts */
         /* it resumes on all CPUs but those */
         g_assert_cmpint(group_resume_cpus(g, &first, NULL), ==, 0);

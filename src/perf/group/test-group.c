@@ -84,7 +84,7 @@ static void test_a_group_is_read_at_one_instant(void) {
 
         target_order(&s, 0, (TargetOrder){ TARGET_ALTERNATE, 0, 0 });
         target_wait(&s);
-        while (last < 10000) {
+        for (unsigned i = 0; last < hits(10000) || i < 1000; i++) {
                 Reading first, second;
 
                 group_refresh(g);
@@ -240,7 +240,7 @@ static void test_times_that_come_late_are_waited_for(void) {
                 close_fd(g->slots[0].fd);
                 g->slots[0].fd = ends[0];
                 close_fd(ends[1]);
-                assert_reads(g, n_events - 1, n_events == 1 ? 300 : 5, QUALITY_EXACT);
+                assert_value(g, n_events - 1, n_events == 1 ? 300 : 5, QUALITY_EXACT);
         }
 }
 

@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <sched.h>
 
+#include "hits.h"
 #include "machine.h"
 #include "perf/event/test-fake-sysfs.h"
 #include "perf/group/group-cpu.h"
@@ -161,7 +162,12 @@ _unused_ static void write_on_cpu(int cpu, unsigned n) {
         g_assert_cmpint(sched_setaffinity(0, sizeof(before), &before), ==, 0);
 }
 
-_unused_ static void assert_reads(Group *g, size_t event, uint64_t value, Quality quality) {
+/* What breakpoints count for so many writes. */
+_unused_ static uint64_t hits(uint64_t n) {
+        return hits_never ? 0 : n;
+}
+
+_unused_ static void assert_value(Group *g, size_t event, uint64_t value, Quality quality) {
         Reading reading;
 
         group_read(g, event, &reading);
@@ -169,8 +175,12 @@ _unused_ static void assert_reads(Group *g, size_t event, uint64_t value, Qualit
         g_assert_cmpstr(quality_name(reading.quality), ==, quality_name(quality));
 }
 
-_unused_ static void assert_exact(Group *g, uint64_t value) {
-        assert_reads(g, 0, value, QUALITY_EXACT);
+_unused_ static void assert_reads(Group *g, size_t event, uint64_t n_writes, Quality quality) {
+        assert_value(g, event, hits(n_writes), quality);
+}
+
+_unused_ static void assert_exact(Group *g, uint64_t n_writes) {
+        assert_reads(g, 0, n_writes, QUALITY_EXACT);
 }
 
 /* The main function of a test of groups. */
