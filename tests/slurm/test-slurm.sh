@@ -102,7 +102,7 @@ END
 }
 
 steps_of_an_allocation_hold() {
-        run 0 as alice salloc -N3 --immediate=20 "$hold" bash -c "$show; srun bash -c '$show'; srun bash -c '$show'" &&
+        run 0 as alice salloc -N3 --immediate=60 "$hold" bash -c "$show; srun bash -c '$show'; srun bash -c '$show'" &&
                 [[ $(grep -c '"state": "granted"' $dir/said) -eq 6 ]] && nothing_is_left
 }
 

@@ -72,6 +72,11 @@ newest_is_new() {
         n=$(newest "$1") && [[ $n && $n != "${2:-}" ]]
 }
 
+# counts_more MONITOR VALUE: where breakpoints count (tests/hits.h).
+counts_more() {
+        [[ $(value "$1") -gt $2 ]] || ! "$PERFALLOC_BUILD/tests/systemd/hits"
+}
+
 everything_is_there() {
         local address
 
@@ -84,7 +89,7 @@ everything_is_there() {
         holder yielder "$PERFALLOC_BUILD/tests/systemd/yielder"
         wait_until said yielder registered || return
         program=$(sed -n 's|^registered .*/||p' yielder)
-        wait_until eval '[[ $(value $monitor) -gt 0 ]]' || return
+        wait_until counts_more "$monitor" 0 || return
 
         holder lease as alice perfalloc --pmu=breakpoint sleep infinity
         wait_until said lease holding || return
@@ -227,7 +232,7 @@ resumes() {
         done
         perfallocctl release "$unattended" || return
         wait_until is "counter/$monitor" Counter State counting && wait_until said yielder resume &&
-                wait_until eval "[[ \$(value $monitor) -gt $stood ]]"
+                wait_until counts_more "$monitor" "$stood"
 }
 
 # systemctl asks PID 1, which must have time for it.
