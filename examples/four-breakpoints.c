@@ -7,7 +7,8 @@
  * CPU.
  *
  * Exit status: 0 when all was counted exactly, 3 when no breakpoint was left, 4 when the kernel
- * lets this user open no events at all (perf_event_paranoid), 1 for anything else.
+ * lets this user open no events at all (perf_event_paranoid), 5 when no write at all was counted
+ * (some hypervisors report none), 1 for anything else.
  */
 
 #include <errno.h>
@@ -53,7 +54,7 @@ static int explain(int i, int error) {
 }
 
 int main(void) {
-        int fds[N_VARIABLES], status = 0;
+        int fds[N_VARIABLES], n_counting = 0, n_exact = 0;
 
         for (int i = 0; i < N_VARIABLES; i++) {
                 fds[i] = breakpoint_open(&variables[i]);
@@ -72,8 +73,10 @@ int main(void) {
                         counted = 0;
                 printf("four-breakpoints: variable %d: %d writes, %llu counted\n", i + 1, N_WRITES,
                        (unsigned long long) counted);
-                if (counted != N_WRITES)
-                        status = 1;
+                n_counting += counted > 0;
+                n_exact += counted == N_WRITES;
         }
-        return status;
+        if (n_counting == 0)
+                return 5;
+        return n_exact == N_VARIABLES ? 0 : 1;
 }
