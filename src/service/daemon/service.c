@@ -296,8 +296,8 @@ static void process_queued(const Context *context) {
                 (void) sd_bus_process(context->bus, NULL); /* the loop notices errors of the bus */
 }
 
-/* Handles more of the messages that have arrived: waiting for events takes longer than most of
- * them. Whoever floods the service is handled as fast as the bus delivers. */
+/* Handles more of the messages that have arrived. Waiting for events takes longer than most
+ * messages do, so that a flood of them would delay the calls behind it. */
 static void process_flood(const Context *context) {
         uint64_t until = now_usec(CLOCK_MONOTONIC) + FLOOD_USEC;
         int code;
