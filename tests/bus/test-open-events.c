@@ -326,20 +326,21 @@ static void *events_map(const GArray *events) {
                     g_array_index(events, OpenedEvent, 0).fd, 0);
 }
 
-/* Of a thread other than the process's first. */
+/* Of a thread other than the process's first: that may have samples before. Nothing wraps: what
+ * nobody reads is not written over. */
 static bool has_sample_of_a_thread(const struct perf_event_mmap_page *page, pid_t pid) {
         const char *data = (const char *) page + sysconf(_SC_PAGESIZE);
         uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+        struct {
+                struct perf_event_header header;
+                uint32_t pid, tid;
+        } r;
 
-        while (head > 0) {
-                struct {
-                        struct perf_event_header header;
-                        uint32_t pid, tid;
-                } r;
-
-                memcpy(&r, data, sizeof(r));
-                return r.header.type == PERF_RECORD_SAMPLE && r.pid == (uint32_t) pid &&
-                       r.tid != (uint32_t) pid;
+        for (uint64_t at = 0; at + sizeof(r) <= head; at += r.header.size) {
+                memcpy(&r, data + at, sizeof(r));
+                if (r.header.type == PERF_RECORD_SAMPLE && r.pid == (uint32_t) pid &&
+                    r.tid != (uint32_t) pid)
+                        return true;
         }
         return false;
 }
