@@ -7,30 +7,76 @@ static unsigned minus(unsigned a, unsigned b) {
         return a - MIN(a, b);
 }
 
-/* General counters that a holder was promised by number and is not known to have open. */
-static unsigned holder_rest(const PromiseHolder *h) {
-        return minus(h->number, h->opened.takes.general);
-}
-
-static unsigned promise_unopened(const Promise *p) {
-        unsigned n = 0;
+/* What the measured hold and the holders are known to have open. Of several whose event has the
+ * same fixed counter one has it, and the others' events have general counters in its place. */
+static CounterUse promise_known(const Promise *p) {
+        CounterUse known = p->own;
 
         for (size_t i = 0; i < p->n_holders; i++)
-                n += holder_rest(&p->holders[i]);
-        return minus(n, p->hidden.by_number);
+                counter_use_add_open(&known, &p->holders[i].opened);
+        return known;
 }
 
 static Shape promise_opened(const Promise *p) {
-        Shape opened = p->hidden.open;
+        Shape known = promise_known(p).takes;
 
-        opened.general += p->own.takes.general;
-        opened.fixed |= p->own.takes.fixed;
-        for (size_t i = 0; i < p->n_holders; i++) {
-                opened.general += p->holders[i].opened.takes.general;
-                opened.fixed |= p->holders[i].opened.takes.fixed;
-        }
-        return opened;
+        return (Shape){ .general = known.general + p->hidden.open.general,
+                        .fixed = known.fixed | p->hidden.open.fixed };
 }
+
+/* ---- what was promised by number ---- */
+
+/* General counters of so many that are not known to be open. */
+static unsigned number_rest(unsigned number, const CounterUse *opened) {
+        return minus(number, opened->takes.general);
+}
+
+static unsigned holder_rest(const PromiseHolder *h) {
+        return number_rest(h->number, &h->opened);
+}
+
+/* What an event takes of such a rest when another one has this fixed counter. */
+static unsigned rest_spill(unsigned rest, const CounterUse *opened, unsigned fixed) {
+        unsigned spill = opened->spill[fixed];
+
+        return opened->takes.fixed & 1u << fixed && spill != SHAPE_NO_SPILL ? MIN(rest, spill) : 0;
+}
+
+/* What the events that have general counters in place of this fixed one take of what was promised
+ * by number: all but those of the one who has it, and nobody knows who that is. */
+static unsigned promise_spill(const Promise *p, unsigned fixed) {
+        unsigned sum = rest_spill(number_rest(p->number, &p->own), &p->own, fixed), most = sum;
+
+        for (size_t i = 0; i < p->n_holders; i++) {
+                const PromiseHolder *h = &p->holders[i];
+                unsigned n = rest_spill(holder_rest(h), &h->opened, fixed);
+
+                sum += n;
+                most = MAX(most, n);
+        }
+        return sum - most;
+}
+
+/* At the least: who has one fixed counter may lack another one, and their number may be used up by
+ * either. */
+static unsigned promise_spills(const Promise *p) {
+        unsigned most = 0;
+
+        for (unsigned fixed = 0; fixed < SHAPE_FIXED_MAX; fixed++)
+                most = MAX(most, promise_spill(p, fixed));
+        return most;
+}
+
+/* Of all numbers together, that of the measured hold too. */
+static unsigned promise_unopened(const Promise *p) {
+        unsigned n = number_rest(p->number, &p->own);
+
+        for (size_t i = 0; i < p->n_holders; i++)
+                n += holder_rest(&p->holders[i]);
+        return minus(minus(n, promise_spills(p)), p->hidden.by_number);
+}
+
+/* ---- what must be free ---- */
 
 static bool promise_is_full(const Promise *p) {
         bool full = p->number == 0;
@@ -41,8 +87,7 @@ static bool promise_is_full(const Promise *p) {
 }
 
 Shape promise_must_be_free(const Promise *p) {
-        unsigned own = minus(p->number, p->own.takes.general);
-        Shape must = { .general = own + promise_unopened(p) }, rest;
+        Shape must = { .general = promise_unopened(p) }, rest;
 
         if (!promise_is_full(p))
                 return must;
@@ -58,18 +103,40 @@ Shape promise_of(const Promise *p, Shape found) {
 
 /* ---- what is not known to be open ---- */
 
+/* Fixed counters for which more than one has an event. */
+static uint32_t promise_shared_fixed(const Promise *p) {
+        uint32_t any = p->own.takes.fixed, shared = 0;
+
+        for (size_t i = 0; i < p->n_holders; i++) {
+                shared |= any & p->holders[i].opened.takes.fixed;
+                any |= p->holders[i].opened.takes.fixed;
+        }
+        return shared;
+}
+
+/* What is surely left of a holder's number: another one may have each of these fixed counters. */
+static unsigned holder_rest_least(const PromiseHolder *h, uint32_t shared) {
+        unsigned rest = holder_rest(h);
+
+        for (; shared; shared &= shared - 1)
+                rest -= rest_spill(rest, &h->opened, (unsigned) __builtin_ctz(shared));
+        return rest;
+}
+
 /* What of n counters, which are all the holders', is of what they were promised by number, however
  * they have shared these out: a holder may have opened more than their number, and have taken
  * nobody's promise by that. */
 static unsigned explain_by_number(const Promise *p, unsigned n) {
+        uint32_t shared = promise_shared_fixed(p);
         unsigned beyond = 0, least = n;
 
         for (size_t i = 0; i < p->n_holders; i++) {
                 const PromiseHolder *h = &p->holders[i];
+                unsigned rest = holder_rest_least(h, shared);
 
-                beyond += minus(h->perhaps, holder_rest(h));
+                beyond += minus(h->perhaps, rest);
                 if (h->perhaps > 0)
-                        least = MIN(least, holder_rest(h));
+                        least = MIN(least, rest);
         }
         return MAX(minus(n, beyond), least);
 }

@@ -15,3 +15,14 @@ void counter_use_add(CounterUse *use, const CounterUse *more) {
                 use->spill[__builtin_ctz(rest)] = more->spill[__builtin_ctz(rest)];
         use->takes.fixed |= more->takes.fixed;
 }
+
+void counter_use_add_open(CounterUse *use, const CounterUse *more) {
+        CounterUse open = *more;
+
+        if (open.takes.general >= SHAPE_NO_SPILL)
+                open.takes.general = 0;
+        for (unsigned i = 0; i < SHAPE_FIXED_MAX; i++)
+                if (open.spill[i] == SHAPE_NO_SPILL && use->takes.fixed & 1u << i)
+                        open.takes.fixed &= ~(1u << i);
+        counter_use_add(use, &open);
+}

@@ -62,3 +62,7 @@ unsigned counter_use_general(const CounterUse *use, uint32_t taken);
 
 /* The use of both at once. */
 void counter_use_add(CounterUse *use, const CounterUse *more);
+
+/* As counter_use_add(), of what is open: events that no counter is left for take none. So it may be
+ * less than what is taken, and never more. */
+void counter_use_add_open(CounterUse *use, const CounterUse *more);

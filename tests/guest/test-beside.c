@@ -52,9 +52,13 @@ static bool is_confirmed_but_for(Client *c, unsigned counters, pid_t stranger) {
         return confirmed;
 }
 
-static void instructions_open(Client *c, unsigned n) {
+static void events_open(Client *c, const char *event, unsigned n) {
         while (n-- > 0)
-                g_free(counter_open(c, "instructions", "a{sv}", 1, "scope", "s", "cpu"));
+                g_free(counter_open(c, event, "a{sv}", 1, "scope", "s", "cpu"));
+}
+
+static void instructions_open(Client *c, unsigned n) {
+        events_open(c, "instructions", n);
 }
 
 /* ---- what holders open through the service ---- */
@@ -84,6 +88,23 @@ static void test_known_in_part(void) {
         stranger = stranger_new(&two);
         g_assert_true(is_confirmed(carol, 2));
         g_assert_false(is_confirmed_but_for(carol, 3, stranger->pid));
+}
+
+/* The counter of cycles counts for one of them, and nobody knows for whom. */
+static void test_known_cycles(void) {
+        g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
+        g_autoptr(Held) alices = held_new(alice, 1), carols = NULL;
+        g_autoptr(Actor) stranger = NULL;
+
+        g_assert_true(hold_wait(alice, alices->path));
+        carols = held_new(carol, 3);
+        g_assert_true(hold_wait(carol, carols->path));
+        events_open(alice, "cycles", 1);
+        events_open(carol, "cycles", 1);
+        g_assert_true(is_confirmed(alice, 0));
+        g_assert_true(is_confirmed(alice, 2));
+        stranger = stranger_new(&one);
+        g_assert_false(is_confirmed_but_for(alice, 2, stranger->pid));
 }
 
 /* The counters of a monitor that stays are nobody's promise. */
@@ -337,6 +358,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/beside/what-the-service-opened-for-a-holder-is-not-missing",
                         test_known_beside_stranger);
         g_test_add_func("/beside/what-a-holder-has-not-opened-yet-is", test_known_in_part);
+        g_test_add_func("/beside/the-event-of-one-of-two-has-the-fixed-counter", test_known_cycles);
         g_test_add_func("/beside/monitors-that-stay-are-nobodys-promise", test_monitor_stays);
         g_test_add_func("/beside/what-holders-opened-themselves-is-not-missing", test_hidden);
         g_test_add_func("/beside/nor-is-it-beside-a-stranger", test_hidden_beside_stranger);

@@ -103,11 +103,11 @@ static void claims_add_counted(void *userdata, const HoldCounted *counted) {
                                  : claims_holder(c, counted->uid, counted->pid, counted->order);
 
         if (counted->surely && !holder && hold_has_opened(c->hold, counted))
-                counter_use_add(&c->promise.own, &counted->use);
+                counter_use_add_open(&c->promise.own, &counted->use);
         if (counted->surely) {
-                counter_use_add(&c->known, &counted->use);
+                counter_use_add_open(&c->known, &counted->use);
                 if (holder)
-                        counter_use_add(&holder->opened, &counted->use);
+                        counter_use_add_open(&holder->opened, &counted->use);
         } else if (holder)
                 holder->perhaps += counted->n_events;
         else
