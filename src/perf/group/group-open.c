@@ -102,13 +102,14 @@ static void opening_add(Opening *o, Group *g, size_t part) {
 
 /* The slots have the descriptors from now on. */
 static void opening_run(Opening *o) {
+        uint64_t reserved = fd_reserve_first();
+
         perf_open_all(o->opens, o->n);
         for (size_t i = 0; i < o->n; i++) {
                 const struct Opened *place = &o->places[i];
                 int *fd = &o->opens[i].fd;
 
-                if (*fd >= 0)
-                        *fd = fd_reserve_check(*fd);
+                *fd = fd_reserve_check(*fd, reserved);
                 if (*fd >= 0) {
                         group_slot(place->group, place->part, place->event)->fd = *fd;
                         if (place->event == 0)

@@ -13,8 +13,8 @@ uint64_t fd_reserve_first(void) {
         return limit.rlim_cur - MIN(limit.rlim_cur / 8, (rlim_t) FD_RESERVE);
 }
 
-int fd_reserve_check(int fd) {
-        if ((uint64_t) fd < fd_reserve_first())
+int fd_reserve_check(int fd, uint64_t first) {
+        if (fd < 0 || (uint64_t) fd < first)
                 return fd;
         close_fd(fd);
         return -EMFILE;

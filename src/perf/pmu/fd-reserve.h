@@ -14,6 +14,6 @@
 /* The first reserved number. */
 uint64_t fd_reserve_first(void);
 
-/* fd is an event that was just opened. Returns it, or closes it and returns -EMFILE when its number
- * is reserved: the kernel always gives the lowest free number. */
-int fd_reserve_check(int fd);
+/* fd is an event that was just opened, or an error. Returns it, or closes it and returns -EMFILE
+ * when its number is reserved: the kernel always gives the lowest free number. */
+int fd_reserve_check(int fd, uint64_t first);

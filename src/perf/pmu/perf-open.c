@@ -31,8 +31,6 @@ void perf_open_init(PerfOpen *ret, const struct perf_event_attr *attr) {
 static bool target_is_there(const PerfOpen *o) {
         struct pollfd exited = { .fd = o->pidfd, .events = POLLIN };
 
-        if (o->pidfd < 0 || o->leader != PERF_OPEN_NO_LEADER)
-                return true;
         if (poll(&exited, 1, 0) != 0)
                 return false;
         return o->process <= 0 || syscall(SYS_tgkill, o->process, o->pid, 0) == 0 || errno != ESRCH;
@@ -53,9 +51,37 @@ static void open_one(PerfOpen *o, int group) {
                            o->flags | PERF_FLAG_FD_CLOEXEC);
         o->fd = fd < 0 ? -errno : fd;
         o->size = o->fd == -E2BIG ? (uint32_t) attr_number(&sent.attr, ATTR_SIZE) : 0;
-        if (fd >= 0 && !target_is_there(o)) {
-                close_fd(fd);
-                o->fd = -ESRCH;
+}
+
+static void open_undo(PerfOpen *o, int error) {
+        close_fd(o->fd);
+        o->fd = error;
+}
+
+static bool targets_same(const PerfOpen *a, const PerfOpen *b) {
+        return a->pidfd == b->pidfd && a->process == b->process && a->pid == b->pid;
+}
+
+/* Who is there when all are open was there at each of them. */
+static void targets_check(PerfOpen *opens, size_t n) {
+        const PerfOpen *asked = NULL;
+        bool there = true;
+
+        for (size_t i = 0; i < n; i++) {
+                PerfOpen *o = &opens[i];
+
+                if (o->fd < 0 || o->pidfd < 0)
+                        continue;
+                if (o->leader != PERF_OPEN_NO_LEADER) {
+                        if (opens[o->leader].fd < 0)
+                                open_undo(o, -ECANCELED);
+                        continue;
+                }
+                if (!asked || !targets_same(asked, o))
+                        there = target_is_there(o);
+                asked = o;
+                if (!there)
+                        open_undo(o, -ESRCH);
         }
 }
 
@@ -76,6 +102,7 @@ void perf_open_here(PerfOpen *opens, size_t n) {
                         open_one(o, group);
                 stopped = o->fd < 0 && o->fd != -ESRCH;
         }
+        targets_check(opens, n);
 }
 
 void perf_open_all(PerfOpen *opens, size_t n) {

@@ -30,11 +30,12 @@ static bool is_open(int fd) {
 /* An eighth of few. */
 static void test_few(void) {
         limit_set(64);
-        g_assert_cmpint(fd_reserve_check(descriptor_at(55)), ==, 55);
+        g_assert_cmpint(fd_reserve_check(descriptor_at(55), fd_reserve_first()), ==, 55);
         g_assert_true(is_open(55));
         close_fd(55);
-        g_assert_cmpint(fd_reserve_check(descriptor_at(56)), ==, -EMFILE);
+        g_assert_cmpint(fd_reserve_check(descriptor_at(56), fd_reserve_first()), ==, -EMFILE);
         g_assert_false(is_open(56));
+        g_assert_cmpint(fd_reserve_check(-EACCES, fd_reserve_first()), ==, -EACCES);
 }
 
 static void test_many(void) {
@@ -48,9 +49,10 @@ static void test_many(void) {
                 return;
         }
         limit_set(many);
-        g_assert_cmpint(fd_reserve_check(descriptor_at(first - 1)), ==, first - 1);
+        g_assert_cmpuint(fd_reserve_first(), ==, first);
+        g_assert_cmpint(fd_reserve_check(descriptor_at(first - 1), first), ==, first - 1);
         close_fd(first - 1);
-        g_assert_cmpint(fd_reserve_check(descriptor_at(first)), ==, -EMFILE);
+        g_assert_cmpint(fd_reserve_check(descriptor_at(first), first), ==, -EMFILE);
 }
 
 int main(int argc, char *argv[]) {

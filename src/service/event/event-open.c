@@ -127,11 +127,12 @@ int event_open(const EventOpening *o) {
         event_describe(o, &open);
         store_settle(o->events->context->store);
         perf_open_all(&open, 1);
-        return open.fd < 0 ? open.fd : fd_reserve_check(open.fd);
+        return fd_reserve_check(open.fd, fd_reserve_first());
 }
 
 int event_open_threads(const EventOpening *o, const pid_t *tids, size_t n, int *ret_fds) {
         _cleanup_free_ PerfOpen *opens = reallocarray(NULL, MAX(n, 1u), sizeof(PerfOpen));
+        uint64_t reserved = fd_reserve_first();
 
         if (!opens)
                 return -ENOMEM;
@@ -142,6 +143,6 @@ int event_open_threads(const EventOpening *o, const pid_t *tids, size_t n, int *
         store_settle(o->events->context->store);
         perf_open_all(opens, n);
         for (size_t i = 0; i < n; i++)
-                ret_fds[i] = opens[i].fd < 0 ? opens[i].fd : fd_reserve_check(opens[i].fd);
+                ret_fds[i] = fd_reserve_check(opens[i].fd, reserved);
         return 0;
 }

@@ -245,7 +245,7 @@ static void test_the_first_failure_is_the_last(Fixture *f, const void *userdata)
 
 /* The number that was asked for belongs to somebody else by now. */
 static void test_a_number_that_was_reused_is_refused(Fixture *f, const void *userdata) {
-        PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS);
+        PerfOpen o = software(PERF_COUNT_SW_PAGE_FAULTS), opens[3];
         pid_t child;
 
         if (!need_events())
@@ -259,9 +259,15 @@ static void test_a_number_that_was_reused_is_refused(Fixture *f, const void *use
         perf_open_all(&o, 1);
         g_assert_cmpint(o.fd, >=, 0);
         close_all(&o, 1);
+        opens[2] = o;
         o.pid = getpid(); /* no thread of it */
-        perf_open_all(&o, 1);
-        g_assert_cmpint(o.fd, ==, -ESRCH);
+        opens[0] = opens[1] = o;
+        opens[1].leader = 0;
+        perf_open_all(opens, 3);
+        g_assert_cmpint(opens[0].fd, ==, -ESRCH);
+        g_assert_cmpint(opens[1].fd, ==, -ECANCELED);
+        g_assert_cmpint(opens[2].fd, >=, 0);
+        close_all(opens, 3);
         g_assert_cmpint(kill(child, SIGKILL), ==, 0);
         g_assert_cmpint(waitpid(child, NULL, 0), ==, child);
         perf_open_all(&o, 1);
