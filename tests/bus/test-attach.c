@@ -4,6 +4,10 @@
 
 #include "attach-util.h"
 
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
 /* ---- attaching and detaching ---- */
 
 static void test_counts_what_is_attached(void) {
@@ -69,6 +73,49 @@ static void test_detached_keeps_its_value(void) {
         counter_do(alice, counter, "Start");
         writer_write(one);
         g_assert_cmpuint(counter_value(alice, counter), ==, hits(400));
+}
+
+/* Root in a PID namespace: its number of the child, which the service knows by another one. */
+static void attach_from_below(void) {
+        g_autoptr(Client) me = client_new("root");
+        g_autofree char *counter = counter_open(me, "page-faults:u", "a{sv}", 2, "attach", "b",
+                                                false, "start", "b", false);
+        pid_t child = fork();
+        _cleanup_close_ int pidfd = -1;
+
+        if (child == 0)
+                _exit(pause());
+        pidfd = (int) syscall(SYS_pidfd_open, child, 0);
+        sd_bus_message_unref(client_call(me, counter, COUNTER, "AttachProcess", "ua{sv}", 0, 1,
+                                         "pidfd", "h", pidfd));
+        client_refused(me, PERFALLOC_ERROR_NOT_ATTACHED, counter, COUNTER, "DetachProcess", "u",
+                       (uint32_t) child + 1000);
+        detach(me, counter, child);
+        assert_targets(me, counter, 0);
+        client_refused(me, PERFALLOC_ERROR_NOT_ATTACHED, counter, COUNTER, "DetachProcess", "u",
+                       (uint32_t) child);
+        (void) kill(child, SIGKILL);
+}
+
+static int play_below(int fd, const void *data) {
+        pid_t child;
+        int status;
+
+        if (unshare(CLONE_NEWPID) < 0)
+                return 1;
+        child = fork();
+        if (child == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                attach_from_below();
+                _exit(0);
+        }
+        return waitpid(child, &status, 0) == child && status == 0 ? 0 : 1;
+}
+
+static void test_detached_by_the_callers_number(void) {
+        g_autoptr(Actor) below = actor_new("root", play_below, NULL);
+
+        g_assert_cmpint(actor_join(below), ==, 0);
 }
 
 static void test_rows_add_up_after_a_detach(void) {
@@ -236,6 +283,8 @@ int main(int argc, char *argv[]) {
                         test_without_a_target_counts_nothing);
         g_test_add_func("/attach/several-targets-add-up", test_several_targets_add_up);
         g_test_add_func("/attach/detached-keeps-its-value", test_detached_keeps_its_value);
+        g_test_add_func("/attach/detached-by-the-callers-number",
+                        test_detached_by_the_callers_number);
         g_test_add_func("/attach/rows-add-up-after-a-detach", test_rows_add_up_after_a_detach);
         g_test_add_func("/attach/ended-target-stays-in-the-sum",
                         test_ended_target_stays_in_the_sum);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +106,40 @@ int process_numbers_like_us(int pidfd) {
         int r = fdinfo_read(pidfd, &text);
 
         return r < 0 ? r : is_one_number(procfs_field(text, "NSpid"));
+}
+
+/* Returns how many numbers of an NSpid line there are up to the max-th, which is in ret. */
+static unsigned numbers_read(const char *numbers, unsigned max, pid_t *ret) {
+        unsigned n = 0;
+
+        while (numbers && *numbers && *numbers != '\n' && n < max) {
+                char *end;
+                long number = strtol(numbers, &end, 10);
+
+                if (end == numbers || number <= 0)
+                        break;
+                *ret = (pid_t) number;
+                numbers = end;
+                n++;
+        }
+        return n;
+}
+
+int process_depth(int pidfd) {
+        _cleanup_free_ char *text = NULL;
+        pid_t number;
+        int r = fdinfo_read(pidfd, &text);
+
+        return r < 0 ? r : (int) numbers_read(procfs_field(text, "NSpid"), INT_MAX, &number);
+}
+
+int process_number_at(int pidfd, unsigned depth, pid_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        int r = fdinfo_read(pidfd, &text);
+
+        if (r >= 0 && numbers_read(procfs_field(text, "NSpid"), depth, ret) < depth)
+                *ret = 0;
+        return MIN(r, 0);
 }
 
 size_t process_count_threads(pid_t pid) {

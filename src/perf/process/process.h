@@ -54,6 +54,13 @@ int process_from_pidfd(int pidfd, pid_t *ret, Refusal *why);
  * not, or it has ended. Needs no capability. -EMFILE and the like. */
 int process_numbers_like_us(int pidfd);
 
+/* How many PID namespaces it has numbers in, from ours down to its own; 0: it is not below ours, or
+ * has ended. Needs no capability. -EMFILE and the like. */
+int process_depth(int pidfd);
+
+/* Its number in the namespace of that depth, at least 1; 0: it has none, or has ended. */
+int process_number_at(int pidfd, unsigned depth, pid_t *ret);
+
 /* 1: it is in our PID and user namespaces; 0: it is not, has ended, or may not be read. -ENOMEM and
  * others. */
 int process_is_neighbour(int pidfd);

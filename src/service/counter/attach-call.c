@@ -276,38 +276,74 @@ int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* ---- DetachProcess ---- */
 
+/* Which target it is to a caller in another PID namespace: they know the living ones by numbers of
+ * their own. n_targets: none. */
+static int find_target_of_theirs(const Group *g, const Peer *peer, pid_t number, size_t *ret) {
+        int depth = process_depth(peer->pidfd);
+
+        *ret = g->n_targets;
+        for (size_t i = 0; i < g->n_targets && depth > 0; i++) {
+                pid_t theirs;
+                int r = process_number_at(g->targets[i].pidfd, (unsigned) depth, &theirs);
+
+                if (r < 0)
+                        return r;
+                if (theirs == number) {
+                        *ret = i;
+                        return 0;
+                }
+        }
+        return MIN(depth, 0);
+}
+
+static int refuse_unattached(const Counter *c, pid_t pid, Refusal *why) {
+        return refuse(why, REFUSAL_NOT_ATTACHED, "process %d is not attached to %s", (int) pid,
+                      c->object.path);
+}
+
+static int counter_detach_ended(CounterSet *set, pid_t pid) {
+        const Group *g = set->group;
+
+        for (size_t place = 0; place < g->n_targets; place++)
+                if (g->targets[place].pid == pid && g->targets[place].descendants) {
+                        counter_set_detach(set, place);
+                        return 0;
+                }
+        return REFUSAL_NO_SUCH_PROCESS;
+}
+
+/* Descendants of an ended target may still be counted. */
+static int counter_detach_unattached(Counter *c, pid_t pid, Refusal *why) {
+        _cleanup_close_ int pidfd = -1;
+        int r = process_open(pid, &pidfd, why);
+
+        if (r == 0)
+                return refuse_unattached(c, pid, why);
+        return r == REFUSAL_NO_SUCH_PROCESS ? counter_detach_ended(c->set, pid) : r;
+}
+
 static int counter_detach(Counter *c, uint32_t number, const Peer *peer, Refusal *why) {
         CounterSet *set = c->set;
         Group *g = set->group;
-        _cleanup_close_ int pidfd = -1;
-        size_t place;
+        bool theirs = number > 0 && !peer->numbers_like_us;
+        size_t place = 0;
         pid_t pid = 0;
         int r;
 
         if (g->scope != GROUP_PROCESS)
                 return refuse_scope(c, why);
         r = pid_read(number, peer, &pid, why);
+        if (r == 0 && theirs)
+                r = find_target_of_theirs(g, peer, pid, &place);
         if (r != 0)
                 return r;
-        place = group_find_target(g, pid);
-        if (place < g->n_targets &&
-            (!g->targets[place].pending || g->targets[place].pending == g)) {
-                counter_set_detach(set, place);
-                return 0;
-        }
-        r = process_open(pid, &pidfd, why);
-        if (r != REFUSAL_NO_SUCH_PROCESS)
-                return r != 0 ? r
-                              : refuse(why, REFUSAL_NOT_ATTACHED,
-                                       "process %d is not attached to %s", (int) pid,
-                                       c->object.path);
-        /* Descendants of an ended target may still be counted. */
-        for (place = 0; place < g->n_targets; place++)
-                if (g->targets[place].pid == pid && g->targets[place].descendants) {
-                        counter_set_detach(set, place);
-                        return 0;
-                }
-        return r;
+        if (!theirs)
+                place = group_find_target(g, pid);
+        if (place == g->n_targets || (g->targets[place].pending && g->targets[place].pending != g))
+                return theirs ? refuse_unattached(c, pid, why)
+                              : counter_detach_unattached(c, pid, why);
+        counter_set_detach(set, place);
+        return 0;
 }
 
 int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
