@@ -298,6 +298,39 @@ static void test_pinned_as_long_as_held(void) {
         }
 }
 
+/* A group is pinned where its hardware events are held, also behind or before an event that needs
+ * no hold, and as long as that hold stands, whichever other one ends. */
+static void test_pinned_beside_software(void) {
+        static const char *const events[] = { "task-clock",   "instructions", "instructions",
+                                              "instructions", "instructions", "instructions",
+                                              "instructions", "task-clock" };
+
+        for (size_t first = 0; first < 2; first++) {
+                g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+                g_autofree char *hold = NULL, *short_one = NULL, *other = NULL;
+                _cleanup_close_ int lease = -1;
+                char *held[GENERAL + 1];
+                int short_lease;
+
+                hold = hold_take(alice, &lease, "a{sv}", 1, "cpus", "s", "0");
+                g_assert_true(hold_wait(alice, hold));
+                counters_open_group(alice, events + first, GENERAL + 1, held, "a{sv}", 3, "scope",
+                                    "s", "cpu", "cpus", "s", "0", "group", "b", 1);
+                other = counter_open(root, "instructions", "a{sv}", 2, "scope", "s", "cpu", "cpus",
+                                     "s", "0");
+                burn_aside();
+                g_assert_false(has_run(root, other, 0));
+                short_one = hold_take(root, &short_lease, "a{sv}", 1, "cpus", "s", "1");
+                g_assert_true(hold_wait(root, short_one));
+                close_fd(short_lease);
+                await(hold_is(root, short_one, "ended"));
+                burn_aside();
+                g_assert_false(has_run(root, other, 0));
+                await(counter_value(alice, held[1]) > 0);
+                paths_free(held, GENERAL + 1);
+        }
+}
+
 static void test_exclusive(void) {
         g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
         g_autofree char *hold = NULL, *counter = NULL;
@@ -380,6 +413,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold/nothing-is-pinned-beyond-its-cpus", test_pinned_where_held);
         g_test_add_func("/hold/nothing-is-pinned-for-longer-than-it-stands",
                         test_pinned_as_long_as_held);
+        g_test_add_func("/hold/software-events-of-a-group-need-no-hold",
+                        test_pinned_beside_software);
         g_test_add_func("/hold/exclusive-keeps-others-out", test_exclusive);
         g_test_add_func("/hold/right-after-a-cpu-came", test_cpu_came);
         g_test_add_func("/hold/of-the-last-cpu-says-how-it-was-probed", test_last_cpu);

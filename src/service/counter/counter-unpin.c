@@ -7,13 +7,21 @@
 #include "service/counter/counter-store.h"
 #include "service/hold/hold-scope.h"
 
+static const Pmu *part_pmu(const CounterSet *set, size_t part) {
+        return &set->context->pmus.pmus[set->scope.parts[part].pmu];
+}
+
+/* Beside an event of a core PMU, the others of its group (task-clock) need no hold. */
 static bool counter_set_is_held(const CounterSet *set) {
-        const Holds *holds = set->counters->holds;
+        bool core = false;
 
+        for (size_t i = 0; i < set->scope.n_parts; i++)
+                core |= part_pmu(set, i)->kind == PMU_CORE;
         for (size_t i = 0; i < set->scope.n_parts; i++) {
-                const ScopePart *part = &set->scope.parts[i];
+                const Pmu *pmu = part_pmu(set, i);
 
-                if (!holds_cover(holds, set->uid, &set->context->pmus.pmus[part->pmu], &part->cpus))
+                if ((!core || pmu->kind == PMU_CORE) &&
+                    !holds_cover(set->counters->holds, set->uid, pmu, &set->scope.parts[i].cpus))
                         return false;
         }
         return true;

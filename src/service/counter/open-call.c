@@ -77,21 +77,36 @@ static int open_call_new(Counters *counters, Peer *peer, sd_bus_message *m, Open
         return r;
 }
 
-static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
+/* Whether the caller holds every PMU that counts it. */
+static bool open_call_is_held(const OpenCall *o, const Event *e) {
         const OpenRequest *q = &o->request;
 
-        if (q->pinned)
-                return true;
-        /* A holder's counters are pinned, so that they keep what the hold was promised. Inherited
-         * events cannot be. */
-        if (q->monitor || q->descendants || g->events[0].pmu->kind != PMU_CORE)
-                return false;
-        for (size_t unit = 0; unit < event_units(&g->events[0]); unit++)
-                if (!holds_cover(o->counters->holds, o->call->peer->uid,
-                                 event_on(&g->events[0], unit)->pmu,
+        for (size_t unit = 0; unit < event_units(e); unit++)
+                if (!holds_cover(o->counters->holds, o->call->peer->uid, event_on(e, unit)->pmu,
                                  q->scope == GROUP_PROCESS ? NULL : &q->cpus))
                         return false;
         return true;
+}
+
+/* A holder's counters are pinned, so that they keep what the hold was promised. Inherited events
+ * cannot be. A group that a software event leads is where the rest of it is: on the core PMU. */
+static bool open_call_is_pinned(const OpenCall *o, const Group *g) {
+        const OpenRequest *q = &o->request;
+        PmuKind leader = g->events[0].pmu->kind;
+        bool core = false;
+
+        if (q->pinned)
+                return true;
+        if (q->monitor || q->descendants || (leader != PMU_CORE && leader != PMU_SOFTWARE))
+                return false;
+        for (size_t i = 0; i < g->n_events; i++) {
+                if (g->events[i].pmu->kind != PMU_CORE)
+                        continue;
+                if (!open_call_is_held(o, &g->events[i]))
+                        return false;
+                core = true;
+        }
+        return core;
 }
 
 static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **ret, Refusal *why) {
