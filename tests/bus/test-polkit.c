@@ -241,6 +241,30 @@ static void test_asked(void) {
         rule_clear();
 }
 
+static void target_rule(const char *uid) {
+        g_autofree char *body = g_strdup_printf("return action.lookup('perfalloc.target-uid') == "
+                                                "'%s' ? polkit.Result.YES : polkit.Result.NO;",
+                                                uid);
+
+        rule_set("bob", "count-other", body);
+}
+
+/* Nobody has looked whose it is. */
+static void test_target_of_root(void) {
+        g_autoptr(Client) root = client_new("root"), bob = client_new("bob");
+        g_autoptr(Actor) target = idle_new("alice");
+        g_autofree char *counter = counter_open(root, "page-faults:u", "a{sv}", 2, "pid", "u",
+                                                (uint32_t) target->pid, "persistent", "b", 1);
+        g_autofree char *id = client_get(root, counter, COUNTER, "Id");
+
+        target_rule("0");
+        client_refused(bob, DENIED, MANAGER, "OpenPersistent", "s", id);
+        target_rule("(not given)");
+        sd_bus_message_unref(client_call(bob, MANAGER, "OpenPersistent", "s", id));
+        rule_clear();
+        counter_do(root, counter, "Close");
+}
+
 /* What is kept of a yes to one event is no yes to another. */
 static void test_kept_for_one_event(void) {
         g_autoptr(Client) bob = client_new("bob");
@@ -502,6 +526,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/descriptors-need-more-than-values", test_descriptors);
         g_test_add_func("/polkit/rules-see-reason-program-and-uid", test_details);
         g_test_add_func("/polkit/rules-see-what-is-asked", test_asked);
+        g_test_add_func("/polkit/rules-see-no-uid-that-nobody-looked-for", test_target_of_root);
         g_test_add_func("/polkit/a-kept-yes-is-for-one-event", test_kept_for_one_event);
         g_test_add_func("/polkit/the-example-of-two-events-lets-nothing-else",
                         test_example_of_two_events);

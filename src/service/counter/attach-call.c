@@ -215,7 +215,7 @@ static int attach_call_authorize(AttachCall *c, Refusal *why) {
         if (!*untraceable || c->attach.allowed)
                 return 0;
         counter_set_ask(c->set, &asked);
-        asked.target = c->attach.facts.uid[0];
+        asked.target = attach_job_target_uid(&c->attach);
         r = auth_check(c->call->context->auth, c->call->peer, c->call->m, ACTION_COUNT_OTHER,
                        &asked, &denied);
         if (r > 0 && c->attach.hidden)

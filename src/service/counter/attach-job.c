@@ -6,6 +6,7 @@
 
 #include "perf/process/procfs.h"
 #include "perf/process/tree.h"
+#include "service/auth/asked.h"
 #include "service/sibling/reader-wire.h"
 
 #define THREAD_ROUNDS 8  /* tries to open all threads while none is created */
@@ -125,6 +126,10 @@ int attach_job_inspect(AttachJob *a) {
 
 bool attach_job_is_guarded(const AttachJob *a) {
         return !a->peer->root && !a->allowed;
+}
+
+uid_t attach_job_target_uid(const AttachJob *a) {
+        return a->inspected ? a->facts.uid[0] : ASKED_NOBODY;
 }
 
 /* ---- what is opened ---- */

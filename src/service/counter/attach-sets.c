@@ -46,7 +46,7 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
                 .descendants = a->descendants,
                 .pending = a,
                 .guarded = attach_job_is_guarded(a),
-                .uid = a->facts.uid[0],
+                .uid = attach_job_target_uid(a),
                 .gid = a->facts.gid[0],
         };
         const Group *g = set->group;

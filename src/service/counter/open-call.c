@@ -352,7 +352,7 @@ static int open_call_authorize(OpenCall *o, Refusal *why) {
         Asked asked;
         int r;
 
-        open_request_ask(&o->request, a->inspected ? a->facts.uid[0] : o->call->peer->uid, &asked);
+        open_request_ask(&o->request, attach_job_target_uid(a), &asked);
         r = auth_check(o->call->context->auth, o->call->peer, o->call->m, actions, &asked, &denied);
         if (r > 0 && a->hidden)
                 return procfs_refuse_unseen(a->pid, why);

@@ -225,12 +225,11 @@ static int events_call_begin(EventsCall *c, Refusal *why) {
 
 static int events_call_authorize(EventsCall *c, Refusal *why) {
         const AttachJob *a = &c->attach;
-        uid_t target = a->inspected ? a->facts.uid[0] : c->call->peer->uid;
         EventOpening o;
         int r;
 
         events_call_describe(c, &o);
-        r = event_authorize(&o, c->call, target, a->untraceable, why);
+        r = event_authorize(&o, c->call, attach_job_target_uid(a), a->untraceable, why);
         return r > 0 && a->hidden ? procfs_refuse_unseen(a->pid, why) : r;
 }
 
