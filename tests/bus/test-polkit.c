@@ -4,8 +4,11 @@
 
 #include "event-util.h"
 
+#include <grp.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -241,12 +244,73 @@ static void test_asked(void) {
         rule_clear();
 }
 
+/* bob's process, with a child of dave's. */
+static int play_family(int fd, const void *data) {
+        const struct passwd *pw = user_find("bob");
+        pid_t child = fork();
+
+        if (child == 0)
+                pw = user_find("dave");
+        if (initgroups(pw->pw_name, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
+            setuid(pw->pw_uid) < 0)
+                return 1;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) prctl(PR_SET_DUMPABLE, 1);
+        if (child == 0)
+                for (;;)
+                        pause();
+        return play_idle(fd, NULL);
+}
+
+static sd_bus_message *family_message(Client *c, int pidfd) {
+        PerfAttr attr = software_attr(PERF_COUNT_SW_PAGE_FAULTS);
+        sd_bus_message *m = client_message(c, MANAGER, "OpenEvents");
+
+        g_assert_cmpint(sd_bus_message_append_array(m, 'y', &attr, sizeof(attr)), >=, 0);
+        g_assert_cmpint(sd_bus_message_append(m, "ta{sv}", UINT64_C(0), 2, "pidfd", "h", pidfd,
+                                              "descendants", "b", 1),
+                        >=, 0);
+        return m;
+}
+
 static void target_rule(const char *uid) {
         g_autofree char *body = g_strdup_printf("return action.lookup('perfalloc.target-uid') == "
                                                 "'%s' ? polkit.Result.YES : polkit.Result.NO;",
                                                 uid);
 
         rule_set("bob", "count-other", body);
+}
+
+/* Who may count bob's processes may not count what is below them. */
+static void test_tree_of_several_users(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        g_autoptr(Actor) family = actor_new("root", play_family, NULL);
+        g_autofree char *parent = NULL, *tree = NULL, *empty = NULL;
+        _cleanup_close_ int pidfd = (int) syscall(SYS_pidfd_open, family->pid, 0);
+        g_autoptr(sd_bus_message) m = family_message(bob, pidfd);
+        const uint32_t pid = (uint32_t) family->pid;
+
+        g_assert_cmpint(actor_hear(family), ==, 'r');
+        empty = counter_open(bob, "page-faults:u", "a{sv}", 1, "attach", "b", 0);
+        target_rule("2002");
+        parent = counter_open(bob, "page-faults:u", "a{sv}", 1, "pid", "u", pid);
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 2,
+                       "pid", "u", pid, "descendants", "b", 1);
+        client_refused(bob, DENIED, MANAGER, "OpenCounters", "asa{sv}", 1, "page-faults:u", 2,
+                       "procfd", "h", client_proof(bob, family->pid), "descendants", "b", 1);
+        counter_do(bob, empty, "Stop");
+        client_refused(bob, PERFALLOC_ERROR_NOT_PERMITTED, empty, COUNTER, "AttachProcess",
+                       "ua{sv}", pid, 1, "descendants", "b", 1);
+        client_refused_message(bob, DENIED, m);
+        target_rule("(not given)");
+        tree = counter_open(bob, "page-faults:u", "a{sv}", 2, "pid", "u", pid, "descendants", "b",
+                            1);
+        sd_bus_message_unref(client_call(bob, tree, COUNTER, "GetFds", NULL));
+        client_refused(bob, DENIED, parent, COUNTER, "GetFds", NULL);
+        target_rule("2002");
+        client_refused(bob, DENIED, tree, COUNTER, "GetFds", NULL);
+        sd_bus_message_unref(client_call(bob, parent, COUNTER, "GetFds", NULL));
+        rule_clear();
 }
 
 /* Nobody has looked whose it is. */
@@ -526,6 +590,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/descriptors-need-more-than-values", test_descriptors);
         g_test_add_func("/polkit/rules-see-reason-program-and-uid", test_details);
         g_test_add_func("/polkit/rules-see-what-is-asked", test_asked);
+        g_test_add_func("/polkit/a-tree-of-several-users-is-no-ones", test_tree_of_several_users);
         g_test_add_func("/polkit/rules-see-no-uid-that-nobody-looked-for", test_target_of_root);
         g_test_add_func("/polkit/a-kept-yes-is-for-one-event", test_kept_for_one_event);
         g_test_add_func("/polkit/the-example-of-two-events-lets-nothing-else",

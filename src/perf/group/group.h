@@ -56,7 +56,7 @@ struct GroupTarget {
         bool descendants;    /* processes that it creates later inherit */
         const void *pending; /* what must accept it before it counts; NULL: nothing */
         bool guarded;        /* a reopening makes it pending again, on the group itself */
-        uid_t uid;           /* when it was attached, -1: unknown */
+        uid_t uid;           /* when attached, of all of it; -1: several users', or unknown */
         gid_t gid;
 };
 

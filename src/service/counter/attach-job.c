@@ -128,8 +128,11 @@ bool attach_job_is_guarded(const AttachJob *a) {
         return !a->peer->root && !a->allowed;
 }
 
+/* Who may count processes of others may find some of any user in a tree. */
 uid_t attach_job_target_uid(const AttachJob *a) {
-        return a->inspected ? a->facts.uid[0] : ASKED_NOBODY;
+        if (!a->inspected || (a->descendants && (a->peer->root || *a->untraceable)))
+                return ASKED_NOBODY;
+        return a->facts.uid[0];
 }
 
 /* ---- what is opened ---- */

@@ -91,7 +91,7 @@ void attach_job_done(AttachJob *a);
 /* Whether the trace rule applies to what is opened. */
 bool attach_job_is_guarded(const AttachJob *a);
 
-/* Whose it is; ASKED_NOBODY: nobody has looked. */
+/* Whose every process is that is counted; ASKED_NOBODY: of several users, or nobody has looked. */
 uid_t attach_job_target_uid(const AttachJob *a);
 
 int attach_job_refuse_ended(const AttachJob *a, Refusal *why);
