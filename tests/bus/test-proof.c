@@ -446,6 +446,25 @@ static void test_descriptors_go_to_their_opener(void) {
         sd_bus_message_unref(client_call(root, counter, COUNTER, "GetFds", NULL));
 }
 
+/* The opener may live in a sandbox, and who attaches need not. */
+static void test_descriptors_of_what_another_attached(void) {
+        g_autoptr(Client) bob = client_new("bob"), another = client_new("bob");
+        g_autoptr(Actor) victim = victim_new();
+        g_autofree char *counter = counter_open(bob, "page-faults:u", UNATTACHED);
+
+        attach(another, counter, victim->pid);
+        client_refused(another, DENIED, counter, COUNTER, "GetFds", NULL);
+        for (unsigned restarted = 0; restarted < 2; restarted++) {
+                client_refused(bob, DENIED, counter, COUNTER, "GetFds", NULL);
+                assert_names(bob, "org.perfalloc1.count-other");
+                rig("service-restart", NULL);
+        }
+        detach(bob, counter, victim->pid);
+        attach(bob, counter, victim->pid);
+        rig("service-restart", NULL);
+        sd_bus_message_unref(client_call(bob, counter, COUNTER, "GetFds", NULL));
+}
+
 /* No connection is then the one that opened it. carol has count-other. */
 static void test_descriptors_after_an_adoption(void) {
         g_autoptr(Actor) victim = actor_new("carol", play_victim, NULL);
@@ -483,6 +502,8 @@ int main(int argc, char *argv[]) {
                         test_caller_of_a_number_used_again);
         g_test_add_func("/proof/descriptors-go-to-their-opener",
                         test_descriptors_go_to_their_opener);
+        g_test_add_func("/proof/descriptors-of-what-another-attached",
+                        test_descriptors_of_what_another_attached);
         g_test_add_func("/proof/descriptors-after-an-adoption", test_descriptors_after_an_adoption);
         return g_test_run();
 }

@@ -47,6 +47,7 @@ static const PackField target_fields[] = {
         PACK_FIELD(PACK_U32, "pid", GroupTarget, pid),
         PACK_FIELD(PACK_BOOL, "descendants", GroupTarget, descendants),
         PACK_FIELD(PACK_BOOL, "guarded", GroupTarget, guarded),
+        PACK_FIELD(PACK_BOOL, "by-opener", GroupTarget, by_opener),
         PACK_FIELD(PACK_U32, "uid", GroupTarget, uid),
         PACK_FIELD(PACK_U32, "gid", GroupTarget, gid),
 };

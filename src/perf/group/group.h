@@ -55,6 +55,7 @@ struct GroupTarget {
         int pidfd;
         bool descendants;    /* processes that it creates later inherit */
         const void *pending; /* what must accept it before it counts; NULL: nothing */
+        bool by_opener;      /* who has opened the group has attached it */
         bool guarded;        /* a reopening makes it pending again, on the group itself */
         uid_t uid;           /* when attached, of all of it; -1: several users', or unknown */
         gid_t gid;

@@ -45,6 +45,7 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
                 .pidfd = a->pidfd,
                 .descendants = a->descendants,
                 .pending = a,
+                .by_opener = a->peer == set->peer,
                 .guarded = attach_job_is_guarded(a),
                 .uid = attach_job_target_uid(a),
                 .gid = a->facts.gid[0],

@@ -239,13 +239,16 @@ static int counter_descriptors(const Counter *c, int fds[static FDS_MAX], size_t
         return 0;
 }
 
-static bool counter_has_untraceable(const Counter *c) {
+/* Whether the peer has proved that it may trace all its processes. */
+static bool counter_is_proven(const Counter *c, const Peer *peer) {
         const Group *g = c->set->group;
 
+        if (peer != c->set->peer)
+                return false;
         for (size_t i = 0; i < g->n_targets; i++)
-                if (!g->targets[i].guarded)
-                        return true;
-        return false;
+                if (!g->targets[i].guarded || !g->targets[i].by_opener)
+                        return false;
+        return true;
 }
 
 /* As if the caller opened the event now: a descriptor is more than values. Another connection has
@@ -254,7 +257,7 @@ static int counter_authorize_descriptors(const Counter *c, sd_bus_message *m, Re
         Context *context = c->set->context;
         Peer *peer = peers_sender(context->peers, m);
         unsigned actions = events_actions(counter_event(c), 1, c->set->group->scope,
-                                          peer != c->set->peer || counter_has_untraceable(c));
+                                          !counter_is_proven(c, peer));
         Asked asked;
 
         if (actions & ACTION_COUNT_OWN)
