@@ -18,7 +18,7 @@ typedef enum BrokerTarget {
         BROKER_CPU,    /* everybody on a CPU */
         BROKER_CGROUP, /* descriptor: its directory */
         BROKER_OTHER,  /* a thread of another process; descriptor: a pidfd of that */
-        BROKER_NOBODY, /* there is no such task */
+        BROKER_NOBODY, /* there is no such task, or cgroup */
         _BROKER_TARGET_MAX,
 } BrokerTarget;
 

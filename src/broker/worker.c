@@ -81,6 +81,10 @@ static int call_read_target(const Worker *w, Call *c) {
         BrokerRequest *q = &c->request;
 
         if (q->flags & PERF_FLAG_PID_CGROUP) {
+                if (c->pid == -1 || q->cpu == -1) { /* the kernel does not look at the descriptor */
+                        q->target = BROKER_NOBODY;
+                        return 0;
+                }
                 q->target = BROKER_CGROUP;
                 return task_take_fd(&q->task, c->pid, &c->target);
         }

@@ -64,15 +64,17 @@ static bool task_may_trace(const OtherFacts *o, const Broker *b) {
 
 /* False: the kernel has an error for it whatever the rest is. */
 static bool place_is_possible(const Asking *a) {
-        const CpuSet *present = &a->broker->brokers->context->pmus.present;
+        const CpuSet *possible = &a->broker->brokers->context->pmus.possible;
         const BrokerRequest *q = a->q;
         const uint64_t known = PERF_FLAG_FD_CLOEXEC | PERF_FLAG_FD_NO_GROUP | PERF_FLAG_FD_OUTPUT |
                                PERF_FLAG_PID_CGROUP;
 
         if (q->flags & ~known || q->cpu < -1 ||
-            (q->cpu >= 0 && !cpuset_has(present, (unsigned) q->cpu)))
+            (q->cpu >= 0 && !cpuset_has(possible, (unsigned) q->cpu)))
                 return false;
-        return q->cpu >= 0 || (q->target != BROKER_CPU && q->target != BROKER_CGROUP);
+        if (q->flags & PERF_FLAG_PID_CGROUP)
+                return q->cpu >= 0 && q->target == BROKER_CGROUP;
+        return q->cpu >= 0 || q->target != BROKER_CPU;
 }
 
 static void request_place(Asking *a, int target, int group) {
