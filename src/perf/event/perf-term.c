@@ -47,10 +47,12 @@ static int take_period(Event *e, const Term *t, Refusal *why) {
 }
 
 static int take_percore(Event *e, const Term *t, Refusal *why) {
-        if (!t->value)
+        uint64_t value = 1;
+
+        if (!t->value || (number_parse(t->value, &value) == 0 && value <= 1))
                 return 0;
-        return refuse(why, REFUSAL_INVALID_EVENT, "event '%s': term 'percore' takes no value",
-                      e->name);
+        return refuse(why, REFUSAL_INVALID_EVENT,
+                      "event '%s': '%.64s' of term 'percore': expected 0 or 1", e->name, t->value);
 }
 
 static const struct {

@@ -96,7 +96,10 @@ static void test_wrong_terms_are_refused_by_name(void) {
                 { "cpu_core/instruction/", REFUSAL_NO_SUCH_EVENT, "'instruction'|instructions" },
                 { "cpu_core/event=1,period=0/", REFUSAL_INVALID_EVENT, "'period'|above 0" },
                 { "cpu_core/event=1,period=x/", REFUSAL_INVALID_EVENT, "'period'" },
-                { "cpu_core/event=1,percore=1/", REFUSAL_INVALID_EVENT, "'percore'" },
+                { "cpu_core/event=1,percore=2/", REFUSAL_INVALID_EVENT,
+                  "'2' of term 'percore'|expected 0 or 1" },
+                { "cpu_core/event=1,percore=/", REFUSAL_INVALID_EVENT, "expected 0 or 1" },
+                { "cpu_core/event=1,percore=yes/", REFUSAL_INVALID_EVENT, "expected 0 or 1" },
                 { "cpu_core/event=1,name/", REFUSAL_INVALID_EVENT, "'name'" },
                 { "cpu_core/event=1,name=/", REFUSAL_INVALID_EVENT, "'name'" },
                 { "cpu_core/instructions=2/", REFUSAL_INVALID_EVENT, "'instructions' is an event" },
@@ -133,6 +136,21 @@ static void test_terms_of_perf_itself_are_taken(void) {
         g_assert_cmpstr(e.label, ==, "my.name");
         g_assert_cmpint(event_copy(&copy, &e), ==, 0);
         g_assert_cmpstr(copy.label, ==, "my.name");
+        fake_sysfs_done(&m);
+}
+
+static void test_percore_may_have_a_value(void) {
+        static const char *const events[] = { "cpu_core/event=0x3c,percore/",
+                                              "cpu_core/event=0x3c,percore=1/",
+                                              "cpu_core/event=0x3c,percore=0/",
+                                              "cpu_core/percore=0x1,event=0x3c/" };
+        FakeSysfs m = fake_sysfs_of(fixture_tree("intel-hybrid"));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(events); i++) {
+                _cleanup_(event_done) Event e = parse(&m, events[i]);
+
+                g_assert_cmphex(e.attr.config, ==, 0x3c);
+        }
         fake_sysfs_done(&m);
 }
 
@@ -278,6 +296,7 @@ int main(int argc, char **argv) {
                         test_wrong_terms_are_refused_by_name);
         g_test_add_func("/sysfs-event/terms-of-perf-itself-are-taken",
                         test_terms_of_perf_itself_are_taken);
+        g_test_add_func("/sysfs-event/percore-may-have-a-value", test_percore_may_have_a_value);
         g_test_add_func("/sysfs-event/later-words-of-the-attr-are-known",
                         test_later_words_of_the_attr_are_known);
         g_test_add_func("/sysfs-event/parameters-that-are-missing-are-asked-for",
