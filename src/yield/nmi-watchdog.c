@@ -9,13 +9,18 @@
 #define SYSTEMD                                                                                    \
         "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"
 
+/* What systemd was asked for, until it is done. */
+typedef struct UnitJob {
+        sd_bus_slot *call; /* without a reply yet */
+        char *path;
+} UnitJob;
+
 typedef struct NmiWatchdog {
         Bridge bridge;
         sd_bus *bus;
         char *path;
-        sd_bus_slot *call;     /* a StartUnit without a reply yet */
         sd_bus_slot *removals; /* JobRemoved */
-        char *job;             /* of StartUnit */
+        UnitJob start, stop;
 } NmiWatchdog;
 
 static NmiWatchdog *watchdog_of(const Bridge *b) {
@@ -40,10 +45,29 @@ static void watchdog_complain(NmiWatchdog *w, const char *what) {
         bridge_say(&w->bridge, LOG_WARNING, text);
 }
 
-static void watchdog_forget_job(NmiWatchdog *w) {
-        w->call = sd_bus_slot_unref(w->call);
-        free(w->job);
-        w->job = NULL;
+/* ---- jobs ---- */
+
+static void unit_job_forget(UnitJob *j) {
+        j->call = sd_bus_slot_unref(j->call);
+        free(j->path);
+        j->path = NULL;
+}
+
+static bool unit_job_is_under_way(const UnitJob *j) {
+        return j->call || j->path;
+}
+
+static bool unit_job_is(const UnitJob *j, const char *path) {
+        return j->path && strcmp(j->path, path) == 0;
+}
+
+/* The reply to the call that makes it. */
+static void unit_job_made(UnitJob *j, sd_bus_message *m) {
+        const char *path;
+
+        j->call = sd_bus_slot_unref(j->call);
+        if (sd_bus_message_read_basic(m, 'o', &path) >= 0)
+                j->path = strdup(path);
 }
 
 /* The unit has run. The sysctl tells whether it worked, not systemd's result, which is the
@@ -53,10 +77,13 @@ static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error 
         const char *job, *unit, *result;
         uint32_t id;
 
-        if (!w->job || sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0 ||
-            strcmp(job, w->job) != 0)
+        if (sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0)
                 return 0;
-        watchdog_forget_job(w);
+        if (unit_job_is(&w->stop, job))
+                unit_job_forget(&w->stop);
+        if (!unit_job_is(&w->start, job))
+                return 0;
+        unit_job_forget(&w->start);
         if (watchdog_runs(w)) {
                 watchdog_complain(w, strcmp(result, "dependency") == 0 ? "failed" : result);
         } else {
@@ -69,32 +96,37 @@ static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error 
 static int watchdog_starting(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         NmiWatchdog *w = userdata;
         const sd_bus_error *e = sd_bus_message_get_error(m);
-        const char *job;
 
-        w->call = sd_bus_slot_unref(w->call);
-        if (e) {
+        unit_job_made(&w->start, m);
+        if (e)
                 watchdog_complain(w, e->message ?: e->name);
-                return 0;
-        }
-        if (sd_bus_message_read_basic(m, 'o', &job) >= 0)
-                w->job = strdup(job);
+        return 0;
+}
+
+static int watchdog_stopping(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        NmiWatchdog *w = userdata;
+
+        unit_job_made(&w->stop, m);
         return 0;
 }
 
 static int watchdog_call(NmiWatchdog *w, const char *method, const char *unit,
-                         sd_bus_message_handler_t answered, sd_bus_slot **slot) {
-        return sd_bus_call_method_async(w->bus, slot, SYSTEMD, method, answered, w, "ss", unit,
-                                        "replace");
+                         sd_bus_message_handler_t answered, UnitJob *job) {
+        unit_job_forget(job);
+        return sd_bus_call_method_async(w->bus, &job->call, SYSTEMD, method, answered, w, "ss",
+                                        unit, "replace");
 }
+
+/* ---- the bridge ---- */
 
 static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
         NmiWatchdog *w = watchdog_of(b);
         int r;
 
-        if (!watchdog_runs(w))
+        /* where it is being turned on again, it is off only as yet */
+        if (!watchdog_runs(w) && !unit_job_is_under_way(&w->stop))
                 return BRIDGE_ABSENT;
-        watchdog_forget_job(w);
-        r = watchdog_call(w, "StartUnit", NMI_WATCHDOG_TARGET, watchdog_starting, &w->call);
+        r = watchdog_call(w, "StartUnit", NMI_WATCHDOG_TARGET, watchdog_starting, &w->start);
         if (r < 0) {
                 watchdog_complain(w, strerror(-r));
                 return BRIDGE_RETRY;
@@ -106,8 +138,8 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
 static void watchdog_release(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
-        watchdog_forget_job(w);
-        (void) watchdog_call(w, "StopUnit", NMI_WATCHDOG_UNIT, NULL, NULL);
+        unit_job_forget(&w->start);
+        (void) watchdog_call(w, "StopUnit", NMI_WATCHDOG_UNIT, watchdog_stopping, &w->stop);
 }
 
 /* The unit may have been stopped meanwhile, or not have run yet; it keeps the old value itself. */
@@ -130,7 +162,8 @@ static void watchdog_describe(const Bridge *b, pid_t *ret_pid, char *buffer, siz
 static void watchdog_free(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
-        watchdog_forget_job(w);
+        unit_job_forget(&w->start);
+        unit_job_forget(&w->stop);
         sd_bus_slot_unref(w->removals);
         free(w->path);
         free(w);

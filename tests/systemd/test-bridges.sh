@@ -59,6 +59,26 @@ off_while_held() {
         hold_call "$hold" Release && wait_until sysctl_is 1
 }
 
+no_job_is_left() {
+        [[ -z $(systemctl list-jobs --no-legend 'perfalloc-nmi-watchdog*') ]]
+}
+
+# One hold after the other: the first one's end must not turn it on again in the second one. Turning it on takes a
+# moment.
+off_in_the_next_hold() {
+        local hold next status
+
+        printf '[Service]\nExecStopPost=\nExecStopPost=sleep 0.3\n%s\n' \
+                "$(grep ^ExecStopPost= /lib/systemd/system/$unit)" >/run/systemd/system/$unit.d/slow.conf
+        systemctl daemon-reload
+        hold=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$hold" Wait && hold_call "$hold" Release || return
+        next=$(hold_take carol 1 yield_usec t 10000000) && hold_call "$next" Wait && wait_until no_job_is_left && sysctl_is 0
+        status=$?
+        rm /run/systemd/system/$unit.d/slow.conf
+        systemctl daemon-reload
+        hold_call "$next" Release && wait_until sysctl_is 1 && return $status
+}
+
 main_pid() {
         systemctl show -P MainPID perfallocd.service
 }
@@ -194,6 +214,7 @@ check 'systemd has nothing to say against the unit' systemd-analyze verify /lib/
 check 'it can do little else' systemd-analyze security --threshold=30 $unit
 check 'by default the watchdog is left alone' off_by_default
 check 'NmiWatchdog=yes: it is off while somebody holds, and on again afterwards' off_while_held
+check 'and in a hold that follows at once' off_in_the_next_hold
 check 'it stays off when the service is restarted' off_over_restarts
 check 'and is off again after a crash' off_after_a_crash
 check 'on again when the service was stopped' back_after stop
