@@ -350,6 +350,32 @@ static void test_joined_while_another_waits(void) {
         await(hold_is_confirmed(all));
 }
 
+/* One CPU has come online, and is another's: the promise on the others stands. */
+static void test_joined_is_not_confirmed(void) {
+        g_autoptr(Client) alice = client_new("alice"), carol = client_new("carol");
+        g_autoptr(Held) part = NULL;
+        g_autoptr(Actor) stranger = NULL;
+        g_autofree char *rest = NULL;
+        _cleanup_close_ int lease = -1;
+        Stranger s = { .kind = INSTRUCTIONS, .cpu = 1, .n = GENERAL };
+        pid_t service = service_pid();
+
+        cpu_must_switch(false);
+        part = held_new(alice, 4);
+        g_assert_true(hold_wait(alice, part->path));
+        g_assert_cmpint(kill(service, SIGSTOP), ==, 0);
+        cpu_must_switch(true);
+        stranger = stranger_new(&s);
+        g_assert_cmpint(kill(service, SIGCONT), ==, 0);
+        await(!hold_is_confirmed(part));
+        rest = hold_take(carol, &lease, "a{sv}", 1, "cpus", "s", "0");
+        g_assert_true(hold_wait(carol, rest));
+        g_assert_cmpuint(promised(carol, rest), ==, GENERAL - 4);
+        actor_free(g_steal_pointer(&stranger));
+        lease = close_fd(lease);
+        await(hold_is_confirmed(part));
+}
+
 int main(int argc, char **argv) {
         int r;
 
@@ -376,6 +402,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/beside/so-is-what-the-service-opened-before", test_older_known);
         g_test_add_func("/beside/an-unconfirmed-hold-makes-no-holder", test_unconfirmed);
         g_test_add_func("/beside/nor-does-a-hold-of-other-cpus", test_elsewhere);
+        g_test_add_func("/beside/a-cpu-that-came-and-is-taken-changes-nothing-elsewhere",
+                        test_joined_is_not_confirmed);
         g_test_add_func("/beside/a-cpu-that-came-is-measured-for-one-at-a-time",
                         test_joined_while_another_waits);
         r = g_test_run();

@@ -25,8 +25,14 @@ static bool process_is_of(const Hold *h, uid_t uid, pid_t pid) {
         return false;
 }
 
+/* A hold that has yet to be confirmed on CPUs that came online keeps its promise on the others. */
 static bool hold_claims_beside(const Hold *other, const Hold *h) {
-        return other != h && other->confirmed;
+        return other != h && (other->confirmed || !cpuset_is_empty(&other->joined));
+}
+
+static bool hold_claims_slot(const Hold *other, const Hold *h, const Pmu *pmu, unsigned cpu) {
+        return hold_claims_beside(other, h) && !cpuset_has(&other->joined, cpu) &&
+               scope_has(&other->request.what.scope, pmu->index, cpu);
 }
 
 bool hold_is_holders(const Hold *h, uid_t uid, pid_t pid, uint64_t order) {
@@ -154,8 +160,7 @@ void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *r
         ret->known = (CounterUse){};
         ret->others = 0;
         TAILQ_FOREACH (other, &h->holds->granted, list)
-                if (hold_claims_beside(other, h) &&
-                    scope_has(&other->request.what.scope, pmu->index, cpu))
+                if (hold_claims_slot(other, h, pmu, cpu))
                         claims_add_hold(ret, other);
         if (ret->promise.n_holders > 0 || h->state == HOLD_GRANTED)
                 h->holds->hooks.census(h->holds->userdata, pmu, cpu, claims_add_counted, ret);
