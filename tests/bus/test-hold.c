@@ -107,6 +107,26 @@ static void test_properties(void) {
         g_assert_cmpstr(pmu, ==, "breakpoint");
 }
 
+/* Nobody is short of these. */
+static void test_number_of_unlimited(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(sd_bus_message) m = NULL;
+        g_autofree char *path = NULL;
+        _cleanup_close_ int lease = -1;
+        const char *pmu;
+        uint32_t n;
+
+        path = hold_take(alice, &lease, "a{sv}", 2, "pmus", "as", 1, "software", "counters", "u",
+                         3);
+        g_assert_true(hold_wait(alice, path));
+        m = client_get_variant(alice, path, HOLD, "Promised", "a(suas)");
+        g_assert_cmpint(sd_bus_message_enter_container(m, 'a', "(suas)"), >, 0);
+        g_assert_cmpint(sd_bus_message_enter_container(m, 'r', "suas"), >, 0);
+        g_assert_cmpint(sd_bus_message_read(m, "su", &pmu, &n), >, 0);
+        g_assert_cmpstr(pmu, ==, "software");
+        g_assert_cmpuint(n, ==, 3);
+}
+
 static bool has_core_pmu(void) {
         return g_file_test("/sys/bus/event_source/devices/cpu", G_FILE_TEST_EXISTS) ||
                g_file_test("/sys/bus/event_source/devices/cpu_core", G_FILE_TEST_EXISTS);
@@ -431,6 +451,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/hold/exclusive-ones-of-other-cpus-are-held-side-by-side",
                         test_other_cpus);
         g_test_add_func("/hold/properties-say-what-was-asked-and-granted", test_properties);
+        g_test_add_func("/hold/a-number-of-what-is-unlimited-is-promised",
+                        test_number_of_unlimited);
         g_test_add_func("/hold/the-default-is-the-core-pmus-counters", test_empty_scope);
         g_test_add_func("/hold/unattended-expires", test_expiry);
         g_test_add_func("/hold/unattended-outlives-its-client", test_unattended_outlives_client);

@@ -361,6 +361,26 @@ static void test_second_hold_asks_nobody_again(void) {
         g_free(program_hear(&p, "Resume"));
 }
 
+/* Whose own monitors are free, or late, waits for nobody else's. */
+static void test_no_hold_waits_for_anothers_monitors(void) {
+        g_auto(Program) p = program_new_on("0", "silent", 0);
+        g_autoptr(Client) patient = client_new("root"), holder = client_new("carol");
+        g_autofree char *long_one = hold_of(patient, UINT64_C(3600000000)), *free = NULL,
+                        *obstructed = NULL;
+        _cleanup_close_ int a = -1, b = -1;
+
+        g_free(program_hear(&p, "Yield"));
+        free = hold_take(holder, &a, "a{sv}", 2, BREAKPOINTS, "cpus", "s", "1");
+        g_assert_true(hold_wait(holder, free));
+        obstructed = hold_take(holder, &b, "a{sv}", 2, BREAKPOINTS, "yield_usec", "t",
+                               (uint64_t) 50 * USEC_PER_MSEC);
+        client_refused(holder, PERFALLOC_ERROR_OBSTRUCTED, obstructed, HOLD, "Wait", "");
+        g_assert_true(hold_names(holder, obstructed, getpid()));
+        g_assert_true(hold_is(patient, long_one, "yielding"));
+        hold_release(patient, long_one);
+        g_free(program_hear(&p, "Resume"));
+}
+
 static void test_registered_while_held_is_asked(void) {
         g_autoptr(Client) holder = client_new("root");
         g_autofree char *hold = hold_take_unattended(holder, 0, "a{sv}", 1, BREAKPOINTS);
@@ -481,6 +501,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/registered/silent-one-is-an-obstacle", test_silent_one_is_an_obstacle);
         g_test_add_func("/registered/silent-one-does-not-stop-best-effort",
                         test_silent_one_does_not_stop_best_effort);
+        g_test_add_func("/registered/no-hold-waits-for-the-monitors-of-another",
+                        test_no_hold_waits_for_anothers_monitors);
         g_test_add_func("/registered/death-while-asked-is-no-obstacle",
                         test_death_while_asked_is_no_obstacle);
         g_test_add_func("/registered/closed-lease-ends-it", test_closed_lease_ends_it);

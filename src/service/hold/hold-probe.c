@@ -54,11 +54,11 @@ int hold_probe_begin(Hold *h) {
         return r;
 }
 
-bool hold_probes_beside(const Hold *h, bool pending) {
+bool hold_probes_beside(const Hold *h) {
         const Hold *other;
 
         LIST_FOREACH (other, &h->holds->measured, measured)
-                if (other != h && (pending || other->state == HOLD_GRANTED) &&
+                if (other != h &&
                     scope_overlaps(&other->request.what.scope, &h->request.what.scope))
                         return true;
         return false;
@@ -206,7 +206,12 @@ static Shape part_promise(const Hold *h, const ScopePart *part) {
                 promise = shape_common(promise, look_promise(h, l));
                 any = true;
         }
-        return any ? promise : SHAPE_NULL;
+        if (any)
+                return promise;
+        /* nobody is short of these */
+        return h->context->ledger.slots.pmus[part->pmu].capacity == SLOT_UNLIMITED
+                       ? (Shape){ .general = h->ledger.counters }
+                       : SHAPE_NULL;
 }
 
 void hold_set_promised(Hold *h) {
@@ -278,7 +283,7 @@ void hold_probe_joined(Hold *h) {
                 hold_stop_measuring(h);
                 return;
         }
-        if (!h->probe && hold_probes_beside(h, true)) {
+        if (!h->probe && hold_probes_beside(h)) {
                 hold_step_at(h, now_usec(CLOCK_MONOTONIC) + PROBE_STEP_USEC);
                 return;
         }

@@ -19,9 +19,8 @@
 /* -ENOMEM, -EMFILE: hold_stop_measuring() is due. */
 int hold_probe_begin(Hold *h);
 
-/* Whether another hold of the same slots is being measured: one that is granted, or also one that
- * is not yet. */
-bool hold_probes_beside(const Hold *h, bool pending);
+/* Whether another hold of the same slots is being measured. */
+bool hold_probes_beside(const Hold *h);
 
 /* 1: done. 0: it looks again, at the hold's next step. -ENOMEM, -EMFILE, -ENFILE: it is done, and
  * nothing is known. */

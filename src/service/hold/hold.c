@@ -290,26 +290,14 @@ static void hold_not_measured(Hold *h) {
 
 /* ---- one step further ---- */
 
-/* Whether an earlier hold of the same slots is not granted yet, or is measured again. */
-static bool hold_must_wait(const Hold *h) {
-        Hold *earlier;
-
-        TAILQ_FOREACH (earlier, &h->holds->pending, list) {
-                if (earlier == h)
-                        break;
-                if (scope_overlaps(&earlier->request.what.scope, &h->request.what.scope))
-                        return true;
-        }
-        return hold_probes_beside(h, false);
-}
-
 /* Takes the hold as far as possible. True: the list of pending holds, or who yields, has
  * changed. */
 static bool hold_advance(Hold *h) {
         Holds *holds = h->holds;
         int r = 0;
 
-        if (h->scan || hold_must_wait(h))
+        /* one that waits for its monitors has a deadline of its own */
+        if (h->scan || hold_probes_beside(h))
                 return false;
         if (!h->probe) {
                 if (yielders_asked(&holds->context->yielders, &h->request.what.scope, NULL, NULL) >
@@ -358,7 +346,7 @@ void holds_advance(Holds *holds) {
 
 /* Looks once before the hold is announced. If all is free, that was the time of the grant. */
 static void hold_probe_ahead(Hold *h) {
-        if (hold_must_wait(h) ||
+        if (hold_probes_beside(h) ||
             yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0)
                 return;
         if (hold_probe_begin(h) < 0)
