@@ -5,6 +5,8 @@ set -u
 
 # shellcheck source=tests/tap.sh
 . "$PERFALLOC_SOURCE/tests/tap.sh"
+# shellcheck source=tests/hold.sh
+. "$PERFALLOC_SOURCE/tests/hold.sh"
 
 # alice's, to be looked at by others
 as alice sleep infinity &
@@ -126,12 +128,25 @@ bob_opens_a_counter() {
                         task-clock:u 3 attach b false start b false persistent b true
 }
 
+# What an opener is told of who holds the PMU: a number only where they may see the process.
+exclusive_is_told() {
+        local hold told
+
+        hold=$(hold_take alice 2 pmus as 1 breakpoint mode s exclusive) && hold_call "$hold" Wait || return
+        told=$(as bob busctl call org.perfalloc1 /org/perfalloc1 org.perfalloc1.Manager OpenCounters 'asa{sv}' 1 \
+                mem:0x1000/8:w:u 0 2>&1)
+        hold_call "$hold" Release
+        echo "$told"
+        grep -q "$1 holds PMU breakpoint exclusively" <<<"$told"
+}
+
 wait_until test -s "$numbers"
 read -r zombie thread <"$numbers"
 counter=$(bob_opens_a_counter | cut -d'"' -f2)
 check 'bob has a counter to attach processes to' test -n "$counter"
 check 'as it is, alice counts her process' opens alice
 check 'whoever has perf events open is listed for everybody, with the command' wait_until lists bob
+check 'who holds counters exclusively is named' exclusive_is_told "uid $(id -u alice)"
 check 'processes can be hidden' hides hidepid=invisible
 check 'they are hidden from others' bob_sees_nothing
 check 'counters are held' holds
@@ -148,6 +163,7 @@ check 'whoever has perf events open is listed for themselves and root alone' bob
 check 'a hidden process is still refused as one that does not exist' hidden_is_as_gone $sleeper
 check 'so is one that was not reaped' hidden_is_as_gone "$zombie"
 check 'so is a thread' hidden_is_as_gone "$thread"
+check 'nor is who holds counters exclusively named' exclusive_is_told 'another user'
 check 'alice counts her process' opens alice
 check 'and its descendants' opens_family alice
 check 'root counts it' opens root

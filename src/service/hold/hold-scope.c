@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hold-scope.h"
 
+#include <stdio.h>
+
+#include "perf/process/procfs.h"
+
 uint64_t holds_current(const Holds *holds) {
         const Hold *h = TAILQ_FIRST(&holds->granted) ?: TAILQ_FIRST(&holds->pending);
 
@@ -31,16 +35,30 @@ static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
         return NULL;
 }
 
+/* To a user. What took an unattended hold may have ended. */
+static void holder_describe(const Hold *h, uid_t to, char *ret, size_t size) {
+        if (to != 0 && procfs_hides())
+                (void) snprintf(ret, size, "another user");
+        else if (h->request.unattended)
+                (void) snprintf(ret, size, "uid %u", (unsigned) h->object.uid);
+        else
+                (void) snprintf(ret, size, "pid %d of uid %u", (int) h->pid,
+                                (unsigned) h->object.uid);
+}
+
 static int pmu_admit_opening(const Holds *holds, uid_t uid, const Event *e, const CpuSet *cpus,
                              Refusal *why) {
         const Pmu *pmu = e->pmu;
         const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
 
+        char who[64];
+
         if (!h)
                 return 0;
+        holder_describe(h, uid, who, sizeof(who));
         return refuse(why, REFUSAL_BUSY,
-                      "'%s': pid %d of uid %u holds PMU %s exclusively; wait until that hold ends",
-                      e->name, (int) h->pid, (unsigned) h->object.uid, pmu->name);
+                      "'%s': %s holds PMU %s exclusively; wait until that hold ends", e->name, who,
+                      pmu->name);
 }
 
 int holds_admit_opening(const Holds *holds, uid_t uid, const Event *events, size_t n_events,
