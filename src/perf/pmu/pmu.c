@@ -240,15 +240,20 @@ int pmu_table_refresh_online(PmuTable *t, CpuSet *ret_online, CpuGenerations *re
         return 0;
 }
 
-static int pmu_refresh_mask(Pmu *pmu, const char *sysfs) {
-        CpuSet cpus = CPUSET_NULL;
+static int pmu_read_mask(const Pmu *pmu, const char *sysfs, const char *file, CpuSet *ret) {
         char path[4096];
-        int r;
 
-        if (snprintf(path, sizeof(path), "%s/bus/event_source/devices/%s/cpumask", sysfs,
-                     pmu->name) >= (int) sizeof(path))
+        if (snprintf(path, sizeof(path), "%s/bus/event_source/devices/%s/%s", sysfs, pmu->name,
+                     file) >= (int) sizeof(path))
                 return -ENAMETOOLONG;
-        r = read_cpus(AT_FDCWD, path, &cpus);
+        return read_cpus(AT_FDCWD, path, ret);
+}
+
+/* The unit is counted on another CPU now. */
+static int pmu_refresh_uncore(Pmu *pmu, const char *sysfs) {
+        CpuSet cpus = CPUSET_NULL;
+        int r = pmu_read_mask(pmu, sysfs, "cpumask", &cpus);
+
         if (r < 0)
                 return r;
         cpuset_done(&pmu->cpus);
@@ -256,9 +261,24 @@ static int pmu_refresh_mask(Pmu *pmu, const char *sysfs) {
         return 0;
 }
 
+/* On hybrid machines the kernel knows whose a CPU is when it starts for the first time. One that
+ * goes offline comes back as it was. */
+static int pmu_refresh_core(Pmu *pmu, const char *sysfs) {
+        _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
+        int r = pmu_read_mask(pmu, sysfs, "cpus", &cpus);
+
+        CPU_FOREACH (cpu, &cpus)
+                if (r >= 0)
+                        r = cpuset_add(&pmu->cpus, (unsigned) cpu);
+        return r;
+}
+
 int pmu_table_refresh_masks(PmuTable *t) {
         for (size_t i = 0; i < t->n_pmus; i++) {
-                int r = t->pmus[i].kind == PMU_UNCORE ? pmu_refresh_mask(&t->pmus[i], t->sysfs) : 0;
+                Pmu *pmu = &t->pmus[i];
+                int r = pmu->kind == PMU_UNCORE ? pmu_refresh_uncore(pmu, t->sysfs)
+                        : pmu->kind == PMU_CORE ? pmu_refresh_core(pmu, t->sysfs)
+                                                : 0;
 
                 if (sysfs_is_fatal(r))
                         return r;

@@ -176,6 +176,22 @@ static void test_masks_are_read_anew(void) {
         fixture_done(tree);
 }
 
+/* The kernel knows of a CPU that has never run only then whose it is. */
+static void test_a_core_pmu_gets_cpus(void) {
+        char *tree = fixture_tree("intel-hybrid");
+        _cleanup_(pmu_table_done) PmuTable t = {};
+        const Pmu *core;
+
+        fixture_write(tree, "cpu_core/cpus", "0-1");
+        g_assert_cmpint(pmu_table_load(&t, tree), ==, 0);
+        core = pmu_table_find(&t, "cpu_core");
+        assert_cpus(&core->cpus, "0-1");
+        fixture_write(tree, "cpu_core/cpus", "0,2");
+        g_assert_cmpint(pmu_table_refresh_masks(&t), ==, 0);
+        assert_cpus(&core->cpus, "0-2"); /* one that is off comes back */
+        fixture_done(tree);
+}
+
 static void test_without_cpu_lists_there_is_the_first_cpu(void) {
         FakeSysfs m = fake_sysfs_of(fixture_empty());
 
@@ -277,6 +293,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/pmu/cpu-lists-are-those-of-sysfs", test_cpu_lists_are_those_of_sysfs);
         g_test_add_func("/pmu/refresh-sees-cpus-come-and-go", test_refresh_sees_cpus_come_and_go);
         g_test_add_func("/pmu/masks-are-read-anew", test_masks_are_read_anew);
+        g_test_add_func("/pmu/a-core-pmu-gets-cpus-that-come", test_a_core_pmu_gets_cpus);
         g_test_add_func("/pmu/without-cpu-lists-there-is-the-first-cpu",
                         test_without_cpu_lists_there_is_the_first_cpu);
         g_test_add_func("/pmu/no-event-source-is-enoent", test_no_event_source_is_enoent);

@@ -96,6 +96,15 @@ static void test_default_is_all_counters_of_the_core_pmus(Stage *s, gconstpointe
         g_assert_cmpuint(s->q.lifetime_usec, ==, UINT64_MAX);
 }
 
+/* One whose CPUs have never run: nothing of them would be measured. */
+static void test_nothing_is_no_hold(Stage *s, gconstpointer unused) {
+        assert_taken(s, "cpus s 20");
+        cpuset_clear(&pmu_table_find(&s->machine.pmus, "cpu_atom")->cpus);
+        assert_call_refused(s, "why not", "cpus s 20", "no core PMU counts on any of them");
+        assert_taken(s, "cpus s 1,20");
+        assert_cpus(s, "cpu_core", "1");
+}
+
 static void test_every_option_is_read(Stage *s, gconstpointer unused) {
         assert_taken(s, "pmus as power,breakpoint|cpus s 0-1,23|counters u 3|mode s exclusive|"
                         "wait_usec t 18446744073709551615|yield_usec t 7|best_effort b yes");
@@ -314,6 +323,7 @@ int main(int argc, char **argv) {
         } tests[] = {
                 { "default-is-all-counters-of-the-core-pmus",
                   test_default_is_all_counters_of_the_core_pmus },
+                { "of-nothing-is-refused", test_nothing_is_no_hold },
                 { "every-option-is-read", test_every_option_is_read },
                 { "what-is-wrong-is-named", test_what_is_wrong_is_named },
                 { "reason-is-short-and-printable", test_reason_is_short_and_printable },

@@ -75,7 +75,7 @@ static const sd_bus_vtable pmu_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", NULL, offsetof(Pmu, name), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Type", "u", NULL, offsetof(Pmu, type), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Kind", "s", get_kind, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Cpus", "s", get_cpus, 0, 0),
         SD_BUS_PROPERTY("Counters", "u", get_counters, 0, 0),
         SD_BUS_PROPERTY("Fixed", "as", get_fixed, 0, 0),
         SD_BUS_PROPERTY("Kernel", "as", get_kernel, 0, 0),

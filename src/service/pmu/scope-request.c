@@ -100,6 +100,13 @@ static int request_add_pmus(ScopeRequest *q, const PmuTable *pmus, char *const *
         return 0;
 }
 
+static bool pmus_have_core(const PmuTable *pmus) {
+        for (size_t i = 0; i < pmus->n_pmus; i++)
+                if (pmus->pmus[i].kind == PMU_CORE)
+                        return true;
+        return false;
+}
+
 int scope_request_read(const PmuTable *pmus, char *const *names, const char *list,
                        ScopeRequest *ret, Refusal *why) {
         _cleanup_(scope_request_done) ScopeRequest q = SCOPE_REQUEST_NULL;
@@ -111,6 +118,9 @@ int scope_request_read(const PmuTable *pmus, char *const *names, const char *lis
                 r = cpus_read(pmus, list, &cpus, why);
         if (r == 0)
                 r = request_add_pmus(&q, pmus, names, &cpus, why);
+        if (r == 0 && !names && q.scope.n_parts == 0 && pmus_have_core(pmus))
+                r = refuse(why, REFUSAL_INVALID_ARGS,
+                           "option 'cpus': no core PMU counts on any of them");
         if (r == 0)
                 r = cpuset_format(cpuset_is_empty(&cpus) ? &pmus->present : &cpus, &q.cpus);
         if (r != 0)
