@@ -61,6 +61,7 @@ static void holds_granted(void *userdata, uid_t uid) {
 
         counters_hold_changed(&m->counters, uid);
         counters_unpin_soon(&m->counters);
+        holds_changed(m); /* whose they are */
 }
 
 static int hold_add_counter(void *userdata, const CounterSet *set) {

@@ -214,18 +214,28 @@ static uint64_t hold_capacity(const Hold *h, const Pmu *pmu) {
         return h->context->ledger.slots.pmus[pmu->index].capacity;
 }
 
-int hold_refuse_number(const Hold *h, Refusal *why) {
+/* That of the fewest; what nobody knows is no reason. */
+static const Pmu *hold_scarcest(const Hold *h) {
         const Scope *scope = &h->request.what.scope;
-        const Pmu *pmu = NULL;
-        uint64_t n;
+        const Pmu *scarcest = NULL;
+        uint64_t least = SLOT_UNLIMITED;
 
         for (size_t i = 0; i < scope->n_parts; i++) {
-                const Pmu *p = &h->context->pmus.pmus[scope->parts[i].pmu];
+                const Pmu *pmu = &h->context->pmus.pmus[scope->parts[i].pmu];
+                uint64_t n = hold_capacity(h, pmu);
 
-                n = hold_capacity(h, p);
-                if (!pmu || (n != SLOT_UNKNOWN && n < hold_capacity(h, pmu)))
-                        pmu = p;
+                if (!scarcest || (n != SLOT_UNKNOWN && n < least)) {
+                        scarcest = pmu;
+                        least = n == SLOT_UNKNOWN ? SLOT_UNLIMITED : n;
+                }
         }
+        return scarcest;
+}
+
+int hold_refuse_number(const Hold *h, Refusal *why) {
+        const Pmu *pmu = hold_scarcest(h);
+        uint64_t n;
+
         n = hold_capacity(h, pmu);
         return refuse(why, REFUSAL_INVALID_ARGS,
                       "option 'counters': %u is more than the %u general counters of each CPU of "

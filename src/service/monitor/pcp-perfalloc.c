@@ -56,14 +56,14 @@ static bool has_hold(const Holds *holds, pid_t pid) {
 
 static int request_make(const Holds *holds, const ProcessFacts *owner, HoldRequest *ret,
                         Refusal *why) {
+        const Config *config = &holds->context->config;
         bool root = process_is_root(owner);
 
         *ret = (HoldRequest){ .unattended = true,
                               .best_effort = true,
-                              .wait_usec = UINT64_MAX,
+                              .wait_usec = root ? UINT64_MAX : config->wait_max_usec,
                               .yield_usec = HOLD_YIELD_USEC,
-                              .lifetime_usec =
-                                      root ? UINT64_MAX : holds->context->config.hold_max_usec,
+                              .lifetime_usec = root ? UINT64_MAX : config->hold_max_usec,
                               .uid = owner->uid[0],
                               .tie = HOLD_TIE_NULL };
         ret->reason = strdup(REASON);
