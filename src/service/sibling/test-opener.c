@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -251,8 +252,10 @@ static void test_a_number_that_was_reused_is_refused(Fixture *f, const void *use
         if (!need_events())
                 return;
         child = fork();
-        if (child == 0)
+        if (child == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 _exit(pause());
+        }
         o.process = o.pid = child;
         o.pidfd = (int) syscall(SYS_pidfd_open, child, 0);
         g_assert_cmpint(o.pidfd, >=, 0);
