@@ -6,9 +6,8 @@
 
 static void set_of(SignalSet set, sigset_t *ret) {
         /* SIGTTIN and SIGTTOU do their default: they go to the whole process group. SIGPIPE is
-         * ignored, SIGCHLD is sd-event's, the others are faults of this process. */
-        static const int never[] = { SIGTTIN, SIGTTOU, SIGPIPE, SIGSEGV, SIGBUS,  SIGFPE,
-                                     SIGILL,  SIGTRAP, SIGABRT, SIGSYS,  SIGKILL, SIGSTOP };
+         * ignored. A fault of this process kills it, blocked or not. */
+        static const int never[] = { SIGTTIN, SIGTTOU, SIGPIPE, SIGKILL, SIGSTOP };
 
         if (set == SIGNALS_END) {
                 sigemptyset(ret);
@@ -72,13 +71,16 @@ static int signals_read(sd_event_source *source, int fd, uint32_t revents, void 
 
 int signals_watch(Signals *s, sd_event *event, SignalSet set, SignalHandler handler,
                   void *userdata) {
-        sigset_t wanted;
+        sigset_t wanted, blocked;
         int fd;
 
         s->handler = handler;
         s->userdata = userdata;
         set_of(set, &wanted);
-        if (sigprocmask(SIG_BLOCK, &wanted, NULL) < 0)
+        /* those of an earlier, larger set do what they did before */
+        sigorset(&blocked, &s->original, &wanted);
+        sigaddset(&blocked, SIGCHLD);
+        if (sigprocmask(SIG_SETMASK, &blocked, NULL) < 0)
                 return -errno;
         fd = signalfd(s->fd, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
         if (fd < 0)

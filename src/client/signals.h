@@ -38,8 +38,9 @@ typedef enum SignalSet {
 void signals_init(Signals *s);
 void signals_done(Signals *s);
 
-/* From now on handler is called for the signals of the set, instead of an earlier handler. Signals
- * that perfalloc's caller ignored stay ignored: SIGHUP always, SIGINT unless a process sent it. */
+/* From now on handler is called for the signals of the set, instead of an earlier handler; others
+ * of an earlier set do what they did at the start. Signals that perfalloc's caller ignored stay
+ * ignored: SIGHUP always, SIGINT unless a process sent it. */
 int signals_watch(Signals *s, sd_event *event, SignalSet set, SignalHandler handler,
                   void *userdata);
 

@@ -191,6 +191,35 @@ static void command_that_ends_first_is_not_signalled(Fixture *f, const void *dat
         g_assert_cmpint(f->command.status, ==, 5);
 }
 
+static int note_signal(void *userdata, const struct signalfd_siginfo *info) {
+        *(int *) userdata = (int) info->ssi_signo;
+        return 0;
+}
+
+static bool is_blocked(int signo) {
+        sigset_t blocked;
+
+        g_assert_cmpint(sigprocmask(SIG_BLOCK, NULL, &blocked), ==, 0);
+        return sigismember(&blocked, signo) == 1;
+}
+
+/* What was blocked only to be forwarded acts again. */
+static void signals_act_again_afterwards(Fixture *f, const void *data) {
+        int signo = 0;
+
+        g_assert_cmpint(start(f, "exit 5"), ==, 0);
+        run_to_end(f);
+        g_assert_true(is_blocked(SIGTSTP));
+        g_assert_cmpint(signals_watch(&f->signals, f->event, SIGNALS_END, note_signal, &signo), >=,
+                        0);
+        g_assert_false(is_blocked(SIGTSTP));
+        g_assert_false(is_blocked(SIGUSR1));
+        g_assert_true(is_blocked(SIGCHLD));
+        kill(getpid(), SIGTERM);
+        g_assert_cmpint(sd_event_run(f->event, UINT64_MAX), >, 0);
+        g_assert_cmpint(signo, ==, SIGTERM);
+}
+
 /* ---- prepared ---- */
 
 static void assert_nothing_said(Fixture *f) {
@@ -260,6 +289,7 @@ int main(int argc, char **argv) {
         ADD("signals-that-processes-send-are-handed-on", signals_that_processes_send_are_handed_on);
         ADD("other-signals-are-not", other_signals_are_not);
         ADD("command-that-ends-first-is-not-signalled", command_that_ends_first_is_not_signalled);
+        ADD("signals-act-again-afterwards", signals_act_again_afterwards);
         ADD("what-is-prepared-has-its-pid-and-waits", what_is_prepared_has_its_pid_and_waits);
         ADD("what-is-prepared-and-not-run-is-gone", what_is_prepared_and_not_run_is_gone);
         ADD("what-is-killed-before-it-runs-has-ended", what_is_killed_before_it_runs_has_ended);

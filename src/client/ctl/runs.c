@@ -130,7 +130,7 @@ static double seconds(const struct timeval *t) {
         return (double) t->tv_sec + (double) t->tv_usec / 1e6;
 }
 
-static int command_wait(Runs *runs, Command *command, Refusal *why) {
+static int command_run_to_end(Runs *runs, Command *command, Refusal *why) {
         Ctl *c = runs->c;
         int r = command_run(command, c->event, c->signals);
 
@@ -144,6 +144,13 @@ static int command_wait(Runs *runs, Command *command, Refusal *why) {
         c->status = command->status;
         runs->signo = command->signo;
         return MIN(r, 0);
+}
+
+/* The command's end is the end of forwarding: what reads its counters is interrupted as before. */
+static int command_wait(Runs *runs, Command *command, Refusal *why) {
+        int r = command_run_to_end(runs, command, why), q = ctl_watch_signals(runs->c);
+
+        return r != 0 ? r : q;
 }
 
 static int command_time(Runs *runs, Command *command, Refusal *why) {
@@ -215,10 +222,11 @@ int runs_count(Ctl *c, FILE *output, Refusal *why) {
         uint32_t n = c->options->repeat ?: 1;
         int r = 0;
 
-        for (uint32_t i = 0; i < n && r == 0 && runs.signo == 0; i++)
+        for (uint32_t i = 0; i < n && r == 0 && runs.signo == 0 && c->signo == 0; i++)
                 r = run_once(&runs, why);
         if (r == 0)
                 r = report_write(&runs, output, why);
-        c->signo = runs.signo;
+        if (runs.signo > 0)
+                c->signo = runs.signo;
         return r == 0 && c->signo > 0 ? CTL_E_INTERRUPTED : r;
 }
