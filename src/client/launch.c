@@ -26,11 +26,6 @@ int launch_mode_parse(const char *text, LaunchMode *ret, Refusal *why) {
                       "--broker: invalid value '%.64s' (one of auto, yes, no)", text);
 }
 
-void launch_done(Launch *l) {
-        prover_client_done(&l->prover);
-        sd_bus_error_free(&l->denied);
-}
-
 /* ---- the actions ---- */
 
 /* Calls f for each name in the list until it returns something else than 0. */
@@ -43,6 +38,30 @@ static int actions_walk(const char *list, int (*f)(void *userdata, const char *a
         while (r == 0 && (name = strsep(&rest, ",")))
                 r = f(userdata, name);
         return r;
+}
+
+/* Those of Broker, org.perfalloc1(5). */
+static int action_check(void *userdata, const char *action) {
+        static const char *const actions[] = { "sample-own", "count-kernel", "count-other",
+                                               "count-system", "count-raw" };
+        Refusal *why = userdata;
+
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++)
+                if (strcmp(actions[i], action) == 0)
+                        return 0;
+        return refuse(why, REFUSAL_INVALID_ARGS,
+                      "--allow: invalid value '%.64s' (one of sample-own, count-kernel, "
+                      "count-other, count-system, count-raw; several with commas)",
+                      action);
+}
+
+int launch_allow_check(const char *list, Refusal *why) {
+        return actions_walk(list, action_check, why);
+}
+
+void launch_done(Launch *l) {
+        prover_client_done(&l->prover);
+        sd_bus_error_free(&l->denied);
 }
 
 static int action_is_refused(void *userdata, const char *action) {
@@ -114,11 +133,6 @@ static int ask(Asking *a) {
                 r = sd_bus_message_append_basic(m, 'h', &a->listener);
         if (r >= 0)
                 r = append_options(m, a->launch->allow, a->prover);
-        if (r == -EINVAL) {
-                settle(a,
-                       refuse(a->why, LAUNCH_E_DENIED, "--allow has something that is not UTF-8"));
-                return 0;
-        }
         return r < 0 ? r : sd_bus_call_async(a->launch->bus, &a->call, m, on_answer, a, UINT64_MAX);
 }
 

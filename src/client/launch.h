@@ -51,5 +51,8 @@ void launch_done(Launch *l);
 /* REFUSAL_INVALID_ARGS: none of auto, yes and no. */
 int launch_mode_parse(const char *text, LaunchMode *ret, Refusal *why);
 
+/* Whether each word of the list is an action of Broker. REFUSAL_INVALID_ARGS. */
+int launch_allow_check(const char *list, Refusal *why);
+
 /* Prepares COMMAND, for command_run(). */
 int launch_prepare(Launch *l, Command *ret, Refusal *why);

@@ -57,6 +57,8 @@ int options_parse(Options *ret, int argc, char **argv, Refusal *why) {
         o.command = words.rest;
         if (o.broker_word)
                 r = launch_mode_parse(o.broker_word, &o.broker, why);
+        if (r == 0 && o.allow)
+                r = launch_allow_check(o.allow, why);
         if (r == 0 && o.paranoid)
                 r = paranoid_view_check(o.paranoid, why);
         if (r != 0)

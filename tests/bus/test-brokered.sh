@@ -38,8 +38,20 @@ nested_runs_without() {
 }
 
 refused_runs_without() {
-        run 0 as alice perfalloc --broker=yes --allow=manage echo run &&
-                said "echo runs without the broker: option 'allow'" && said run
+        rules 00-raw <<<"polkit.addRule(function(action, subject) {
+                if (action.id == 'org.perfalloc1.count-raw') return polkit.Result.NO; });" &&
+                run 0 as alice perfalloc --broker=yes --allow=count-raw echo run &&
+                said "echo runs without the broker: " && said org.perfalloc1.count-raw && said run
+        set -- $?
+        rules --remove 00-raw
+        return "$1"
+}
+
+# In any mode, before anything is held or asked for.
+wrong_action_is_named() {
+        run 1 as alice perfalloc --allow=sample-own,manage echo run && said "--allow: invalid value 'manage' (one of sample-own" &&
+                ! said run && run 1 as alice perfalloc --broker=no --allow= true && said "invalid value ''" &&
+                run 2 as alice perfallocctl run --allow=manage true && said "--allow: invalid value 'manage'"
 }
 
 run_is_the_broker() {
@@ -138,6 +150,7 @@ check 'yes installs it, no does not' yes_and_no
 check 'any other word is named' wrong_word_is_named
 check 'under a broker already, it says so and runs COMMAND without' nested_runs_without
 check 'refused by the service, it says so and runs COMMAND without' refused_runs_without
+check 'an action that does not exist is named, and the command is not run' wrong_action_is_named
 check 'perfallocctl run is the broker without a hold' run_is_the_broker
 check 'and runs nothing that polkit refuses' run_is_refused
 check 'it ends as COMMAND does' run_ends_as_command

@@ -36,6 +36,8 @@ int verb_run(Ctl *c, Refusal *why) {
 
         if (!launch.command)
                 return refuse(why, CTL_E_USAGE, "run: missing COMMAND");
+        if (launch_allow_check(launch.allow, why) != 0)
+                return CTL_E_USAGE;
         r = launch_prepare(&launch, &command, why);
         if (r == LAUNCH_E_INTERRUPTED)
                 c->signo = launch.signo;
