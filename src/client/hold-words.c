@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/cpuset.h"
+#include "core/utf8.h"
 
 #define NAMED_MAX 4u /* so many obstacles are named, the others are counted */
 #define TIME_MAX  32
@@ -72,6 +73,17 @@ static void print_scope(const Object *o, FILE *f) {
         print_cpus(o, n > 0, f);
 }
 
+/* Any program may give itself any bytes for a name. */
+static void make_printable(char *text) {
+        while (*text) {
+                size_t length = utf8_text_length(text);
+
+                if (length == 0)
+                        *text++ = '?';
+                text += length;
+        }
+}
+
 const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX]) {
         char path[64];
         FILE *f;
@@ -87,6 +99,7 @@ const char *hold_words_command(const Object *o, char ret[static COMMAND_NAME_MAX
                 ret[0] = '\0';
         (void) fclose(f);
         ret[strcspn(ret, "\n")] = '\0';
+        make_printable(ret);
         return ret;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "client/lockfile.h"
 #include "client/options.h"
 #include "client/say.h"
+#include "client/streams.h"
 #include "core/timespan.h"
 
 /* How perfalloc ends: by a signal, as COMMAND did or as requested, else with a status. */
@@ -185,20 +185,6 @@ static int print_and_exit(const Options *o) {
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Keeps later descriptors from becoming standard streams by accident. COMMAND has these closed as
- * before. */
-static int fill_standard_streams(void) {
-        int fd;
-
-        do
-                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        while (fd >= 0 && fd <= STDERR_FILENO);
-        if (fd < 0)
-                return -errno;
-        close_fd(fd);
-        return 0;
-}
-
 int main(int argc, char **argv) {
         _cleanup_(options_done) Options o = OPTIONS_NULL;
         _cleanup_(signals_done) Signals signals = SIGNALS_NULL;
@@ -206,7 +192,7 @@ int main(int argc, char **argv) {
         Refusal why;
         Ending ending;
 
-        if (fill_standard_streams() < 0)
+        if (streams_fill() < 0)
                 return EXIT_FAILURE;
         r = options_parse(&o, argc, argv, &why);
         if (r > 0)

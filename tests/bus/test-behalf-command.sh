@@ -24,7 +24,7 @@ prolog_runs_twice() {
         hold=$(perfallocctl -q hold --pmu=breakpoint --uid=alice --tag=job-7 --reason='srun ./app') &&
                 run 0 perfallocctl -q hold --pmu=breakpoint --uid=2001 --tag=job-7 && said "$hold" && holds_are 1 &&
                 run 0 property "$hold" Uid && said 'u 2001' && run 0 property "$hold" Tag && said 'job-7' &&
-                run 2 perfallocctl -q hold --pmu=breakpoint --tag=job-7 --uid=nobody-here && holds_are 1
+                run 5 perfallocctl -q hold --pmu=breakpoint --tag=job-7 --uid=nobody-here && holds_are 1
 }
 
 everybody_reads_for_which_job() {

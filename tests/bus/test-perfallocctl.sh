@@ -139,6 +139,21 @@ breakpoint breakpoint 0-1         4 -     -      -
 END
 }
 
+# A command's name is any bytes.
+status_prints_any_command() {
+        local name=$dir/h$'\xff\xc3\xa4\033'ld
+
+        cp "$(command -v perfalloc)" "$name"
+        start "$name" --pmu=breakpoint
+        wait_until holds_are 1 && run 0 perfallocctl status --json && json "j['holds'][0]['command'] == 'h?\u00e4?ld'" &&
+                run 0 perfallocctl status && said 'h?ä?ld'
+        set -- $?
+        kill $pid
+        wait $pid
+        rm "$name"
+        return "$1"
+}
+
 status_is_watched() {
         local hold=''
 
@@ -283,6 +298,14 @@ denied_is_3() {
 unknown_is_5() {
         run 5 perfallocctl release 999999 && said 999999 && run 5 perfallocctl encode nosuch && said nosuch &&
                 run 5 perfallocctl open -p 999999999 cpu-clock:u
+}
+
+# Neither the bus nor a file becomes a standard stream.
+closed_streams_stay_closed() {
+        run 1 sh -c 'exec perfallocctl holds >&-' && said 'standard output: Bad file descriptor' &&
+                run 1 sh -c 'exec perfallocctl -q hold --pmu=breakpoint >&-' && holds_are 0 &&
+                run 0 sh -c "exec perfallocctl open -o $dir/readings page-faults -- true <&- >&- 2>&-" &&
+                grep -q page-faults $dir/readings && rm $dir/readings
 }
 
 paths_are_as_good_as_numbers() {
@@ -479,6 +502,30 @@ command_is_repeated() {
                 [[ $(as bob perfallocctl open -r 3 page-faults -- true 2>&1 | grep -c 'user space only') -eq 1 ]]
 }
 
+# has_no_child: COMMAND has ended, and perfallocctl has seen that.
+has_no_child() {
+        [[ ! $(<"/proc/$pid/task/$pid/children") ]]
+}
+
+has_ended() {
+        ! kill -0 "$pid" 2>/dev/null
+}
+
+# The counters cannot be read, as the service hangs.
+reading_is_interrupted() {
+        local signal
+
+        for signal in INT TERM HUP; do
+                rm -f $dir/ran
+                start perfallocctl open -r 2 page-faults -- sh -c "echo >>$dir/ran; service-signal STOP"
+                wait_until test -e $dir/ran && wait_until has_no_child && kill -s $signal $pid && wait_until has_ended
+                set -- $?
+                service-signal CONT
+                [[ $1 -eq 0 ]] && ended $((128 + $(kill -l $signal))) && [[ $(wc -l <$dir/ran) -eq 1 ]] &&
+                        wait_until counters_are 0 || return
+        done
+}
+
 command_is_reported_to_programs() {
         run 0 as alice perfallocctl open -x '|' page-faults task-clock -- true && [[ $(wc -l <$dir/said) -eq 5 ]] &&
                 grep -qE '^[0-9]+\|page-faults\|exact\|0\.00$' $dir/said && grep -qE '^[0-9.]+\|elapsed\|' $dir/said &&
@@ -505,6 +552,15 @@ persistent_counters_outlive_it() {
                 run 0 as carol perfallocctl read "$counter" && run 0 as carol perfallocctl read --each "$counter" &&
                 run 3 as bob perfallocctl read "$counter" && said org.perfalloc1.count-system &&
                 run 0 as alice perfallocctl adopt "$counter" && said task-clock && counters_are 0
+}
+
+persistent_counters_that_nobody_hears_of_are_closed() {
+        run 1 sh -c 'exec perfallocctl open --persistent -a task-clock page-faults >/dev/full' &&
+                said 'standard output: No space left on device' && counters_are 0 &&
+                run 1 sh -c 'exec perfallocctl open --persistent --json -a task-clock >/dev/full' && counters_are 0 || return
+        rm -f $dir/readings
+        run 2 perfallocctl open --persistent -o $dir/readings -a task-clock && said '--persistent and --output exclude each other' &&
+                [[ ! -e $dir/readings ]] && counters_are 0
 }
 
 open_counters_can_be_made_persistent() {
@@ -558,6 +614,13 @@ users_count_their_own_processes() {
 watch_prints_lines() {
         run 0 perfallocctl watch --all-cpus task-clock page-faults -i 20ms -n 3 && [[ $(wc -l <$dir/said) -eq 7 ]] &&
                 head -n 1 $dir/said | grep -q '^TIME ' && [[ $(grep -c ' page-faults ' $dir/said) -eq 3 ]]
+}
+
+output_that_cannot_be_written_is_an_error() {
+        run 1 sh -c 'exec perfallocctl watch -a task-clock -i 20ms >/dev/full' && said 'standard output: No space left on device' &&
+                run 1 sh -c 'exec perfallocctl status --watch >/dev/full' && said 'standard output: No space left on device' &&
+                run 0 bash -c 'set -o pipefail; perfallocctl watch -a task-clock -i 20ms | head -n 1' &&
+                run 0 bash -c 'set -o pipefail; perfallocctl status --watch -i 20ms | head -n 1' && ! said 'standard output'
 }
 
 watch_prints_objects() {
@@ -951,6 +1014,7 @@ check 'status and monitors say who has yielded' status_says_who_has_yielded
 check 'a registered monitor has its name for its owner' registered_monitors_are_named
 check 'status fits the screen, and the reason stays' status_fits_the_screen
 check 'an idle machine at 80 columns' status_at_80_columns
+check 'status prints any name of a command' status_prints_any_command
 check 'status --watch prints it again when it changes' status_is_watched
 check 'ended holds are listed with --all, without an expiry' ended_holds_are_listed_on_request
 check 'what is waited for is told: who, why, since when, until when' waiting_is_told
@@ -966,6 +1030,7 @@ check 'hold waits on while the service is started anew' hold_waits_through_resta
 check 'a hold whose number cannot be printed is given back' hold_that_nobody_hears_of_is_not_there
 check 'what is not permitted is status 3' denied_is_3
 check 'what is not there is status 5' unknown_is_5
+check 'standard streams that are closed stay so' closed_streams_stay_closed
 check 'objects are named by number or path, and by nothing else' paths_are_as_good_as_numbers
 check 'one of several may fail' one_of_several_may_fail
 check 'every list is JSON with --json' lists_are_json
@@ -978,6 +1043,7 @@ check 'a command is counted, and its readings go where they should' command_is_c
 check 'the counts of a command are reported with ratios and times' command_is_reported
 check 'without events the usual ones are counted' command_is_counted_without_events
 check 'a command is run several times, and the spread is told' command_is_repeated
+check 'a signal ends the reading of what a command has counted' reading_is_interrupted
 check 'fields and JSON have the times' command_is_reported_to_programs
 check 'what the command starts is counted' descendants_of_the_command_are_counted
 check 'the command has its exit status and its output' command_has_its_status_and_output
@@ -993,10 +1059,12 @@ check 'open counts through restarts' open_counts_through_restarts
 check 'open says what could be counted' something_has_to_be_counted
 check 'a cgroup that is not there is named' cgroup_is_counted
 check 'persistent counters outlive it, and are read by whoever may' persistent_counters_outlive_it
+check 'persistent counters whose numbers cannot be printed are closed' persistent_counters_that_nobody_hears_of_are_closed
 check 'open counters can be made persistent, and closed' open_counters_can_be_made_persistent
 check 'processes are attached and detached' processes_are_attached_and_detached
 check 'users count their own processes, and not those of others' users_count_their_own_processes
 check 'watch prints lines into a pipe' watch_prints_lines
+check 'watch and status --watch say that their output cannot be written' output_that_cannot_be_written_is_an_error
 check 'watch --json prints an object a line' watch_prints_objects
 check 'watch draws on a terminal' watch_draws_bars
 check 'watch --plot draws what was shown' watch_draws_a_picture

@@ -22,7 +22,7 @@ static int user_find(const char *name, uid_t *ret, Refusal *why) {
         }
         user = getpwnam(name);
         if (!user)
-                return refuse(why, CTL_E_USAGE, "--uid: there is no user '%.64s'", name);
+                return refuse(why, CTL_E_UNKNOWN, "--uid: there is no user '%.64s'", name);
         *ret = user->pw_uid;
         return 0;
 }

@@ -71,6 +71,10 @@ int ctl_run(Ctl *c, const bool *done) {
         return r < 0 ? r : *done ? 0 : CTL_E_INTERRUPTED;
 }
 
+int ctl_refuse_unwritten(int error, Refusal *why) {
+        return refuse(why, CTL_E_FAILED, "standard output: %s", strerror(error));
+}
+
 /* ---- calls ---- */
 
 /* Errors that a script may want to distinguish. */

@@ -60,6 +60,9 @@ int ctl_watch_signals(Ctl *c);
 /* Runs the event loop until *done, or until a signal asks to end: CTL_E_INTERRUPTED. */
 int ctl_run(Ctl *c, const bool *done);
 
+/* Standard output could not be written. */
+int ctl_refuse_unwritten(int error, Refusal *why);
+
 int ctl_call_new(Ctl *c, sd_bus_message **ret, const char *path, const char *interface,
                  const char *member);
 

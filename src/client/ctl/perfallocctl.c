@@ -7,6 +7,7 @@
 #include "client/ctl/pager.h"
 #include "client/ctl/verbs.h"
 #include "client/say.h"
+#include "client/streams.h"
 #include "core/number.h"
 
 #define ANY SIZE_MAX
@@ -217,7 +218,7 @@ static int run(Ctl *c, const struct Verb *verb, Refusal *why) {
                 pager_open(&pager, c->signals);
         r = verb->run(c, why);
         if (fflush(stdout) != 0 && r == 0 && pager.pid == 0)
-                r = refuse(why, CTL_E_FAILED, "standard output: %s", strerror(errno));
+                r = ctl_refuse_unwritten(errno, why);
         pager_close(&pager);
         return r;
 }
@@ -266,6 +267,8 @@ int main(int argc, char **argv) {
         Refusal why = REFUSAL_NULL;
         int r;
 
+        if (streams_fill() < 0)
+                return EXIT_FAILURE;
         (void) setlocale(LC_ALL, "");
         say_as("perfallocctl");
         r = ctl_options_parse(&o, argc, argv, &why);

@@ -50,11 +50,20 @@ static void json_strings_cannot_be_left(void) {
         free(text);
 }
 
+static void json_strings_are_utf8(void) {
+        char *text = words_json("\xff"
+                                "a\xc3\x28\xe2\x82");
+
+        g_assert_cmpstr(text, ==, "\"\ufffda\ufffd(\ufffd\ufffd\"");
+        free(text);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/words/rates-have-three-digits", rates_have_three_digits);
         g_test_add_func("/words/users-have-names-or-numbers", users_have_names_or_numbers);
         g_test_add_func("/words/labels-cannot-be-left", labels_cannot_be_left);
         g_test_add_func("/words/json-strings-cannot-be-left", json_strings_cannot_be_left);
+        g_test_add_func("/words/json-strings-are-utf8", json_strings_are_utf8);
         return g_test_run();
 }

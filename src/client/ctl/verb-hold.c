@@ -109,6 +109,8 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
         _cleanup_(object_done) Object hold = OBJECT_NULL;
         int r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, why);
 
+        if (r == CTL_E_INTERRUPTED || (r != 0 && c->options->hold.require))
+                return r;
         if (hold_is_empty(&hold) && c->options->hold.require)
                 return refuse(why, CTL_E_FAILED, HOLD_WORDS_EMPTY);
         say_granted(&hold, granted);

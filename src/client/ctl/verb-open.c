@@ -79,11 +79,24 @@ static int stay_and_print(Ctl *c, const Opening *opening, const Readings *readin
 }
 
 static int print_numbers(Ctl *c, const Readings *readings, Refusal *why) {
+        int r = 0;
+
         if (c->options->json)
-                return readings_print(c, readings, stdout, why);
-        for (size_t i = 0; i < readings->n; i++)
-                printf("%" PRIu64 "\n", path_number(readings->paths[i]));
-        return 0;
+                r = readings_print(c, readings, stdout, why);
+        else
+                for (size_t i = 0; i < readings->n; i++)
+                        printf("%" PRIu64 "\n", path_number(readings->paths[i]));
+        return r == 0 && fflush(stdout) != 0 ? ctl_refuse_unwritten(errno, why) : r;
+}
+
+/* Nobody would know of those whose numbers could not be printed. */
+static int print_persistent(Ctl *c, const Readings *readings, Refusal *why) {
+        int r = print_numbers(c, readings, why);
+
+        for (size_t i = 0; i < readings->n && r != 0; i++)
+                (void) ctl_call_method(c, readings->paths[i], PERFALLOC_COUNTER_INTERFACE, "Close",
+                                       NULL, &(Refusal){}, "");
+        return r;
 }
 
 static int open_and_stay(Ctl *c, Refusal *why) {
@@ -100,7 +113,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
         if (r != 0)
                 return r;
         if (c->options->persistent)
-                return print_numbers(c, &readings, why);
+                return print_persistent(c, &readings, why);
         say_counters(&readings, opening.events);
         return stay_and_print(c, &opening, &readings, output ?: stdout, why);
 }
@@ -119,6 +132,10 @@ static int options_check(const Ctl *c, Refusal *why) {
         if (o->command && (o->stopped || o->persistent))
                 return refuse(why, CTL_E_USAGE,
                               "--stopped and --persistent cannot be used with a command");
+        if (o->persistent && o->output)
+                return refuse(why, CTL_E_USAGE,
+                              "--persistent and --output exclude each other: the numbers of the "
+                              "counters go to standard output");
         if (!o->command && (o->repeat > 0 || o->separator))
                 return refuse(why, CTL_E_USAGE, "--repeat and --separator need a command");
         if (!o->command && c->n_words == 0)

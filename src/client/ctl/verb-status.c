@@ -294,7 +294,11 @@ static int status_watch(Ctl *c, Refusal *why) {
                                         on_change, timer);
         for (uint32_t n = 1; r >= 0; n++) {
                 r = status(c, why);
-                if (r != 0 || fflush(stdout) != 0 || n == c->options->count)
+                if (r == 0 && fflush(stdout) != 0) { /* who has read enough closes the pipe */
+                        r = errno == EPIPE ? 0 : ctl_refuse_unwritten(errno, why);
+                        break;
+                }
+                if (r != 0 || n == c->options->count)
                         break;
                 r = status_wait(c, timer, &due);
                 if (r != 0)

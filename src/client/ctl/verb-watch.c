@@ -44,6 +44,7 @@ typedef struct Watch {
         size_t size;
         int stream;
         bool over;
+        int unwritten; /* errno of standard output */
 } Watch;
 
 static void watch_done(Watch *w) {
@@ -217,7 +218,9 @@ static int sample_show(Watch *w) {
                 picture_print(w);
         else
                 lines_print(w);
-        if (fflush(stdout) != 0 || w->n_shown == w->c->options->count)
+        if (fflush(stdout) != 0)
+                w->unwritten = errno;
+        if (w->unwritten || w->n_shown == w->c->options->count)
                 w->over = true;
         return 0;
 }
@@ -350,7 +353,9 @@ static int watch_run(Watch *w, Refusal *why) {
         /* the usual end */
         if (r == CTL_E_INTERRUPTED)
                 return plotted;
-        if (r == 0 && w->n_shown != w->c->options->count && !ferror(stdout))
+        if (r == 0 && w->unwritten) /* who has read enough closes the pipe */
+                r = w->unwritten == EPIPE ? 0 : ctl_refuse_unwritten(w->unwritten, why);
+        else if (r == 0 && w->n_shown != w->c->options->count)
                 return refuse(why, CTL_E_FAILED, "the sampler has ended: perfallocd has stopped");
         return r ?: plotted;
 }

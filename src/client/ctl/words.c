@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/utf8.h"
+
 char *words_format(const char *format, ...) {
         va_list arguments;
         char *text;
@@ -79,8 +81,17 @@ static char *escaped(const char *text, void (*escape)(unsigned char c, FILE *f),
         if (!f)
                 return NULL;
         fputs(quote, f);
-        for (const char *p = text; *p; p++)
-                escape((unsigned char) *p, f);
+        for (const char *p = text; *p;) {
+                size_t length = utf8_text_length(p);
+
+                if (length == 0 && (unsigned char) *p >= 0x80) { /* not UTF-8 */
+                        fputs("\ufffd", f);
+                        p++;
+                        continue;
+                }
+                for (const char *end = p + MAX(length, 1u); p < end; p++)
+                        escape((unsigned char) *p, f);
+        }
         fputs(quote, f);
         return fclose(f) == 0 ? TAKE_PTR(copy) : NULL;
 }
