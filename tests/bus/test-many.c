@@ -76,8 +76,8 @@ static void test_row(Fixture *f, const void *data) {
                 path = hold_take(f->root, &lease, "a{sv}", 1, BREAKPOINTS);
                 g_assert_true(hold_wait(f->root, path));
                 close_fd(lease);
-                if (i % 100 == 0)
-                        g_assert_cmpuint(client_count(f->root, "hold"), <=, 64 + 1);
+                if (i % 100 == 0) /* the service may not have noticed yet which leases are closed */
+                        await(client_count(f->root, "hold") <= 64);
         }
 }
 
