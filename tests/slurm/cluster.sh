@@ -31,7 +31,7 @@ ProctrackType=proctrack/$proctrack
 TaskPlugin=task/none
 SelectType=select/$select
 SelectTypeParameters=CR_CPU
-SchedulerParameters=sched_interval=1,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,batch_sched_delay=0,bf_interval=1
 SwitchType=switch/none
 ReturnToService=2
 MessageTimeout=30
