@@ -42,6 +42,13 @@ static Fake *stage_sliced_by_cpu(Stage *s, const char *cpus) {
         return f;
 }
 
+static bool resuming_in(const Stage *s, const char *cpus) {
+        _cleanup_(scope_done) Scope scope = SCOPE_NULL;
+
+        scope_of(&scope, cpus);
+        return yielders_are_resuming(&s->yielders, &scope);
+}
+
 /* Returns how many slices it took. */
 static unsigned go_on(Stage *s) {
         unsigned n = 0;
@@ -79,13 +86,16 @@ static void test_many_yield_and_resume_in_slices(Stage *s, gconstpointer unused)
         g_assert_cmpstr(s->log->str, ==, "y3 y0 y1 y2 r3 r0 ");
         g_assert_cmpint(f[2]->yielder.state, ==, YIELDER_YIELDED);
         g_assert_true(yielder_is_due(&f[2]->yielder));
+        g_assert_true(resuming_in(s, "0"));
+        g_assert_false(resuming_in(s, "1"));
         g_assert_cmpuint(go_on(s), ==, 2);
+        g_assert_false(resuming_in(s, "0"));
         g_assert_cmpstr(s->log->str, ==, "y3 y0 y1 y2 r3 r0 r1 r2 ");
         for (unsigned i = 0; i < 3; i++) {
                 g_assert_cmpint(f[i]->yielder.state, ==, YIELDER_COUNTING);
                 g_assert_false(yielder_is_due(&f[i]->yielder));
         }
-        g_assert_cmpuint(s->n_acknowledged, ==, 3); /* nobody waits for who resumes */
+        g_assert_cmpuint(s->n_acknowledged, ==, 5); /* what they take is not free for a hold */
 }
 
 static void test_hold_that_ends_midway_spares_the_rest(Stage *s, gconstpointer unused) {

@@ -375,18 +375,27 @@ static void yielders_work_some(Yielders *r) {
                 r->busy(r->userdata);
 }
 
+/* Holds may wait for either. */
 void yielders_go_on(Yielders *r) {
-        bool yields = yielders_are_busy(r);
-
         yielders_work_some(r);
-        if (yields)
-                yielders_acknowledged(r);
+        yielders_acknowledged(r);
 }
 
 bool yielders_are_busy(const Yielders *r) {
         for (size_t i = 0; i < r->n_yielders; i++)
                 if (yielder_is_asked(r, r->yielders[i]))
                         return true;
+        return false;
+}
+
+bool yielders_are_resuming(const Yielders *r, const Scope *scope) {
+        for (size_t i = 0; i < r->n_yielders; i++) {
+                const Yielder *y = r->yielders[i];
+
+                if (y->ops->sliced && !y->fresh && yielders_may_resume(r, y) &&
+                    scope_overlaps(scope, y->plan.scope))
+                        return true;
+        }
         return false;
 }
 

@@ -63,6 +63,10 @@ void yielders_go_on(Yielders *r);
 /* Whether sliced yielders have to yield that have not been told. */
 bool yielders_are_busy(const Yielders *r);
 
+/* Whether sliced yielders of the scope may resume that have not been told: what they will take
+ * seems to be free as yet. */
+bool yielders_are_resuming(const Yielders *r, const Scope *scope);
+
 /* Whether the plan wants of y what is not done yet. */
 bool yielder_is_due(const Yielder *y);
 

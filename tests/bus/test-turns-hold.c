@@ -4,6 +4,7 @@
 
 #include "bus-util.h"
 #include "cpu-switch.h"
+#include "foreigner.h"
 #include "restart-util.h"
 #include "turns-util.h"
 
@@ -276,6 +277,38 @@ static void test_yielding_cpu_goes(TurnsFixture *f, const void *data) {
         close_fd(lock);
 }
 
+/* What the last ones are about to take is not free: beside a stranger one of them has to yield. */
+static void test_resuming_number_is_held(TurnsFixture *f, const void *data) {
+        g_autoptr(Client) carol = client_new("carol");
+        Crowd crowd;
+        char *slots[2];
+        g_autoptr(Actor) stranger = NULL;
+        g_autofree char *path = NULL, *event = watched_event(0);
+        g_autofree char *number = NULL;
+        _cleanup_close_ int lease = -1, next = -1;
+
+        crowd_up(&crowd, "0");
+        for (size_t i = 0; i < G_N_ELEMENTS(slots); i++)
+                slots[i] = counter_open(crowd.client, event, "a{sv}", 3, "scope", "s", "cpu",
+                                        "cpus", "s", "0", "role", "s", "monitor");
+        path = hold_take(f->other, &lease, "a{sv}", 2, "pmus", "as", 2, "software", "breakpoint",
+                         "cpus", "s", "0");
+        g_assert_true(hold_wait(f->other, path));
+        stranger = foreigner_new();
+        lease = close_fd(lease);
+        number = hold_take(carol, &next, "a{sv}", 3, BREAKPOINTS, "cpus", "s", "0", "counters", "u",
+                           2);
+        g_assert_true(hold_wait(carol, number));
+        g_assert_true(counter_is(crowd.client, slots[0], "counting") !=
+                      counter_is(crowd.client, slots[1], "counting"));
+        next = close_fd(next);
+        for (size_t i = 0; i < G_N_ELEMENTS(slots); i++) {
+                await(counter_is(crowd.client, slots[i], "counting"));
+                g_free(slots[i]);
+        }
+        crowd_down(&crowd);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         cpu_back_at_end();
@@ -283,6 +316,7 @@ int main(int argc, char *argv[]) {
         TURNS_ADD("resuming-beside-a-queue", test_resuming_beside_a_queue);
         TURNS_ADD("yielding-hold-ends", test_yielding_hold_ends);
         TURNS_ADD("resuming-hold-comes", test_resuming_hold_comes);
+        TURNS_ADD("resuming-number-is-held", test_resuming_number_is_held);
         TURNS_ADD("yielding-monitors-leave", test_yielding_monitors_leave);
         TURNS_ADD("resuming-monitors-leave", test_resuming_monitors_leave);
         TURNS_ADD_WITH("yielding-restart", RESTARTED, test_yielding_restart);

@@ -310,6 +310,8 @@ static bool hold_advance(Hold *h) {
                         hold_settle(h, false);
                         return true;
                 }
+                if (yielders_are_resuming(&holds->context->yielders, &h->request.what.scope))
+                        return false;
                 r = hold_probe_begin(h);
         }
         if (r >= 0)
@@ -347,7 +349,8 @@ void holds_advance(Holds *holds) {
 /* Looks once before the hold is announced. If all is free, that was the time of the grant. */
 static void hold_probe_ahead(Hold *h) {
         if (hold_probes_beside(h) ||
-            yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0)
+            yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0 ||
+            yielders_are_resuming(&h->context->yielders, &h->request.what.scope))
                 return;
         if (hold_probe_begin(h) < 0)
                 hold_stop_measuring(h); /* tried again in hold_advance() */
