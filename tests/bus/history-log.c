@@ -105,9 +105,16 @@ static Account *sheet_find(Sheet *s, uid_t uid) {
         return &s->holders[i];
 }
 
-static void sheet_add_take(Sheet *s, const Demand *d, const Take *t, unsigned cpu) {
-        Account *a =
-                t->opening > claims_since(d, t->uid, cpu) ? sheet_find(s, t->uid) : &s->strangers;
+/* What a user opened through the service in a hold that has ended is older than their next one; but
+ * it was pinned, and has perhaps been opened anew since, without being pinned. */
+static bool take_is_holders(const Demand *d, const Take *t, unsigned cpu, bool most) {
+        uint64_t since = claims_since(d, t->uid, cpu);
+
+        return t->opening > since || (!most && t->of_service && since != LOG_NEVER);
+}
+
+static void sheet_add_take(Sheet *s, const Demand *d, const Take *t, unsigned cpu, bool most) {
+        Account *a = take_is_holders(d, t, cpu, most) ? sheet_find(s, t->uid) : &s->strangers;
 
         a->instructions += t->instructions;
         a->cycles += t->cycles;
@@ -133,14 +140,14 @@ static void sheet_read(Sheet *s, const TakeLog *log, const Demand *d, unsigned c
                 if (!take_counts(t, cpu, at, most))
                         continue;
                 if (t->when != TAKE_OF_TASK)
-                        sheet_add_take(s, d, t, cpu);
+                        sheet_add_take(s, d, t, cpu, most);
                 else if (!greatest || t->instructions > greatest->instructions)
                         greatest = t;
                 s->perhaps_others |=
                         t->when == TAKE_OF_TASK && t->opening <= claims_since(d, t->uid, cpu);
         }
         if (greatest)
-                sheet_add_take(s, d, greatest, cpu);
+                sheet_add_take(s, d, greatest, cpu, most);
 }
 
 /* What a user has open, as far as there are counters for it, and what was promised to them and is

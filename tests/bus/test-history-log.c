@@ -125,6 +125,27 @@ static void test_cycles_wait_behind_what_waits(void) {
         log_free(log);
 }
 
+static Verdict granted_beside(bool of_service) {
+        TakeLog *log = log_new();
+        Take *t = log_open(log, &(Take){ .uid = 1, .cycles = 1, .of_service = of_service });
+        const Claim claim = { .uid = 1, .cpus = 1, .granted = log_now() + LOG_RACE_USEC };
+        const Demand d = { .cpus = 1, .counters = 4, .claims = &claim, .n_claims = 1 };
+        uint64_t later = claim.granted + 2 * LOG_RACE_USEC;
+        Verdict v;
+
+        t->opened = log_now();
+        v = log_judge_grant(log, &machine, &d, later);
+        g_assert_cmpint(log_judge_refusal(log, &machine, &d, later, later), ==, VERDICT_TRUE);
+        log_free(log);
+        return v;
+}
+
+/* Of an earlier hold of the same user, that is. */
+static void test_older_ones_may_be_opened_anew(void) {
+        g_assert_cmpint(granted_beside(true), ==, VERDICT_RACE);
+        g_assert_cmpint(granted_beside(false), ==, VERDICT_FALSE);
+}
+
 static void test_on_no_cpu_nothing_is_confirmed(void) {
         const Demand d = { .counters = 1 };
         TakeLog *log = log_new();
@@ -149,6 +170,8 @@ int main(int argc, char **argv) {
                         test_more_events_than_counters_take_all_of_them);
         g_test_add_func("/history-log/cycles-wait-behind-what-waits",
                         test_cycles_wait_behind_what_waits);
+        g_test_add_func("/history-log/older-ones-may-be-opened-anew",
+                        test_older_ones_may_be_opened_anew);
         g_test_add_func("/history-log/on-no-cpu-nothing-is-confirmed",
                         test_on_no_cpu_nothing_is_confirmed);
         return g_test_run();
