@@ -10,17 +10,17 @@
         "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"
 
 /* What systemd was asked for, until it is done. */
-typedef struct UnitJob {
+typedef struct Job {
         sd_bus_slot *call; /* without a reply yet */
         char *path;
-} UnitJob;
+} Job;
 
 typedef struct NmiWatchdog {
         Bridge bridge;
         sd_bus *bus;
         char *path;
         sd_bus_slot *removals; /* JobRemoved */
-        UnitJob start, stop;
+        Job start, stop;
 } NmiWatchdog;
 
 static NmiWatchdog *watchdog_of(const Bridge *b) {
@@ -47,22 +47,22 @@ static void watchdog_complain(NmiWatchdog *w, const char *what) {
 
 /* ---- jobs ---- */
 
-static void unit_job_forget(UnitJob *j) {
+static void job_forget(Job *j) {
         j->call = sd_bus_slot_unref(j->call);
         free(j->path);
         j->path = NULL;
 }
 
-static bool unit_job_is_under_way(const UnitJob *j) {
+static bool job_is_under_way(const Job *j) {
         return j->call || j->path;
 }
 
-static bool unit_job_is(const UnitJob *j, const char *path) {
+static bool job_is(const Job *j, const char *path) {
         return j->path && strcmp(j->path, path) == 0;
 }
 
 /* The reply to the call that makes it. */
-static void unit_job_made(UnitJob *j, sd_bus_message *m) {
+static void job_made(Job *j, sd_bus_message *m) {
         const char *path;
 
         j->call = sd_bus_slot_unref(j->call);
@@ -79,11 +79,11 @@ static int watchdog_job_removed(sd_bus_message *m, void *userdata, sd_bus_error 
 
         if (sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0)
                 return 0;
-        if (unit_job_is(&w->stop, job))
-                unit_job_forget(&w->stop);
-        if (!unit_job_is(&w->start, job))
+        if (job_is(&w->stop, job))
+                job_forget(&w->stop);
+        if (!job_is(&w->start, job))
                 return 0;
-        unit_job_forget(&w->start);
+        job_forget(&w->start);
         if (watchdog_runs(w)) {
                 watchdog_complain(w, strcmp(result, "dependency") == 0 ? "failed" : result);
         } else {
@@ -97,7 +97,7 @@ static int watchdog_starting(sd_bus_message *m, void *userdata, sd_bus_error *er
         NmiWatchdog *w = userdata;
         const sd_bus_error *e = sd_bus_message_get_error(m);
 
-        unit_job_made(&w->start, m);
+        job_made(&w->start, m);
         if (e)
                 watchdog_complain(w, e->message ?: e->name);
         return 0;
@@ -106,13 +106,13 @@ static int watchdog_starting(sd_bus_message *m, void *userdata, sd_bus_error *er
 static int watchdog_stopping(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         NmiWatchdog *w = userdata;
 
-        unit_job_made(&w->stop, m);
+        job_made(&w->stop, m);
         return 0;
 }
 
 static int watchdog_call(NmiWatchdog *w, const char *method, const char *unit,
-                         sd_bus_message_handler_t answered, UnitJob *job) {
-        unit_job_forget(job);
+                         sd_bus_message_handler_t answered, Job *job) {
+        job_forget(job);
         return sd_bus_call_method_async(w->bus, &job->call, SYSTEMD, method, answered, w, "ss",
                                         unit, "replace");
 }
@@ -124,7 +124,7 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
         int r;
 
         /* where it is being turned on again, it is off only as yet */
-        if (!watchdog_runs(w) && !unit_job_is_under_way(&w->stop))
+        if (!watchdog_runs(w) && !job_is_under_way(&w->stop))
                 return BRIDGE_ABSENT;
         r = watchdog_call(w, "StartUnit", NMI_WATCHDOG_TARGET, watchdog_starting, &w->start);
         if (r < 0) {
@@ -138,7 +138,7 @@ static BridgeAnswer watchdog_take(Bridge *b, uid_t uid) {
 static void watchdog_release(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
-        unit_job_forget(&w->start);
+        job_forget(&w->start);
         (void) watchdog_call(w, "StopUnit", NMI_WATCHDOG_UNIT, watchdog_stopping, &w->stop);
 }
 
@@ -162,8 +162,8 @@ static void watchdog_describe(const Bridge *b, pid_t *ret_pid, char *buffer, siz
 static void watchdog_free(Bridge *b) {
         NmiWatchdog *w = watchdog_of(b);
 
-        unit_job_forget(&w->start);
-        unit_job_forget(&w->stop);
+        job_forget(&w->start);
+        job_forget(&w->stop);
         sd_bus_slot_unref(w->removals);
         free(w->path);
         free(w);

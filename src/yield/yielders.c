@@ -370,15 +370,21 @@ static bool yielders_work(Yielders *r) {
         return done;
 }
 
-static void yielders_work_some(Yielders *r) {
-        if (!yielders_work(r))
+/* True: nothing is left. */
+static bool yielders_work_some(Yielders *r) {
+        bool done = yielders_work(r);
+
+        if (!done)
                 r->busy(r->userdata);
+        return done;
 }
 
-/* Holds may wait for either. */
+/* Holds wait for each that yields, and for the last one that resumes. */
 void yielders_go_on(Yielders *r) {
-        yielders_work_some(r);
-        yielders_acknowledged(r);
+        bool yields = yielders_are_busy(r), done = yielders_work_some(r);
+
+        if (yields || done)
+                yielders_acknowledged(r);
 }
 
 bool yielders_are_busy(const Yielders *r) {
@@ -405,7 +411,7 @@ bool yielders_are_resuming(const Yielders *r, const Scope *scope) {
 static size_t yielders_tell(Yielders *r, uint64_t hold, uint64_t deadline_usec) {
         size_t n_told = yielders_ask(r, hold, deadline_usec) + yielders_mark(r);
 
-        yielders_work_some(r);
+        (void) yielders_work_some(r);
         return n_told;
 }
 
