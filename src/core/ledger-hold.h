@@ -29,7 +29,6 @@ struct LedgerHold {
         LedgerState state;
         uint64_t seq;                 /* order of arrival, from 1 */
         TAILQ_ENTRY(LedgerHold) list; /* ledger->holds */
-        unsigned *extra;              /* by slot of the scope; NULL for one that has all counters */
 
         SlotEntry *entries; /* while it waits, one for each slot */
         size_t n_slots;

@@ -72,13 +72,9 @@ static void hold_enter(Ledger *l, LedgerHold *h) {
 
 static void hold_leave(Ledger *l, LedgerHold *h) {
         SlotWalk w = ledger_walk(l, h);
-        size_t i = 0;
 
-        SLOT_FOREACH (slot, w) {
+        SLOT_FOREACH (slot, w)
                 slot_leave(slot, h);
-                if (h->extra)
-                        slot->extra -= h->extra[i++];
-        }
         l->n_active--;
         l->n_partial -= !ledger_hold_is_full(h);
 }
@@ -126,15 +122,11 @@ static int hold_check(const Ledger *l, const LedgerHold *h, bool is_new, size_t 
 /* As hold_check() says. */
 static int hold_put(Ledger *l, LedgerHold *h, int k, size_t n_slots) {
         _cleanup_free_ SlotEntry *entries = NULL;
-        _cleanup_free_ unsigned *extra = NULL;
 
         if (k == LEDGER_E_WAITS && !(entries = calloc(n_slots, sizeof(*entries))))
                 return -ENOMEM;
-        if (n_slots > 0 && !ledger_hold_is_full(h) && !(extra = calloc(n_slots, sizeof(*extra))))
-                return -ENOMEM;
 
         h->entries = TAKE_PTR(entries);
-        h->extra = TAKE_PTR(extra);
         h->n_slots = n_slots;
         h->n_ready = 0;
         h->seq = h->ready.key = l->next_seq++;
@@ -180,7 +172,6 @@ void ledger_remove(Ledger *l, LedgerHold *h) {
         else
                 hold_leave(l, h);
         h->state = LEDGER_NONE;
-        free(TAKE_PTR(h->extra));
         TAILQ_REMOVE(&l->holds, h, list);
         ledger_settle(l, h);
 }
@@ -254,37 +245,51 @@ int ledger_blockers(const Ledger *l, const LedgerHold *h,
         return 0;
 }
 
-static void slot_set_extra(Slot *slot, unsigned *extra, unsigned value) {
-        slot->extra += value;
-        slot->extra -= *extra;
-        *extra = value;
-}
+/* NULL: the hold is not active there. */
+static Slot *ledger_slot(const Ledger *l, const LedgerHold *h, unsigned pmu, unsigned cpu) {
+        SlotChunk *chunk = slot_table_chunk(&l->slots, pmu, cpu / CHUNK_SLOTS);
 
-void ledger_set_extra(Ledger *l, LedgerHold *h, size_t number, unsigned extra) {
-        SlotWalk w = ledger_walk(l, h);
-        size_t i = 0;
-
-        if (h->state != LEDGER_ACTIVE || !h->extra)
-                return;
-        SLOT_FOREACH (slot, w)
-                if (i++ == number)
-                        slot_set_extra(slot, &h->extra[number], extra);
+        if (h->state != LEDGER_ACTIVE || !chunk || !scope_has(&h->scope, pmu, cpu))
+                return NULL;
+        return &chunk->slots[cpu % CHUNK_SLOTS];
 }
 
 void ledger_add_missing(Ledger *l, LedgerHold *h, unsigned pmu, unsigned cpu, unsigned missing) {
-        SlotWalk w = ledger_walk(l, h);
-        size_t i = 0;
+        Slot *slot = ledger_slot(l, h, pmu, cpu);
+        uint64_t planned, unused;
 
-        if (h->state != LEDGER_ACTIVE || !h->extra)
+        if (!slot || slot->sum == 0)
+                return;
+        if (ledger_hold_is_full(h)) { /* no plan lets any stay beside it */
+                slot->extra = MAX(slot->extra, (uint64_t) missing);
+                return;
+        }
+        planned = slot->kept + slot->sum + slot->extra;
+        unused = slot->chunk->capacity - MIN(slot->chunk->capacity, planned);
+        slot->extra += missing + unused;
+}
+
+void ledger_add_extra(Ledger *l, LedgerHold *h, size_t number, uint64_t extra) {
+        SlotWalk w = ledger_walk(l, h);
+
+        if (h->state != LEDGER_ACTIVE)
+                return;
+        SLOT_FOREACH (slot, w)
+                if (number-- == 0 && slot->sum > 0)
+                        slot->extra = MAX(slot->extra, extra);
+}
+
+void ledger_each_extra(const Ledger *l, const LedgerHold *h,
+                       void (*f)(void *userdata, size_t number, uint64_t extra), void *userdata) {
+        SlotWalk w = ledger_walk(l, h);
+        size_t number = 0;
+
+        if (h->state != LEDGER_ACTIVE || ledger_hold_is_full(h))
                 return;
         SLOT_FOREACH (slot, w) {
-                uint64_t planned = slot->kept + slot->sum + slot->extra,
-                         unused = slot->chunk->capacity - MIN(slot->chunk->capacity, planned);
-
-                if (h->scope.parts[w.part].pmu == pmu && w.cpu == cpu + 1)
-                        slot_set_extra(slot, &h->extra[i],
-                                       h->extra[i] + missing + (unsigned) unused);
-                i++;
+                if (slot->extra > 0)
+                        f(userdata, number, slot->extra);
+                number++;
         }
 }
 

@@ -78,14 +78,17 @@ bool ledger_is_first(const Ledger *l, const LedgerHold *h);
 int ledger_blockers(const Ledger *l, const LedgerHold *h,
                     int (*f)(void *userdata, LedgerHold *blocker), void *userdata);
 
-/* Monitors must yield this many counters more than promised on one slot of an active hold, because
- * others use so many there. The slots of its scope are numbered, part by part. Ignored for a full
- * hold. */
-void ledger_set_extra(Ledger *l, LedgerHold *h, size_t slot, unsigned extra);
-
-/* So many counters are missing there beside those monitors that the last plan has let stay: as many
- * more must yield as make room for them. */
+/* So many counters are missing for the hold on one of its slots, beside those monitors that the
+ * last plan has let stay: others use them. As many more monitors must yield there as make room, for
+ * as long as a number of counters is promised on the slot to anybody: who was measured beside these
+ * monitors when they had yielded needs that too. */
 void ledger_add_missing(Ledger *l, LedgerHold *h, unsigned pmu, unsigned cpu, unsigned missing);
+
+/* What that has come to on the slots of an active hold that is not full, to be saved, and what was
+ * saved. The slots of its scope are numbered, part by part. */
+void ledger_each_extra(const Ledger *l, const LedgerHold *h,
+                       void (*f)(void *userdata, size_t number, uint64_t extra), void *userdata);
+void ledger_add_extra(Ledger *l, LedgerHold *h, size_t number, uint64_t extra);
 
 /* Whether active holds have this demand on any slot of the scope. */
 bool ledger_demands(const Ledger *l, const Scope *scope, SlotDemand demand);

@@ -80,11 +80,22 @@ static bool word_clear(PlanWord *w, PlanMonitor *m) {
         return true;
 }
 
+/* What it takes beside those that stay; an event for which no counter is left takes none. */
+static unsigned use_kept(const CounterUse *use, uint32_t taken) {
+        CounterUse all = { .takes.fixed = taken };
+        unsigned n = counter_use_general(use, taken);
+
+        if (n < SHAPE_NO_SPILL)
+                return n;
+        counter_use_add_open(&all, use);
+        return all.takes.general;
+}
+
 static bool word_keep(PlanWord *w, PlanMonitor *m) {
         for (uint64_t rest = word_partial(w); rest; rest &= rest - 1) {
                 Slot *slot = &w->chunk->slots[__builtin_ctzll(rest)];
 
-                slot->kept += counter_use_general(w->use, slot->kept_fixed);
+                slot->kept += use_kept(w->use, slot->kept_fixed);
                 slot->kept_fixed |= w->use->takes.fixed;
         }
         return true;

@@ -7,10 +7,10 @@ static unsigned minus(unsigned a, unsigned b) {
         return a - MIN(a, b);
 }
 
-/* What the measured hold and the holders are known to have open. Of several whose event has the
+/* What the holders are known to have open. Of several whose event has the
  * same fixed counter one has it, and the others' events have general counters in its place. */
 static CounterUse promise_known(const Promise *p) {
-        CounterUse known = p->own;
+        CounterUse known = {};
 
         for (size_t i = 0; i < p->n_holders; i++)
                 counter_use_add_open(&known, &p->holders[i].opened);
@@ -26,13 +26,9 @@ static Shape promise_opened(const Promise *p) {
 
 /* ---- what was promised by number ---- */
 
-/* General counters of so many that are not known to be open. */
-static unsigned number_rest(unsigned number, const CounterUse *opened) {
-        return minus(number, opened->takes.general);
-}
-
+/* General counters of the number that are not known to be open. */
 static unsigned holder_rest(const PromiseHolder *h) {
-        return number_rest(h->number, &h->opened);
+        return minus(h->number, h->opened.takes.general);
 }
 
 /* What an event takes of such a rest when another one has this fixed counter. */
@@ -45,7 +41,7 @@ static unsigned rest_spill(unsigned rest, const CounterUse *opened, unsigned fix
 /* What the events that have general counters in place of this fixed one take of what was promised
  * by number: all but those of the one who has it, and nobody knows who that is. */
 static unsigned promise_spill(const Promise *p, unsigned fixed) {
-        unsigned sum = rest_spill(number_rest(p->number, &p->own), &p->own, fixed), most = sum;
+        unsigned sum = 0, most = 0;
 
         for (size_t i = 0; i < p->n_holders; i++) {
                 const PromiseHolder *h = &p->holders[i];
@@ -69,7 +65,7 @@ static unsigned promise_spills(const Promise *p) {
 
 /* Of all numbers together, that of the measured hold too. */
 static unsigned promise_unopened(const Promise *p) {
-        unsigned n = number_rest(p->number, &p->own);
+        unsigned n = p->again ? 0 : p->number;
 
         for (size_t i = 0; i < p->n_holders; i++)
                 n += holder_rest(&p->holders[i]);
@@ -79,7 +75,7 @@ static unsigned promise_unopened(const Promise *p) {
 /* ---- what must be free ---- */
 
 static bool promise_is_full(const Promise *p) {
-        bool full = p->number == 0;
+        bool full = !p->again && p->number == 0;
 
         for (size_t i = 0; i < p->n_holders; i++)
                 full |= p->holders[i].all;
@@ -105,7 +101,7 @@ Shape promise_of(const Promise *p, Shape found) {
 
 /* Fixed counters for which more than one has an event. */
 static uint32_t promise_shared_fixed(const Promise *p) {
-        uint32_t any = p->own.takes.fixed, shared = 0;
+        uint32_t any = 0, shared = 0;
 
         for (size_t i = 0; i < p->n_holders; i++) {
                 shared |= any & p->holders[i].opened.takes.fixed;

@@ -23,7 +23,7 @@ typedef struct PromiseHolder PromiseHolder;
 
 #define PROMISE_HOLDERS_MAX 64u /* more than any PMU has counters to promise by number */
 
-/* Another user with confirmed holds on the slot. */
+/* A user with confirmed holds on the slot. */
 struct PromiseHolder {
         unsigned number;   /* the sum of what was promised by number */
         bool all;          /* a hold of all */
@@ -39,8 +39,8 @@ struct PromiseHidden {
 
 struct Promise {
         Shape whole;     /* what the PMU has without what the kernel keeps */
-        unsigned number; /* of the hold that is measured; 0: it has all */
-        CounterUse own;  /* what its holder has open already, where it is measured again */
+        bool again;      /* the hold is measured again: it is that of one of the holders */
+        unsigned number; /* else of the hold that is measured; 0: it has all */
         PromiseHidden hidden;
         size_t n_holders;
         PromiseHolder holders[PROMISE_HOLDERS_MAX];

@@ -153,6 +153,8 @@ void slot_leave(Slot *slot, const LedgerHold *h) {
         slot->n_full -= ledger_hold_is_full(h);
         slot->n_exclusive -= h->exclusive;
         slot->sum -= ledger_hold_is_full(h) ? 0 : h->counters;
+        if (slot->sum == 0)
+                slot->extra = 0;
         slot_note_demand(slot);
 }
 

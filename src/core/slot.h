@@ -35,7 +35,7 @@ struct Slot {
         size_t n_full;       /* active holds that demand all counters */
         size_t n_exclusive;  /* active exclusive holds: 0 or 1 */
         uint64_t sum;        /* counters promised to the active holds that are not full */
-        uint64_t extra;      /* see ledger_set_extra() */
+        uint64_t extra;      /* ledger_add_missing(); 0 where no number is promised */
         uint64_t kept;       /* of the last plan_compute(), where a number is promised: general
                               * counters of the monitors that stay */
         uint32_t kept_fixed; /* likewise: fixed ones, and those that do not exist */

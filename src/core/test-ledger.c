@@ -290,23 +290,39 @@ static void test_blockers_are_named_once_in_order(Desk *d, gconstpointer unused)
         g_assert_true(first == a);
 }
 
-static void test_extra_goes_with_its_hold(Desk *d, gconstpointer unused) {
+static uint64_t extra_at(const Desk *d, unsigned cpu) {
+        return d->ledger.slots.pmus[0].chunks[0]->slots[cpu].extra;
+}
+
+static void sum_extra(void *userdata, size_t number, uint64_t extra) {
+        *(uint64_t *) userdata += (number + 1) * extra;
+}
+
+/* What strangers use is missing for whoever is promised a number there, until nobody is. */
+static void test_extra_stays_with_its_slot(Desk *d, gconstpointer unused) {
         LedgerHold *a = desk_hold(d, "0-1", false, 2), *b = desk_hold(d, "1", false, 1);
-        const SlotPmu *pmu;
+        LedgerHold *all = desk_shared(d, "0-3");
+        uint64_t sum = 0;
 
         assert_admitted(d, a);
         assert_admitted(d, b);
-        ledger_set_extra(&d->ledger, a, 0, 3);
-        ledger_set_extra(&d->ledger, a, 0, 1);
-        ledger_set_extra(&d->ledger, a, 1, 2);
-        ledger_set_extra(&d->ledger, a, 2, 9);
-        ledger_set_extra(&d->ledger, b, 0, 5);
-        pmu = &d->ledger.slots.pmus[0];
-        g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 1);
-        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 7);
+        assert_admitted(d, all);
+        ledger_add_extra(&d->ledger, a, 0, 3);
+        ledger_add_extra(&d->ledger, a, 0, 1);
+        ledger_add_extra(&d->ledger, a, 1, 2);
+        ledger_add_extra(&d->ledger, a, 2, 9);
+        ledger_add_missing(&d->ledger, all, 0, 1, 4);
+        ledger_add_missing(&d->ledger, all, 0, 3, 4);
+        g_assert_cmpuint(extra_at(d, 0), ==, 3);
+        g_assert_cmpuint(extra_at(d, 1), ==, 4);
+        g_assert_cmpuint(extra_at(d, 3), ==, 0);
+        ledger_each_extra(&d->ledger, a, sum_extra, &sum);
+        g_assert_cmpuint(sum, ==, 3 + 2 * 4);
         ledger_remove(&d->ledger, a);
-        g_assert_cmpuint(pmu->chunks[0]->slots[0].extra, ==, 0);
-        g_assert_cmpuint(pmu->chunks[0]->slots[1].extra, ==, 5);
+        g_assert_cmpuint(extra_at(d, 0), ==, 0);
+        g_assert_cmpuint(extra_at(d, 1), ==, 4);
+        ledger_remove(&d->ledger, b);
+        g_assert_cmpuint(extra_at(d, 1), ==, 0);
 }
 
 static void test_built_up_again_says_the_same(Desk *d, gconstpointer unused) {
@@ -377,7 +393,7 @@ static void test_next_needs_no_memory(Desk *d, gconstpointer unused) {
         ledger_remove(&d->ledger, a);
         assert_next(d, b);
         assert_next(d, c);
-        ledger_set_extra(&d->ledger, b, 0, 1);
+        ledger_add_extra(&d->ledger, b, 0, 1);
         allocations_left = -1;
 }
 
@@ -406,7 +422,7 @@ int main(int argc, char *argv[]) {
         ADD("first-is-alone-in-its-scope", test_first_is_alone_in_its_scope);
         ADD("demands-are-those-of-active-holds", test_demands_are_those_of_active_holds);
         ADD("blockers-are-named-once-in-order", test_blockers_are_named_once_in_order);
-        ADD("extra-goes-with-its-hold", test_extra_goes_with_its_hold);
+        ADD("extra-stays-with-its-slot", test_extra_stays_with_its_slot);
         ADD("built-up-again-says-the-same", test_built_up_again_says_the_same);
         ADD("built-up-again-on-less-keeps-all", test_built_up_again_on_less);
         ADD("out-of-memory-changes-nothing", test_out_of_memory_changes_nothing);

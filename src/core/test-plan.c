@@ -212,7 +212,7 @@ static void test_what_others_take_makes_more_yield(Stage *s, gconstpointer unuse
 
         stage_capacity(s, 4);
         h = stage_hold(s, "0", false, 2);
-        ledger_set_extra(&s->ledger, h, 0, 1);
+        ledger_add_extra(&s->ledger, h, 0, 1);
         stage_plan(s);
         g_assert_false(first->must);
         g_assert_true(second->must);
@@ -278,6 +278,21 @@ static void test_fixed_counters_are_in_nobodys_way(Stage *s, gconstpointer unuse
 }
 
 /* Six monitors of instructions, which have no fixed counter there: one of them is in the way. */
+/* Of two whose event no general counter serves one counts, and the other takes nothing. */
+static void test_nothing_in_place_of_a_fixed_one(Stage *s, gconstpointer unused) {
+        const CounterUse slots = { .takes.fixed = 1, .spill = { SHAPE_NO_SPILL } };
+        PlanMonitor *other;
+
+        for (unsigned i = 0; i < 2; i++)
+                stage_monitor(s, "0", PLAN_NEVER, 9)->use = slots;
+        other = stage_monitor(s, "0", PLAN_ALWAYS, 0);
+        stage_capacity(s, 4);
+        g_assert_cmpint(ledger_set_fixed(&s->ledger, 0, 1), ==, 0);
+        stage_hold(s, "0", false, 3);
+        stage_plan(s);
+        g_assert_false(other->must);
+}
+
 static void test_general_ones_make_room(Stage *s, gconstpointer unused) {
         PlanMonitor *m[6], *fixed;
 
@@ -317,20 +332,16 @@ static bool slot_is_full(const Stage *s, unsigned pmu, unsigned cpu, bool exclus
 }
 
 static uint64_t slot_demand(const Stage *s, unsigned pmu, unsigned cpu) {
+        const SlotChunk *chunk = slot_table_chunk(&s->ledger.slots, pmu, cpu / CHUNK_SLOTS);
         uint64_t demand = 0;
 
         for (size_t i = 0; i < s->n_holds; i++) {
                 const LedgerHold *h = &s->holds[i];
-                SlotWalk w = { .table = &s->ledger.slots, .scope = &h->scope };
-                size_t k = 0;
 
-                if (h->state != LEDGER_ACTIVE || h->exclusive || h->counters == 0)
-                        continue;
-                for (; slot_walk_next(&w); k++)
-                        if (h->scope.parts[w.part].pmu == pmu && w.cpu == cpu + 1)
-                                demand += h->counters + h->extra[k];
+                if (h->state == LEDGER_ACTIVE && !h->exclusive && scope_has(&h->scope, pmu, cpu))
+                        demand += h->counters;
         }
-        return demand;
+        return demand > 0 ? demand + chunk->slots[cpu % CHUNK_SLOTS].extra : 0;
 }
 
 static uint32_t fixed_of(const Stage *s, unsigned pmu) {
@@ -413,7 +424,7 @@ static void stage_random(Stage *s) {
                 (void) ledger_admit(&s->ledger, h, true); /* some wait: they demand nothing */
                 for (size_t slot = 0; slot < h->n_slots; slot++)
                         if (g_test_rand_bit())
-                                ledger_set_extra(&s->ledger, h, slot,
+                                ledger_add_extra(&s->ledger, h, slot,
                                                  (unsigned) g_test_rand_int_range(0, 3));
         }
         for (size_t i = 0; i < N_MONITORS; i++) {
@@ -503,6 +514,7 @@ int main(int argc, char *argv[]) {
         ADD("all-yield-where-capacity-is-unknown", test_all_yield_where_capacity_is_unknown);
         ADD("nobody-yields-where-there-is-no-limit", test_nobody_yields_where_there_is_no_limit);
         ADD("fixed-counters-are-in-nobodys-way", test_fixed_counters_are_in_nobodys_way);
+        ADD("nothing-in-place-of-a-fixed-one", test_nothing_in_place_of_a_fixed_one);
         ADD("general-ones-make-room", test_general_ones_make_room);
         ADD("what-is-missing-makes-room", test_what_is_missing_makes_room);
         ADD("what-others-take-makes-more-yield", test_what_others_take_makes_more_yield);

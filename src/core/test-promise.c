@@ -72,7 +72,10 @@ static void test_the_same_fixed_counter(void) {
         p.holders[1].perhaps = 1;
         g_assert_true(promise_explain(&p, (Shape){ 1, 0 }, 0));
         assert_shape(promise_must_be_free(&p), 4, 0);
-        p.own = cycles;
+        p.number = 0;
+        p.again = true;
+        p.n_holders = 3;
+        p.holders[2] = (PromiseHolder){ .number = 2, .opened = cycles };
         assert_shape(promise_must_be_free(&p), 3, 0);
 }
 
@@ -90,18 +93,26 @@ static void test_nothing_in_place_of_it(void) {
         assert_shape(promise_must_be_free(&p), 6, 1);
 }
 
-/* Its holder has opened some of it. */
+/* Its holder has opened some of it: what is known, and what only a scan explains. */
 static void test_measured_again(void) {
-        Promise p = { .whole = whole, .own.takes = { 2, 1 } };
+        Promise p = { .whole = whole,
+                      .again = true,
+                      .n_holders = 1,
+                      .holders = { { .all = true, .opened.takes = { 2, 1 } } } };
 
         assert_shape(promise_must_be_free(&p), 4, 2);
-        p.number = 3;
+        p.holders[0].all = false;
+        p.holders[0].number = 3;
         assert_shape(promise_must_be_free(&p), 1, 0);
-        p.own.takes.general = 5;
+        p.holders[0].opened.takes.general = 5;
         assert_shape(promise_must_be_free(&p), 0, 0);
-        p.n_holders = 1;
-        p.holders[0] = (PromiseHolder){ .number = 2 };
+        p.n_holders = 2;
+        p.holders[1] = (PromiseHolder){ .number = 2 };
         assert_shape(promise_must_be_free(&p), 2, 0);
+        p.holders[0] = (PromiseHolder){ .number = 3, .perhaps = 2 };
+        g_assert_false(promise_explain(&p, (Shape){ 3, 0 }, 0));
+        g_assert_true(promise_explain(&p, (Shape){ 2, 0 }, 0));
+        assert_shape(promise_must_be_free(&p), 3, 0);
 }
 
 static void test_beside_all(void) {

@@ -49,10 +49,41 @@ static void test_best_effort(void) {
         g_assert_true(hold_wait(alice, again));
 }
 
+static bool is_confirmed(Client *c, const char *hold) {
+        return client_get_number(c, hold, HOLD, "Confirmed", 'b') != 0;
+}
+
+static bool counter_grows(Client *c, const char *path) {
+        uint64_t before = counter_value(c, path);
+
+        g_usleep(1000);
+        return counter_value(c, path) > before;
+}
+
+/* Its holder's own counters are not in the way of what they are promised there. */
+static void test_in_use(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autofree char *hold = NULL, *event = watched_event(0), *clock = NULL;
+        _cleanup_close_ int lease = -1;
+
+        if (!go())
+                return;
+        cpu_must_switch(true);
+        hold = hold_take(alice, &lease, "a{sv}", 1, BREAKPOINTS);
+        g_assert_true(hold_wait(alice, hold));
+        g_free(counter_open_on(alice, event, getpid(), false));
+        clock = counter_open(alice, "cpu-clock", "a{sv}", 2, "scope", "s", "cpu", "cpus", "s", "1");
+        cpu_must_switch(false);
+        cpu_must_switch(true);
+        await(counter_grows(alice, clock)); /* the service has noticed */
+        await(is_confirmed(alice, hold));
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         cpu_back_at_end();
         g_test_add_func("/offline/refused", test_refused);
         g_test_add_func("/offline/best-effort", test_best_effort);
+        g_test_add_func("/offline/its-holders-own-are-not-in-the-way", test_in_use);
         return g_test_run();
 }

@@ -148,6 +148,48 @@ static void test_foreigner(Fixture *f, const void *data) {
         g_assert_true(states_are(f->root, f->monitors, "ycy"));
 }
 
+/* What foreigners have is missing for the second hold as well, which was measured beside those
+ * monitors that had yielded to the first. */
+static void test_foreigner_outlives_the_first(Fixture *f, const void *data) {
+        g_autofree char *first = NULL, *second = NULL;
+        g_autoptr(Actor) one G_GNUC_UNUSED = NULL;
+        g_autoptr(Actor) two G_GNUC_UNUSED = NULL;
+        _cleanup_close_ int b = -1;
+        int a;
+
+        counter_do(f->root, f->monitors[0], "Close");
+        counter_do(f->root, f->monitors[2], "Close");
+        one = foreigner_new();
+        two = foreigner_new();
+        first = hold_some(f->alice, &a, 1);
+        second = hold_some(f->root, &b, 1);
+        g_assert_true(counter_is(f->root, f->monitors[1], "yielded"));
+        close_fd(a);
+        await(counter_is(f->root, f->monitors[1], "counting"));
+        g_assert_true(counter_is(f->root, f->monitors[3], "yielded"));
+        for (unsigned cpu = 0; cpu < n_cpus(); cpu++) {
+                _cleanup_close_ int promised = breakpoint_open(-1, (int) cpu);
+
+                g_assert_cmpint(promised, >=, 0);
+        }
+}
+
+/* A breakpoint takes its counter stopped too: it is one of those that its holder was promised. */
+static void test_stopped(void) {
+        g_autoptr(Client) alice = client_new("alice"), root = client_new("root");
+        g_autofree char *first = NULL, *second = NULL;
+        _cleanup_close_ int a = -1, b = -1;
+
+        first = hold_some(alice, &a, 2);
+        for (size_t i = 0; i < 2; i++) {
+                g_autofree char *event = watched_event(i);
+
+                g_free(counter_open(alice, event, "a{sv}", 2, "scope", "s", "cpu", "start", "b",
+                                    0));
+        }
+        second = hold_some(root, &b, 2);
+}
+
 static void test_more_important(Fixture *f, const void *data) {
         g_autofree char *path = NULL, *event = watched_event(4), *late = NULL;
         _cleanup_close_ int lease = -1;
@@ -231,6 +273,9 @@ int main(int argc, char *argv[]) {
         ADD("more-than-there-are-is-refused", test_too_many);
         ADD("who-stays-misses-nothing", test_values);
         ADD("what-a-foreigner-has-is-made-up-for", test_foreigner);
+        ADD("what-a-foreigner-has-is-made-up-for-when-the-first-hold-has-ended",
+            test_foreigner_outlives_the_first);
+        g_test_add_func("/partial/what-is-open-and-stopped-is-the-holders", test_stopped);
         ADD("a-more-important-monitor-that-comes-later-counts", test_more_important);
         g_test_add_func("/partial/yield-exclusive-yields-to-exclusive-alone", test_yield_exclusive);
         g_test_add_func("/partial/yield-never-stays", test_yield_never);

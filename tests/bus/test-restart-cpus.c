@@ -192,24 +192,36 @@ static bool is_confirmed(Client *c, const char *hold) {
         return client_get_number(c, hold, HOLD, "Confirmed", 'b') != 0;
 }
 
+/* Has a breakpoint that takes a counter of every CPU. */
+static int play_stranger(int fd, const void *data) {
+        _cleanup_close_ int stranger = breakpoint_open(0, -1);
+
+        if (stranger < 0)
+                return 1;
+        act_say(fd, 'o');
+        (void) act_hear(fd);
+        return 0;
+}
+
 /* On a CPU that has come back, a hold is confirmed beside what its holder has open there, and not
  * before a stranger has left. */
 static void test_held(const Trip *trip) {
         g_autoptr(Client) root = client_new("root");
-        _cleanup_close_ int lease = -1, stranger = -1;
+        g_autoptr(Actor) stranger = NULL;
+        _cleanup_close_ int lease = -1;
         g_autofree char *event = watched_event(0), *counter = NULL,
                         *hold = hold_take(root, &lease, "a{sv}", 1, BREAKPOINTS);
 
         g_assert_true(hold_wait(root, hold));
         counter = counter_open(root, event, "a{sv}", 2, ON_CPU);
-        stranger = breakpoint_open(0, -1);
-        g_assert_cmpint(stranger, >=, 0);
+        stranger = actor_new("alice", play_stranger, NULL);
+        g_assert_cmpint(actor_hear(stranger), ==, 'o');
         go(trip);
         come_back(trip);
         await(!is_confirmed(root, hold));
         rig(KILLED, NULL);
         g_assert_false(is_confirmed(root, hold));
-        stranger = close_fd(stranger);
+        g_assert_cmpint(actor_join(stranger), ==, 0);
         await(is_confirmed(root, hold));
         counter_do(root, counter, "Close");
         lease = close_fd(lease);

@@ -6,7 +6,7 @@
 
 #include "perf/pmu/hotplug.h"
 #include "service/bus/host-state.h"
-#include "service/hold/hold-probe.h"
+#include "service/hold/hold-joined.h"
 #include "service/util/log.h"
 
 #define AGAIN_USEC USEC_PER_SEC

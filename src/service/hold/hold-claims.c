@@ -30,7 +30,10 @@ static bool hold_claims_beside(const Hold *other, const Hold *h) {
         return other != h && (other->confirmed || !cpuset_is_empty(&other->joined));
 }
 
+/* On a CPU that came online in a hold, that is measured again, beside what its holder has open. */
 static bool hold_claims_slot(const Hold *other, const Hold *h, const Pmu *pmu, unsigned cpu) {
+        if (other == h)
+                return h->state == HOLD_GRANTED;
         return hold_claims_beside(other, h) && !cpuset_has(&other->joined, cpu) &&
                scope_has(&other->request.what.scope, pmu->index, cpu);
 }
@@ -71,8 +74,8 @@ static void claims_add_hold(HoldClaims *c, const Hold *other) {
         Promise *p = &c->promise;
         size_t i = claims_find(c, other->object.uid, other->pid);
 
-        if (i == PROMISE_HOLDERS_MAX) { /* as if nothing were open of it */
-                p->number += other->ledger.counters;
+        if (i == PROMISE_HOLDERS_MAX) { /* of holds by number there are not as many */
+                p->holders[i - 1].number += other->ledger.counters;
                 return;
         }
         if (i == p->n_holders) {
@@ -96,20 +99,12 @@ static void claims_add_others(HoldClaims *c, unsigned n) {
         c->others = c->others > UINT_MAX - n ? UINT_MAX : c->others + n;
 }
 
-/* On a CPU that has come online, what a holder had open there before is open again. */
-static bool hold_has_opened(const Hold *h, const HoldCounted *counted) {
-        return h->state == HOLD_GRANTED && !counted->monitor && counted->order > h->since &&
-               process_is_of(h, counted->uid, counted->pid);
-}
-
 static void claims_add_counted(void *userdata, const HoldCounted *counted) {
         HoldClaims *c = userdata;
         PromiseHolder *holder =
                 counted->monitor ? NULL
                                  : claims_holder(c, counted->uid, counted->pid, counted->order);
 
-        if (counted->surely && !holder && hold_has_opened(c->hold, counted))
-                counter_use_add_open(&c->promise.own, &counted->use);
         if (counted->surely) {
                 counter_use_add_open(&c->known, &counted->use);
                 if (holder)
@@ -150,11 +145,10 @@ static const PromiseHidden *hold_hidden(const Hold *h, const Pmu *pmu, unsigned 
 void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *ret) {
         const Hold *other;
 
-        ret->hold = h;
         ret->promise.whole = h->usable[scope_find(&h->request.what.scope, pmu->index) -
                                        h->request.what.scope.parts];
+        ret->promise.again = h->state == HOLD_GRANTED;
         ret->promise.number = ledger_hold_is_full(&h->ledger) ? 0 : h->ledger.counters;
-        ret->promise.own = (CounterUse){};
         ret->promise.hidden = *hold_hidden(h, pmu, cpu);
         ret->promise.n_holders = 0;
         ret->known = (CounterUse){};
@@ -162,6 +156,6 @@ void hold_claims_read(const Hold *h, const Pmu *pmu, unsigned cpu, HoldClaims *r
         TAILQ_FOREACH (other, &h->holds->granted, list)
                 if (hold_claims_slot(other, h, pmu, cpu))
                         claims_add_hold(ret, other);
-        if (ret->promise.n_holders > 0 || h->state == HOLD_GRANTED)
+        if (ret->promise.n_holders > 0)
                 h->holds->hooks.census(h->holds->userdata, pmu, cpu, claims_add_counted, ret);
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What other holders were promised, and what they have open of it.
+ * What holders were promised beside a hold that is measured, and what they have open of it; its own
+ * holder too, where it is measured again.
  *
  * A holder is a user with confirmed holds: of root's programs, which are many, those that descend
  * from the process that took the hold. What such a user had open before counts as anybody's, and
@@ -20,7 +21,6 @@ typedef struct HoldClaims HoldClaims;
 
 /* On one slot. */
 struct HoldClaims {
-        const Hold *hold; /* that is measured */
         Promise promise;
         const Hold *firsts[PROMISE_HOLDERS_MAX]; /* each holder's oldest hold there */
         CounterUse known;                        /* of the service's counters there, monitors too */

@@ -115,9 +115,10 @@ struct Hold {
         HoldExplained *explained; /* what an earlier one found taken, and holders have */
         size_t n_explained;
         unsigned n_explanations;
-        Shape *promised; /* by part of the scope, once confirmed */
-        CpuSet joined;   /* CPUs that came online after the grant and are not confirmed yet; it has
-                          * room for all */
+        bool looked_again; /* as nobody was found who has what was missing */
+        Shape *promised;   /* by part of the scope, once confirmed */
+        CpuSet joined; /* CPUs that came online after the grant and are not confirmed yet; it has
+                        * room for all */
         uint64_t joined_retry_usec;
         ReaderJob *scan; /* of processes that may be in the way */
         HoldLack lack;

@@ -8,9 +8,6 @@
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
 
-#define JOINED_RETRY_USEC     USEC_PER_SEC /* each later one twice as long after */
-#define JOINED_RETRY_MAX_USEC (64 * USEC_PER_SEC)
-
 /* ---- what is promised ---- */
 
 /* What has to be free on a CPU: what this hold and all others were promised, but for what is open
@@ -42,15 +39,24 @@ static void hold_set_usable(Hold *h) {
                 h->usable[i] = hold_usable(&h->context->pmus.pmus[scope->parts[i].pmu]);
 }
 
-int hold_probe_begin(Hold *h) {
+/* cpus is NULL for all of the part's. */
+static int hold_probe_add(Hold *h, const ScopePart *part, const CpuSet *cpus) {
+        _cleanup_(cpuset_done) CpuSet some = CPUSET_NULL;
+        int r = cpus ? cpuset_intersect(&some, &part->cpus, cpus) : 0;
+
+        return r < 0 ? r
+                     : probe_add(h->probe, &h->context->pmus.pmus[part->pmu],
+                                 cpus ? &some : &part->cpus);
+}
+
+int hold_probe_begin(Hold *h, const CpuSet *cpus) {
         const Scope *scope = &h->request.what.scope;
         int r = hold_probe_new(h);
 
         /* what was closed is free only when its last copy is closed */
         store_settle(h->context->store);
         for (size_t i = 0; i < scope->n_parts && r >= 0; i++)
-                r = probe_add(h->probe, &h->context->pmus.pmus[scope->parts[i].pmu],
-                              &scope->parts[i].cpus);
+                r = hold_probe_add(h, &scope->parts[i], cpus);
         return r;
 }
 
@@ -114,18 +120,22 @@ void hold_set_lack(Hold *h) {
         }
 }
 
-bool hold_ask_for_more(Hold *h) {
-        size_t n_yielded = 0;
-
-        if (h->ledger.counters == 0)
-                return false;
-        for (size_t i = 0; i < h->probe->n_looks; i++) {
+void hold_add_missing(Hold *h) {
+        for (size_t i = 0; h->probe && i < h->probe->n_looks; i++) {
                 const Look *l = &h->probe->looks[i];
 
                 if (look_lacks(l))
                         ledger_add_missing(&h->context->ledger, &h->ledger, l->pmu->index, l->cpu,
                                            shape_without(l->wanted, l->free).general);
         }
+}
+
+bool hold_ask_for_more(Hold *h) {
+        size_t n_yielded = 0;
+
+        if (h->ledger.counters == 0)
+                return false;
+        hold_add_missing(h);
         hold_set_deadline(h); /* for those that are asked only now */
         if (yielders_apply(&h->context->yielders, h->object.id, h->yield_until_usec, &n_yielded) <
             0)
@@ -180,10 +190,6 @@ bool hold_probe_explain(Hold *h, const User *users, size_t n_users) {
         return !hold_probe_lacks(h);
 }
 
-void hold_probe_again(Hold *h) {
-        hold_drop_probe(h);
-}
-
 /* ---- the promise ---- */
 
 static Shape look_promise(const Hold *h, const Look *l) {
@@ -222,85 +228,4 @@ void hold_set_promised(Hold *h) {
         h->promised = h->confirmed ? calloc(MAX(scope->n_parts, 1u), sizeof(Shape)) : NULL;
         for (size_t i = 0; h->promised && i < scope->n_parts; i++)
                 h->promised[i] = part_promise(h, &scope->parts[i]);
-}
-
-/* ---- CPUs that come online in a hold ---- */
-
-static void hold_set_confirmed(Hold *h, bool confirmed) {
-        h->confirmed = confirmed;
-        hold_save(h);
-        hold_signal_confirmed(h);
-}
-
-void hold_probe_joined_again(Hold *h) {
-        if (cpuset_is_empty(&h->joined))
-                return;
-        h->joined_retry_usec = JOINED_RETRY_USEC;
-        hold_step_at(h, now_usec(CLOCK_MONOTONIC));
-}
-
-void holds_cpu_joined(Holds *holds, unsigned cpu) {
-        Hold *h;
-
-        TAILQ_FOREACH (h, &holds->granted, list)
-                for (size_t i = 0; i < h->request.what.scope.n_parts; i++) {
-                        const ScopePart *part = &h->request.what.scope.parts[i];
-
-                        /* one more CPU does not confirm a hold that was not confirmed */
-                        if (!cpuset_has(&part->cpus, cpu) ||
-                            !(h->confirmed || !cpuset_is_empty(&h->joined)))
-                                continue;
-                        (void) cpuset_add(&h->joined, cpu); /* there is room for it */
-                        if (h->confirmed)
-                                hold_set_confirmed(h, false);
-                        else
-                                hold_save(h);
-                        hold_stop_measuring(h); /* it begins anew, with this one */
-                        hold_probe_joined_again(h);
-                        break;
-                }
-}
-
-static int hold_probe_begin_joined(Hold *h) {
-        const Scope *scope = &h->request.what.scope;
-        int r = hold_probe_new(h);
-
-        for (size_t i = 0; i < scope->n_parts && r >= 0; i++) {
-                _cleanup_(cpuset_done) CpuSet cpus = CPUSET_NULL;
-
-                r = cpuset_intersect(&cpus, &scope->parts[i].cpus, &h->joined);
-                if (r >= 0)
-                        r = probe_add(h->probe, &h->context->pmus.pmus[scope->parts[i].pmu], &cpus);
-        }
-        return r;
-}
-
-void hold_probe_joined(Hold *h) {
-        bool confirmed;
-        int r = 0;
-
-        if (cpuset_is_empty(&h->joined)) {
-                hold_stop_measuring(h);
-                return;
-        }
-        if (!h->probe && hold_probes_beside(h)) {
-                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + PROBE_STEP_USEC);
-                return;
-        }
-        if (!h->probe)
-                r = hold_probe_begin_joined(h);
-        if (r >= 0)
-                r = hold_probe_look(h);
-        if (r == 0)
-                return;
-        /* it may have gone again */
-        confirmed = r > 0 && (hold_probe_confirms(h) || probe_is_offline(h->probe));
-        hold_stop_measuring(h);
-        if (!confirmed) { /* who is in the way may leave */
-                hold_step_at(h, now_usec(CLOCK_MONOTONIC) + h->joined_retry_usec);
-                h->joined_retry_usec = MIN(2 * h->joined_retry_usec, JOINED_RETRY_MAX_USEC);
-                return;
-        }
-        cpuset_clear(&h->joined);
-        hold_set_confirmed(h, true);
 }

@@ -16,8 +16,8 @@
 #include "perf/process/users.h"
 #include "service/hold/hold-object.h"
 
-/* -ENOMEM, -EMFILE: hold_stop_measuring() is due. */
-int hold_probe_begin(Hold *h);
+/* On those CPUs of the scope; NULL: on all. -ENOMEM, -EMFILE: hold_stop_measuring() is due. */
+int hold_probe_begin(Hold *h, const CpuSet *cpus);
 
 /* Whether another hold of the same slots is being measured. */
 bool hold_probes_beside(const Hold *h);
@@ -35,21 +35,17 @@ void hold_set_lack(Hold *h);
 /* Names the service's own counters that have some of what is missing. */
 void hold_add_standing(Hold *h, bool holders);
 
+/* Notes what the probe found missing: monitors leave that alone. */
+void hold_add_missing(Hold *h);
+
 /* In a hold of a number of counters more monitors are told to go where the probe found too few
  * counters: false when there are none. */
 bool hold_ask_for_more(Hold *h);
 
 /* What is missing may be what holders have open, by what a scan has found. True: that explains all
- * of it, and hold_probe_again() measures whether the rest is free; else the looks want no more than
- * what it does not explain. */
+ * of it, and a new probe measures whether the rest is free; else the looks want no more than what
+ * it does not explain. */
 bool hold_probe_explain(Hold *h, const User *users, size_t n_users);
-void hold_probe_again(Hold *h);
 
 /* The hold is about to be granted: what was confirmed is its promise. */
 void hold_set_promised(Hold *h);
-
-/* A CPU has come online: granted holds that cover it are not confirmed until hold_probe_joined()
- * has found it free, at their next step or a later one. */
-void holds_cpu_joined(Holds *holds, unsigned cpu);
-void hold_probe_joined(Hold *h);
-void hold_probe_joined_again(Hold *h); /* begins with what is in h->joined, if anything is */

@@ -3,7 +3,7 @@
 
 #include "service/bus/host-state.h"
 #include "service/hold/hold-history.h"
-#include "service/hold/hold-probe.h"
+#include "service/hold/hold-joined.h"
 #include "service/hold/hold-signals.h"
 #include "service/hold/hold-store.h"
 #include "service/hold/hold-time.h"
@@ -13,9 +13,9 @@ static void hold_unpack_extra(Hold *h, const Unpack *u) {
         Unpack extra;
 
         while (unpack_next(u, "extra", &place, &extra))
-                ledger_set_extra(&h->context->ledger, &h->ledger,
+                ledger_add_extra(&h->context->ledger, &h->ledger,
                                  (size_t) unpack_u64(&extra, "slot", SIZE_MAX),
-                                 (unsigned) unpack_u64(&extra, "more", 0));
+                                 unpack_u64(&extra, "more", 0));
 }
 
 /* Sorts it in by the time of its end, oldest first. */
@@ -52,7 +52,7 @@ static int hold_enlist(Hold *h, const Unpack *u) {
         if (h->state == HOLD_GRANTED) {
                 TAILQ_INSERT_TAIL(&holds->granted, h, list);
                 totals_level(&holds->context->totals, LEVEL_HELD, 1);
-                hold_probe_joined_again(h);
+                hold_joined_again(h);
         } else if (h->state == HOLD_QUEUED)
                 hold_await_queue(h);
         return 0;
@@ -129,16 +129,15 @@ int holds_restore(Holds *holds) {
 }
 
 void holds_go_on(Holds *holds) {
-        Hold *first = TAILQ_FIRST(&holds->pending), *h;
-        uint64_t deadline = 0;
+        Hold *urgent = NULL, *h;
 
         holds_forget_later(holds);
         TAILQ_FOREACH (h, &holds->pending, list) {
                 hold_await_yield(h);
                 hold_save(h);
-                deadline = MAX(deadline, h->yield_until_usec);
+                urgent = hold_more_urgent(urgent, h);
         }
-        holds_apply(holds, first, deadline);
+        holds_apply(holds, urgent, urgent ? urgent->yield_until_usec : 0);
         TAILQ_FOREACH (h, &holds->pending, list)
                 hold_signal_state(h);
         holds_advance(holds);

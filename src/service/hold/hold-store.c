@@ -65,18 +65,14 @@ static void hold_keep(Hold *h) {
         store_keep(&h->item, fds, n, STORE_SOON);
 }
 
-/* In a hold of N counters: how many more had to yield. */
-static void pack_extra(Pack *p, const LedgerHold *l) {
-        for (size_t i = 0; l->extra && i < l->n_slots; i++) {
-                size_t begin;
+/* In a hold of N counters: how many more have to yield. */
+static void pack_extra(void *userdata, size_t number, uint64_t extra) {
+        Pack *p = userdata;
+        size_t begin = pack_begin(p, "extra");
 
-                if (l->extra[i] == 0)
-                        continue;
-                begin = pack_begin(p, "extra");
-                pack_u64(p, "slot", i);
-                pack_u64(p, "more", l->extra[i]);
-                pack_end(p, begin);
-        }
+        pack_u64(p, "slot", number);
+        pack_u64(p, "more", extra);
+        pack_end(p, begin);
 }
 
 void hold_save(Hold *h) {
@@ -90,7 +86,7 @@ void hold_save(Hold *h) {
         p = store_pack(holds->context->store);
         pack_struct(p, hold_fields, ELEMENTSOF(hold_fields), h);
         scope_request_pack(p, &h->request.what, &holds->context->pmus);
-        pack_extra(p, &h->ledger);
+        ledger_each_extra(&holds->context->ledger, &h->ledger, pack_extra, p);
         for (size_t i = 0; h->promised && i < h->request.what.scope.n_parts; i++) {
                 size_t begin = pack_begin(p, "promised");
 

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "service/hold/hold-claims.h"
 #include "service/hold/hold-history.h"
+#include "service/hold/hold-joined.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-probe.h"
 #include "service/hold/hold-signals.h"
@@ -58,7 +59,7 @@ static int hold_stepped(sd_event_source *source, uint64_t usec, void *userdata) 
                 hold_end(h, HOLD_TIMED_OUT);
         else {
                 if (h->state == HOLD_GRANTED)
-                        hold_probe_joined(h);
+                        hold_joined_stepped(h);
                 holds_advance(h->holds);
         }
         return 0;
@@ -121,12 +122,25 @@ void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec) {
         holds->hooks.changed(holds->userdata);
 }
 
+Hold *hold_more_urgent(Hold *a, Hold *b) {
+        return a && a->yield_until_usec <= b->yield_until_usec ? a : b;
+}
+
+/* What is missing on a slot of theirs is saved with each (ledger_add_missing()). */
+static void holds_save_beside(const Hold *h) {
+        Hold *other;
+
+        TAILQ_FOREACH (other, &h->holds->granted, list)
+                if (!ledger_hold_is_full(&other->ledger) &&
+                    scope_overlaps(&other->request.what.scope, &h->request.what.scope))
+                        hold_save(other);
+}
+
 /* Takes the hold out of the ledger, and starts the holds that waited for it. Yielders are told
  * once, of the result of both. */
 static void hold_leave_ledger(Hold *h) {
         Holds *holds = h->holds;
-        Hold *first = NULL, *next;
-        uint64_t deadline = 0;
+        Hold *first = NULL, *urgent = NULL, *next;
         LedgerHold *l;
 
         ledger_remove(&holds->context->ledger, &h->ledger);
@@ -135,9 +149,9 @@ static void hold_leave_ledger(Hold *h) {
                 hold_set_deadline(next);
                 hold_start(next);
                 first = first ?: next;
-                deadline = MAX(deadline, next->yield_until_usec);
+                urgent = hold_more_urgent(urgent, next);
         }
-        holds_apply(holds, first, deadline);
+        holds_apply(holds, urgent, urgent ? urgent->yield_until_usec : 0);
         for (next = first; next; next = TAILQ_NEXT(next, list))
                 hold_signal_state(next);
 }
@@ -212,6 +226,7 @@ void hold_end(Hold *h, HoldResult result) {
         hold_save(h);
         holds->n_active--;
 
+        holds_save_beside(h);
         hold_leave_ledger(h);
         hold_signal_state(h);
         hold_answer_waiters(h);
@@ -227,10 +242,28 @@ void hold_end(Hold *h, HoldResult result) {
 /* ---- what was measured ---- */
 
 static void hold_settle(Hold *h, bool confirmed) {
+        if (!confirmed && h->request.best_effort && ledger_hold_is_full(&h->ledger))
+                hold_add_missing(h); /* for those beside it, when it has ended */
         if (confirmed || h->request.best_effort)
                 hold_grant(h, confirmed);
         else
                 hold_end(h, HOLD_OBSTRUCTED);
+}
+
+/* Monitors may have been asked meanwhile. */
+static void hold_measure_again(Hold *h) {
+        hold_drop_probe(h);
+        hold_step_at(h, h->yield_until_usec);
+}
+
+/* Looks once more, for what was found taken by a process that has left since. */
+static bool hold_look_again(Hold *h) {
+        bool again = !h->looked_again;
+
+        h->looked_again = true;
+        if (again)
+                hold_measure_again(h);
+        return again;
 }
 
 /* Names who may have what is missing: who has no hold, else the holders. */
@@ -239,6 +272,8 @@ static void hold_obstructed(Hold *h, const User *users, size_t n_users) {
                 hold_add_standing(h, holders);
                 hold_add_users(h, users, n_users, holders);
         }
+        if (h->n_obstacles == 0 && hold_look_again(h))
+                return;
         if (h->n_obstacles == 0)
                 (void) hold_add_obstacle(h, 0, "the kernel, or a process that cannot be seen");
         hold_set_lack(h);
@@ -260,7 +295,7 @@ static void hold_scanned(void *userdata, int r, const User *users, size_t n_user
         h->scan = NULL;
         if (r == 0 && complete && hold_has_company(h) && hold_probe_explain(h, users, n_users) &&
             h->n_explanations++ < EXPLANATIONS_MAX)
-                hold_probe_again(h);
+                hold_measure_again(h);
         else if (!hold_yield_more(h))
                 hold_obstructed(h, users, r == 0 ? n_users : 0);
         holds_advance(holds);
@@ -312,7 +347,7 @@ static bool hold_advance(Hold *h) {
                 }
                 if (yielders_are_resuming(&holds->context->yielders, &h->request.what.scope))
                         return false;
-                r = hold_probe_begin(h);
+                r = hold_probe_begin(h, NULL);
         }
         if (r >= 0)
                 r = hold_probe_look(h);
@@ -352,7 +387,7 @@ static void hold_probe_ahead(Hold *h) {
             yielders_asked(&h->context->yielders, &h->request.what.scope, NULL, NULL) > 0 ||
             yielders_are_resuming(&h->context->yielders, &h->request.what.scope))
                 return;
-        if (hold_probe_begin(h) < 0)
+        if (hold_probe_begin(h, NULL) < 0)
                 hold_stop_measuring(h); /* tried again in hold_advance() */
         else
                 (void) hold_probe_look(h);

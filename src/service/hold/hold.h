@@ -33,6 +33,9 @@ void hold_end(Hold *h, HoldResult result);
 /* A yielder that was asked has answered or left. */
 void holds_advance(Holds *holds);
 
+/* The one that gives yielders less time; a may be NULL. */
+Hold *hold_more_urgent(Hold *a, Hold *b);
+
 /* Tells yielders what they have to yield now. cause is the hold that demands it, or NULL. */
 void holds_apply(Holds *holds, const Hold *cause, uint64_t deadline_usec);
 
