@@ -71,13 +71,18 @@ static void set_count(CounterSet *set, const Pmu *pmu, size_t part, HoldCount f,
         f(userdata, &c);
 }
 
+/* On a PMU that reserves slots, what is open takes one, stopped or not. */
+static bool set_takes_counters(const CounterSet *set) {
+        return set->group->wanted || group_closes_to_yield(set->group);
+}
+
 /* On one CPU one thread runs at a time: a single part tells for all of a process. */
 void counters_census(Counters *counters, const Pmu *pmu, unsigned cpu, HoldCount f,
                      void *userdata) {
         CounterSet *set;
 
         LIST_FOREACH (set, &counters->sets, sets) {
-                size_t part = set->group->wanted ? set_counting_part(set, pmu, cpu) : SIZE_MAX;
+                size_t part = set_takes_counters(set) ? set_counting_part(set, pmu, cpu) : SIZE_MAX;
 
                 if (part < set->group->n_parts)
                         set_count(set, pmu, part, f, userdata);
@@ -92,16 +97,13 @@ static bool set_takes(CounterSet *set, const Pmu *pmu, Shape missing) {
                (missing.general > 0 && counter_use_general(&use, missing.fixed) > 0);
 }
 
-/* On a PMU that reserves slots, what is open takes one, stopped or not. */
 void counters_standing(Counters *counters, const Pmu *pmu, unsigned cpu, Shape missing,
                        void (*f)(void *userdata, const CounterSet *set), void *userdata) {
         CounterSet *set;
 
-        LIST_FOREACH (set, &counters->sets, sets) {
-                const Group *g = set->group;
-
-                if ((g->wanted || group_closes_to_yield(g)) &&
-                    set_counting_part(set, pmu, cpu) < g->n_parts && set_takes(set, pmu, missing))
+        LIST_FOREACH (set, &counters->sets, sets)
+                if (set_takes_counters(set) &&
+                    set_counting_part(set, pmu, cpu) < set->group->n_parts &&
+                    set_takes(set, pmu, missing))
                         f(userdata, set);
-        }
 }
