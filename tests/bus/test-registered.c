@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "core/clock.h"
+
 #define MONITOR PERFALLOC_MONITOR_INTERFACE
 
 typedef struct Program {
@@ -397,6 +399,49 @@ static void test_registered_while_held_is_asked(void) {
         g_free(program_hear(&p, "Resume"));
 }
 
+/* In a hold of a number of counters, one of lower priority makes room. */
+static void test_registered_while_held_takes_anothers_place(void) {
+        g_autoptr(Client) holder = client_new("root");
+        g_auto(Program) low = program_new("low", 0), high = {};
+        g_autofree char *hold = NULL, *asked = NULL;
+
+        hold = hold_take_unattended(holder, 0, "a{sv}", 2, BREAKPOINTS, "counters", "u", 3);
+        g_assert_true(hold_wait(holder, hold));
+        g_assert_true(program_is(&low, "counting"));
+        high = program_new("high", 5);
+        asked = program_hear(&low, "Yield");
+        g_assert_cmpstr(asked, ==, hold);
+        g_assert_true(program_is(&high, "counting"));
+        hold_release(holder, hold);
+}
+
+static char *hold_waiting(Client *c, uint64_t yield_usec) {
+        return hold_take_unattended(c, 0, "a{sv}", 3, BREAKPOINTS, "wait_usec", "t",
+                                    (uint64_t) 600 * USEC_PER_SEC, "yield_usec", "t", yield_usec);
+}
+
+/* Two holds begin at once: it is asked for the one that gives it less time. */
+static void test_asked_for_the_more_urgent(void) {
+        g_autoptr(Client) holder = client_new("root");
+        g_auto(Program) p = program_new_on("1", "one", 0);
+        g_autofree char *ahead = NULL, *slow = NULL, *fast = NULL, *asked = NULL;
+        uint64_t deadline;
+
+        ahead = hold_take_unattended(holder, 0, "a{sv}", 3, BREAKPOINTS, "cpus", "s", "0", "mode",
+                                     "s", "exclusive");
+        g_assert_true(hold_wait(holder, ahead));
+        slow = hold_waiting(holder, 3600 * USEC_PER_SEC);
+        fast = hold_waiting(holder, 60 * USEC_PER_SEC);
+        hold_release(holder, ahead);
+        asked = program_hear_yield(&p, "Yield", &deadline);
+        g_assert_cmpstr(asked, ==, fast);
+        g_assert_cmpuint(deadline, <, now_usec(CLOCK_MONOTONIC) + 1800 * USEC_PER_SEC);
+        program_answer(&p, asked);
+        g_assert_true(hold_wait(holder, slow));
+        hold_release(holder, slow);
+        hold_release(holder, fast);
+}
+
 static void test_only_its_connection_answers(void) {
         g_auto(Program) p = program_new("one", 0);
         g_autoptr(Client) other = client_new("alice");
@@ -516,6 +561,9 @@ int main(int argc, char *argv[]) {
                         test_second_hold_asks_nobody_again);
         g_test_add_func("/registered/registered-while-held-is-asked",
                         test_registered_while_held_is_asked);
+        g_test_add_func("/registered/registered-while-held-takes-anothers-place",
+                        test_registered_while_held_takes_anothers_place);
+        g_test_add_func("/registered/asked-for-the-more-urgent", test_asked_for_the_more_urgent);
         g_test_add_func("/registered/only-its-connection-answers",
                         test_only_its_connection_answers);
         g_test_add_func("/registered/others-hear-nothing", test_others_hear_nothing);

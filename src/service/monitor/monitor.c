@@ -174,6 +174,12 @@ Monitor *monitor_free(Monitor *monitor) {
 }
 
 /* The monitor and what it counted are gone: those who wait for it go on. */
+/* In a hold of a number of counters, others may go on in the place of one, or have to make room. */
+static void monitors_apply(Monitors *monitors) {
+        (void) yielders_apply(&monitors->context->yielders, holds_current(monitors->holds),
+                              now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+}
+
 static void monitor_end(Monitor *monitor) {
         Monitors *monitors = monitor->monitors;
 
@@ -181,9 +187,7 @@ static void monitor_end(Monitor *monitor) {
         object_signal_removed(&monitor->object, &monitors->objects, monitors->context->bus);
         yielders_dismiss(&monitors->context->yielders, &monitor->yielder);
         object_leave(&monitor->object, &monitors->objects);
-        /* in a partial hold, another yielder may go on in its place */
-        (void) yielders_apply(&monitors->context->yielders, holds_current(monitors->holds),
-                              now_usec(CLOCK_MONOTONIC) + HOLD_YIELD_USEC, NULL);
+        monitors_apply(monitors);
         monitor_free(monitor);
         context_touch(monitors->context);
 }
@@ -318,6 +322,7 @@ int monitor_handle_register(sd_bus_message *m, void *userdata, sd_bus_error *err
                 yielder_set_state(&monitor->yielder, YIELDER_ASKED);
                 monitor_ask(monitor, 0, 0);
         }
+        monitors_apply(monitors);
         return 1;
 }
 
