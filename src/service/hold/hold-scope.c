@@ -20,6 +20,13 @@ bool holds_grants(const Holds *holds, uid_t uid, const Pmu *pmu) {
         return false;
 }
 
+/* Where the PMU counts what is asked for on these CPUs (NULL: on any of its own): the driver of a
+ * unit that several CPUs share takes any of them, and counts on one of its own. */
+static const CpuSet *pmu_counts_on(const Pmu *pmu, const CpuSet *cpus) {
+        return cpus && (pmu->kind != PMU_UNCORE || cpuset_is_subset(cpus, &pmu->cpus)) ? cpus
+                                                                                       : &pmu->cpus;
+}
+
 /* Another user's exclusive hold on one of these slots, granted or about to be. */
 static const Hold *exclusive_holder(const Holds *holds, uid_t uid, unsigned pmu,
                                     const CpuSet *cpus) {
@@ -49,8 +56,7 @@ static void holder_describe(const Hold *h, uid_t to, char *ret, size_t size) {
 static int pmu_admit_opening(const Holds *holds, uid_t uid, const Event *e, const CpuSet *cpus,
                              Refusal *why) {
         const Pmu *pmu = e->pmu;
-        const Hold *h = exclusive_holder(holds, uid, pmu->index, cpus ?: &pmu->cpus);
-
+        const Hold *h = exclusive_holder(holds, uid, pmu->index, pmu_counts_on(pmu, cpus));
         char who[64];
 
         if (!h)
@@ -81,7 +87,7 @@ static bool holds_cover_slot(const Holds *holds, uid_t uid, const Pmu *pmu, unsi
 }
 
 bool holds_cover(const Holds *holds, uid_t uid, const Pmu *pmu, const CpuSet *cpus) {
-        const CpuSet *all = cpus ?: &holds->context->pmus.online;
+        const CpuSet *all = cpus ? pmu_counts_on(pmu, cpus) : &holds->context->pmus.online;
 
         CPU_FOREACH (cpu, all)
                 if (cpuset_has(&pmu->cpus, (unsigned) cpu) &&
