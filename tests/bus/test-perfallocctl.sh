@@ -412,6 +412,23 @@ fallback_is_user_space() {
                 run 0 as alice perfallocctl open page-faults -- true && ! said page-faults:u && ! said fallback
 }
 
+# As perf takes them: each event of a word is one of its own.
+events_are_lists() {
+        local lists=page-faults:u,task-clock:u,context-switches:u list
+
+        run 0 as alice perfallocctl open --json -o $dir/readings $lists cpu-clock:u -- true && cp $dir/readings $dir/said &&
+                json "[r['event'] for r in j['readings']] == '$lists,cpu-clock:u'.split(',')" &&
+                run 0 as bob perfallocctl open page-faults,task-clock -- true && grep -q ' page-faults:u ' $dir/said &&
+                grep -q ' task-clock:u ' $dir/said || return
+        start perfallocctl open --all-cpus page-faults,mem:0x1000/8:w,task-clock
+        wait_until said ': task-clock' && grep -q 'counter [0-9]*: mem:0x1000/8:w$' $dir/said && kill $pid && ended 0 || return
+        run 0 perfallocctl watch --all-cpus task-clock,page-faults -i 20ms -n 1 && [[ $(wc -l <$dir/said) -eq 3 ]] || return
+        for list in 'task-clock,,page-faults' 'task-clock,' ',' ',task-clock'; do
+                run 2 perfallocctl open "$list" -- true && said 'is empty' &&
+                        run 2 perfallocctl watch -a "$list" && said 'is empty' || return
+        done
+}
+
 # An event that cannot be opened in user space either is what is wrong, not the permission.
 fallback_refuses_what_cannot_be_counted() {
         run 2 as bob perfallocctl open page-faults mem:0x1000/8:r -- true && said 'use rw' && ! said count-kernel
@@ -1049,6 +1066,7 @@ check 'what the command starts is counted' descendants_of_the_command_are_counte
 check 'the command has its exit status and its output' command_has_its_status_and_output
 check 'the command is not run when it cannot be counted' refused_command_is_not_run
 check 'user space is counted where the kernel may not be, and that is said' fallback_is_user_space
+check 'a word may be a list of events' events_are_lists
 check 'an event that cannot be counted at all is said to be the cause' fallback_refuses_what_cannot_be_counted
 check 'a refusal names what needs less' refusals_name_what_needs_less
 check 'open counts until a signal, and then prints' open_counts_until_interrupted

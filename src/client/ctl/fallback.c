@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/event-list.h"
+
 #define LETTERS    "ukhGHIp" /* of the modifiers of events */
 #define PRIVILEGES "ukh"
 
@@ -24,7 +26,7 @@ int fallback_event(const char *event, char **ret) {
         const char *slash = strrchr(event, '/'), *part = strchr(event, ':');
 
         *ret = NULL;
-        if (strncmp(event, "mem:", strlen("mem:")) == 0)
+        if (strncmp(event, BREAKPOINT_EVENT_PREFIX, strlen(BREAKPOINT_EVENT_PREFIX)) == 0)
                 return 0;
         if (slash)
                 return names_privilege(slash + 1, strlen(slash + 1))
@@ -62,14 +64,7 @@ int fallback_events(char *const *events, char ***ret) {
                 }
         }
         if (r < 0 || !any)
-                all = fallback_events_free(all);
+                all = event_list_free(all);
         *ret = all;
         return r;
-}
-
-char **fallback_events_free(char **events) {
-        for (size_t i = 0; events && events[i]; i++)
-                free(events[i]);
-        free(events);
-        return NULL;
 }

@@ -11,8 +11,6 @@
  * which privilege levels it counts, or is a breakpoint, whose address says it. -ENOMEM. */
 int fallback_event(const char *event, char **ret);
 
-/* The events, with the modifier u where they can have it; the caller frees the array and each of
- * them. *ret is NULL if none can. -ENOMEM. */
+/* The events, with the modifier u where they can have it; event_list_free() frees them. *ret is
+ * NULL if none can. -ENOMEM. */
 int fallback_events(char *const *events, char ***ret);
-
-char **fallback_events_free(char **events);

@@ -9,16 +9,33 @@
 
 #include "client/ctl/fallback.h"
 #include "client/say.h"
+#include "core/event-list.h"
 
 #define CGROUPS "/sys/fs/cgroup/"
 
 void opening_done(Opening *o) {
-        o->user_only = fallback_events_free(o->user_only);
+        o->user_only = event_list_free(o->user_only);
         ctl_process_done(&o->process);
         o->cgroup = close_fd(o->cgroup);
 }
 
 /* ---- what to count ---- */
+
+int opening_events(const Ctl *c, char ***ret, Refusal *why) {
+        _cleanup_(event_list_freep) char **events = NULL;
+        int r = event_list_split(c->words, &events);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; events[i]; i++)
+                if (!*events[i])
+                        return refuse(why, CTL_E_USAGE,
+                                      "event %zu is empty: a comma needs an event before and "
+                                      "after it",
+                                      i + 1);
+        *ret = TAKE_PTR(events);
+        return 0;
+}
 
 int opening_cgroup(const char *name, int *ret, Refusal *why) {
         _cleanup_free_ char *path = NULL;
@@ -131,16 +148,17 @@ static int append_options(sd_bus_message *m, const Opening *o, const CtlOptions 
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int read_counters(sd_bus_message *m, Readings *ret, Refusal *why) {
+/* As many as there are events. */
+static int read_counters(sd_bus_message *m, char **events, Readings *ret, Refusal *why) {
         const char *path;
         int r = sd_bus_message_enter_container(m, 'a', "o");
 
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 'o', &path)) > 0) {
-                r = readings_add(ret, path, why);
+                r = *events++ ? readings_add(ret, path, why) : -EBADMSG;
                 if (r > 0)
                         return -EBADMSG;
         }
-        return r;
+        return r < 0 ? r : *events ? -EBADMSG : 0;
 }
 
 /* prompt: polkit may ask for a password. */
@@ -158,7 +176,7 @@ static int open_events(Ctl *c, const Opening *o, char **events, bool prompt, Rea
                 return refuse(why, CTL_E_USAGE, "an event or option is not valid UTF-8");
         if (r >= 0)
                 r = prompt ? ctl_call(c, m, &reply, why) : ctl_call_unprompted(c, m, &reply, why);
-        return r == 0 ? read_counters(reply, ret, why) : r;
+        return r == 0 ? read_counters(reply, events, ret, why) : r;
 }
 
 /* Of CPUs and cgroups user space alone is no less privileged. */
@@ -177,7 +195,7 @@ static int open_user_only(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
                 return r < 0 ? r : CTL_E_DENIED;
         r = open_events(c, o, events, false, ret, why);
         if (r != 0) {
-                fallback_events_free(events);
+                event_list_free(events);
                 return r;
         }
         o->events = o->user_only = events;

@@ -12,9 +12,11 @@
 #include "client/ctl/opening.h"
 #include "client/ctl/report.h"
 #include "core/clock.h"
+#include "core/event-list.h"
 
 typedef struct Runs {
         Ctl *c;
+        char **named;     /* what is to be opened; empty: the usual events */
         char **events;    /* what is opened, once that has succeeded */
         char **user_only; /* owned: the same after a fallback */
         Report report;
@@ -24,9 +26,7 @@ typedef struct Runs {
 
 static void runs_done(Runs *r) {
         report_done(&r->report);
-        for (char **event = r->user_only; event && *event; event++)
-                free(*event);
-        free(r->user_only);
+        r->user_only = event_list_free(r->user_only);
 }
 
 /* ---- events ---- */
@@ -69,7 +69,7 @@ static int open_events(Runs *runs, Opening *o, Readings *ret, Refusal *why) {
         Ctl *c = runs->c;
         int r;
 
-        if (runs->events || c->n_words > 0)
+        if (runs->events || *runs->named)
                 r = opening_open(c, o, ret, why);
         else
                 r = open_default(c, o, ret, why);
@@ -190,7 +190,7 @@ static int run_once(Runs *runs, Refusal *why) {
 
         r = command_prepare(&command, c->options->command, NULL, c->signals);
         if (r == 0)
-                r = opening_prepare(c, runs->events ?: c->words, command.pid, &opening, why);
+                r = opening_prepare(c, runs->events ?: runs->named, command.pid, &opening, why);
         if (r == 0)
                 r = open_events(runs, &opening, &readings, why);
         if (r == 0)
@@ -217,8 +217,8 @@ static int report_write(const Runs *runs, FILE *f, Refusal *why) {
         return r;
 }
 
-int runs_count(Ctl *c, FILE *output, Refusal *why) {
-        _cleanup_(runs_done) Runs runs = { .c = c, .output = output };
+int runs_count(Ctl *c, char **events, FILE *output, Refusal *why) {
+        _cleanup_(runs_done) Runs runs = { .c = c, .named = events, .output = output };
         uint32_t n = c->options->repeat ?: 1;
         int r = 0;
 

@@ -7,6 +7,7 @@
 
 #include "client/ctl/ctl.h"
 
-/* Runs and counts the command of the options, and writes the result to output. c->status becomes
- * the command's exit status, or c->signo the signal that has killed it. */
-int runs_count(Ctl *c, FILE *output, Refusal *why);
+/* Runs and counts the command of the options, and writes the result to output. events:
+ * NULL-terminated; without any, the usual ones. c->status becomes the command's exit status, or
+ * c->signo the signal that has killed it. */
+int runs_count(Ctl *c, char **events, FILE *output, Refusal *why);

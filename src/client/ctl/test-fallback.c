@@ -3,6 +3,8 @@
 
 #include <glib.h>
 
+#include "core/event-list.h"
+
 static void test_event(const char *event, const char *wanted) {
         char *text;
 
@@ -41,7 +43,7 @@ static void test_list_is_changed_where_it_can_be(void) {
         g_assert_cmpstr(events[0], ==, "page-faults:u");
         g_assert_cmpstr(events[1], ==, "cycles:k");
         g_assert_null(events[2]);
-        events = fallback_events_free(events);
+        events = event_list_free(events);
         g_assert_cmpint(fallback_events(mixed + 1, &events), ==, 0);
         g_assert_null(events);
 }

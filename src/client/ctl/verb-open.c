@@ -10,6 +10,7 @@
 #include "client/ctl/runs.h"
 #include "client/ctl/verbs.h"
 #include "client/say.h"
+#include "core/event-list.h"
 
 /* open: counters that last as long as this command (persistent ones outlive it), and finally their
  * counts. */
@@ -99,7 +100,7 @@ static int print_persistent(Ctl *c, const Readings *readings, Refusal *why) {
         return r;
 }
 
-static int open_and_stay(Ctl *c, Refusal *why) {
+static int open_and_stay(Ctl *c, char **events, Refusal *why) {
         _cleanup_(readings_done) Readings readings = READINGS_NULL;
         _cleanup_(opening_done) Opening opening = OPENING_NULL;
         _cleanup_(file_close) FILE *output = NULL;
@@ -107,7 +108,7 @@ static int open_and_stay(Ctl *c, Refusal *why) {
 
         r = output_open(c, &output, why);
         if (r == 0)
-                r = opening_prepare(c, c->words, 0, &opening, why);
+                r = opening_prepare(c, events, 0, &opening, why);
         if (r == 0)
                 r = opening_open(c, &opening, &readings, why);
         if (r != 0)
@@ -119,11 +120,11 @@ static int open_and_stay(Ctl *c, Refusal *why) {
 }
 
 /* On standard error by default, because standard output is COMMAND's. */
-static int open_and_run(Ctl *c, Refusal *why) {
+static int open_and_run(Ctl *c, char **events, Refusal *why) {
         _cleanup_(file_close) FILE *output = NULL;
         int r = output_open(c, &output, why);
 
-        return r == 0 ? runs_count(c, output ?: stderr, why) : r;
+        return r == 0 ? runs_count(c, events, output ?: stderr, why) : r;
 }
 
 static int options_check(const Ctl *c, Refusal *why) {
@@ -144,11 +145,14 @@ static int options_check(const Ctl *c, Refusal *why) {
 }
 
 int verb_open(Ctl *c, Refusal *why) {
+        _cleanup_(event_list_freep) char **events = NULL;
         int r = options_check(c, why);
 
+        if (r == 0)
+                r = opening_events(c, &events, why);
         if (r == 0)
                 r = ctl_watch_signals(c);
         if (r != 0)
                 return r;
-        return c->options->command ? open_and_run(c, why) : open_and_stay(c, why);
+        return c->options->command ? open_and_run(c, events, why) : open_and_stay(c, events, why);
 }

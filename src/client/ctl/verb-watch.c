@@ -15,6 +15,7 @@
 #include "client/ctl/opening.h"
 #include "client/ctl/verbs.h"
 #include "client/ctl/words.h"
+#include "core/event-list.h"
 #include "core/reading.h"
 
 /* watch: rates from a sampler: a screen on a terminal, lines elsewhere. */
@@ -34,6 +35,7 @@ typedef struct WatchRow {
 typedef struct Watch {
         Ctl *c;
         Readings counters;
+        char **events; /* that were named; NULL: counters were */
         Opening opening;
         WatchRow *rows;
         History *histories;                    /* of the rates */
@@ -62,6 +64,7 @@ static void watch_done(Watch *w) {
         free(w->before);
         readings_done(&w->counters);
         opening_done(&w->opening);
+        w->events = event_list_free(w->events);
         w->stream = close_fd(w->stream);
 }
 
@@ -280,13 +283,19 @@ static bool are_counters(char **words) {
         return true;
 }
 
+static int counters_open(Watch *w, Refusal *why) {
+        int r = opening_events(w->c, &w->events, why);
+
+        if (r == 0)
+                r = opening_prepare(w->c, w->events, 0, &w->opening, why);
+        return r == 0 ? opening_open(w->c, &w->opening, &w->counters, why) : r;
+}
+
 static int counters_get(Watch *w, Refusal *why) {
         int r = 0;
 
-        if (!are_counters(w->c->words)) {
-                r = opening_prepare(w->c, w->c->words, 0, &w->opening, why);
-                return r == 0 ? opening_open(w->c, &w->opening, &w->counters, why) : r;
-        }
+        if (!are_counters(w->c->words))
+                return counters_open(w, why);
         for (char **word = w->c->words; *word && r == 0; word++)
                 r = readings_add(&w->counters, *word, why);
         return r;

@@ -9,9 +9,8 @@
 
 #include <linux/perf_event.h>
 
+#include "core/event-list.h"
 #include "core/refusal.h"
-
-#define BREAKPOINT_EVENT_PREFIX "mem:"
 
 /* INVALID_EVENT; BAD_ADDRESS for what wraps around, and for the kernel's half when only user space
  * is counted, which the kernel would refuse too. */

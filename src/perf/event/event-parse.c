@@ -70,39 +70,6 @@ static int parse_string(const PmuTable *pmus, Event *e, Refusal *why) {
         return parse_name(pmus, e, why);
 }
 
-/* The end of an event in a list: a comma outside of the slashes of "pmu/a=1,b=2/". */
-static size_t event_length(const char *list) {
-        size_t length = strcspn(list, ",/");
-
-        if (list[length] != '/' ||
-            strncmp(list, BREAKPOINT_EVENT_PREFIX, strlen(BREAKPOINT_EVENT_PREFIX)) == 0)
-                return strcspn(list, ",");
-        length += 1 + strcspn(list + length + 1, "/");
-        return length + strcspn(list + length, ",");
-}
-
-char *event_list_next(char **list) {
-        char *event = *list;
-        size_t length;
-
-        if (!event)
-                return NULL;
-        length = event_length(event);
-        *list = event[length] ? event + length + 1 : NULL;
-        event[length] = '\0';
-        return event;
-}
-
-size_t event_list_count(const char *list) {
-        size_t n = 1, length;
-
-        while (list[length = event_length(list)]) {
-                list += length + 1;
-                n++;
-        }
-        return n;
-}
-
 static int parse_one(const PmuTable *pmus, const char *string, Event *ret, Refusal *why) {
         _cleanup_(event_done) Event e = { .scale = 1, .attr.size = sizeof(e.attr) };
         int r;

@@ -12,11 +12,6 @@
 
 #include "perf/event/event.h"
 
-/* The events of a list like "cycles,cpu/event=0x3c,umask=0/": the next one, cut out of *list, which
- * is NULL at the end; how many they are. */
-char *event_list_next(char **list);
-size_t event_list_count(const char *list);
-
 /* Refusals: NO_SUCH_EVENT (names the wrong part and similar names), INVALID_EVENT, BAD_ADDRESS (a
  * kernel address with :u, which excludes the kernel). On failure ret is unchanged. */
 int event_parse(const PmuTable *pmus, const char *string, Event *ret, Refusal *why);

@@ -136,33 +136,6 @@ static void test_what_tracefs_hides_is_said(void) {
                 g_assert_cmpint(setresuid((uid_t) -1, 0, 0), ==, 0);
 }
 
-static void test_lists_are_cut_at_commas_outside_of_slashes(void) {
-        static const struct {
-                const char *list, *events; /* with blanks between them */
-        } lists[] = {
-                { "cycles", "cycles" },
-                { "cycles,instructions:u", "cycles instructions:u" },
-                { "cpu/event=1,umask=2/u,cycles", "cpu/event=1,umask=2/u cycles" },
-                { "cycles,cpu/event=1,umask=2/", "cycles cpu/event=1,umask=2/" },
-                { "mem:0x1000/8:w,cycles,msr/tsc/", "mem:0x1000/8:w cycles msr/tsc/" },
-                { "sched:sched_switch,cpu//,r1", "sched:sched_switch cpu// r1" },
-                { "cpu/event=1,umask=2", "cpu/event=1,umask=2" },
-                { "a,,b,", "a  b " },
-                { "", "" },
-        };
-
-        for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
-                g_auto(GStrv) events = g_strsplit(lists[i].events, " ", -1);
-                g_autofree char *copy = g_strdup(lists[i].list);
-                char *rest = copy, *event;
-                size_t n = 0;
-
-                g_assert_cmpuint(event_list_count(copy), ==, MAX(g_strv_length(events), 1));
-                while ((event = event_list_next(&rest)))
-                        g_assert_cmpstr(event, ==, events[n] ? events[n++] : "");
-        }
-}
-
 /* libpfm4 4.12 excludes the hypervisor with :u, and 4.13 does not. */
 static void test_privileges_are_the_same_with_every_libpfm(void) {
         static const struct {
@@ -454,8 +427,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/event/tracepoints-have-the-numbers-of-tracefs",
                         test_tracepoints_have_the_numbers_of_tracefs);
         g_test_add_func("/event/what-tracefs-hides-is-said", test_what_tracefs_hides_is_said);
-        g_test_add_func("/event/lists-are-cut-at-commas-outside-of-slashes",
-                        test_lists_are_cut_at_commas_outside_of_slashes);
         g_test_add_func("/event/privileges-are-the-same-with-every-libpfm",
                         test_privileges_are_the_same_with_every_libpfm);
         g_test_add_func("/event/names-of-perf-have-the-kernels-numbers",

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/event-list.h"
 #include "perf/event/attr.h"
 #include "perf/event/event-parse.h"
 #include "perf/group/cgroup.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/event-list.h"
 #include "core/timespan.h"
 #include "perf/event/event-parse.h"
 #include "service/util/log.h"

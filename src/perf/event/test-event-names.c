@@ -120,12 +120,12 @@ int main(int argc, char **argv) {
         if (machine_skips_all(MACHINE_SYSFS))
                 return 0;
         g_test_init(&argc, &argv, NULL);
-        g_test_add_func("/event-list/every-name-of-the-list-is-an-event-of-its-pmu",
+        g_test_add_func("/event-names/every-name-of-the-list-is-an-event-of-its-pmu",
                         test_every_name_of_the_list_is_an_event_of_its_pmu);
-        g_test_add_func("/event-list/the-list-has-what-this-machine-can-count",
+        g_test_add_func("/event-names/the-list-has-what-this-machine-can-count",
                         test_the_list_has_what_this_machine_can_count);
-        g_test_add_func("/event-list/patterns-are-for-the-whole-name-in-any-case",
+        g_test_add_func("/event-names/patterns-are-for-the-whole-name-in-any-case",
                         test_patterns_are_for_the_whole_name_in_any_case);
-        g_test_add_func("/event-list/the-visitor-stops-the-list", test_the_visitor_stops_the_list);
+        g_test_add_func("/event-names/the-visitor-stops-the-list", test_the_visitor_stops_the_list);
         return g_test_run();
 }
