@@ -493,6 +493,27 @@ command_goes_on_when_the_service_stops() {
                 said 'perfallocd has stopped' && kill -0 $pid && touch $dir/go && ended 1 && service-start
 }
 
+# behind_bridge COMMAND...: a process of its own has the connection to the bus.
+behind_bridge() {
+        start env DBUS_SYSTEM_BUS_ADDRESS="unixexec:path=$(command -v systemd-stdio-bridge)" "$@"
+}
+
+bridge_ends() {
+        pkill -KILL -P "$pid" -x systemd-stdio-b
+}
+
+open_says_when_the_bus_stops() {
+        behind_bridge perfallocctl open --all-cpus task-clock
+        counter >/dev/null && after_a_reading bridge_ends && ended 1 && said 'connection to the bus was lost' && said exact
+}
+
+command_goes_on_when_the_bus_stops() {
+        rm -f $dir/begun $dir/go
+        behind_bridge perfallocctl open task-clock -- sh -c "echo >$dir/begun; until [ -e $dir/go ]; do sleep 0.1; done"
+        wait_until test -e $dir/begun && after_a_reading bridge_ends && wait_until said exact &&
+                said 'connection to the bus was lost' && kill -0 $pid && touch $dir/go && ended 1
+}
+
 open_counts_through_restarts() {
         start perfallocctl open --all-cpus task-clock
         counter >/dev/null && service-restart && service-kill --again && after_a_reading kill $pid && ended 0 &&
@@ -1073,6 +1094,8 @@ check 'open counts until a signal, and then prints' open_counts_until_interrupte
 check 'open counts until its process ends' open_counts_until_its_process_ends
 check 'open says so when the service stops, and prints what it read last' open_says_when_the_service_stops
 check 'a command goes on then' command_goes_on_when_the_service_stops
+check 'open says so when the bus stops, and ends' open_says_when_the_bus_stops
+check 'a command goes on then too' command_goes_on_when_the_bus_stops
 check 'open counts through restarts' open_counts_through_restarts
 check 'open says what could be counted' something_has_to_be_counted
 check 'a cgroup that is not there is named' cgroup_is_counted

@@ -28,6 +28,8 @@ static int counting_print_last(const Counting *n) {
 static int counting_lose(Counting *n, const char *why) {
         _cleanup_free_ char *span = NULL;
 
+        if (n->lost)
+                return 0;
         n->lost = true;
         (void) sd_event_source_set_enabled(n->timer, SD_EVENT_OFF);
         if (!n->last) {
@@ -56,6 +58,8 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         n->call = sd_bus_slot_unref(n->call);
         if (!e)
                 return counting_keep(n, m);
+        if (sd_bus_is_open(n->c->bus) <= 0)
+                return 0; /* on_disconnected() is next */
         /* its name is about to have no owner, or another one */
         if (bus_lost_service(m) || bus_missed_service(m))
                 return counting_arm(n, AWAY_USEC);
@@ -91,7 +95,29 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return n->away ? counting_arm(n, AWAY_USEC) : counting_read(n);
 }
 
+/* The bus has stopped, or ssh has lost the host. sd-bus tells this itself. */
+static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counting *n = userdata;
+
+        return counting_lose(n, "the connection to the bus was lost");
+}
+
 /* ---- begin and end ---- */
+
+static int counting_watch(Counting *n) {
+        sd_bus *bus = n->c->bus;
+        int r = sd_bus_add_match_async(bus, &n->owner,
+                                       "type='signal',sender='org.freedesktop.DBus',"
+                                       "interface='org.freedesktop.DBus',"
+                                       "member='NameOwnerChanged',arg0='" PERFALLOC_BUS_NAME "'",
+                                       on_owner, NULL, n);
+
+        return r < 0 ? r
+                     : sd_bus_match_signal_async(
+                               bus, &n->disconnected, "org.freedesktop.DBus.Local",
+                               "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
+                               "Disconnected", on_disconnected, NULL, n);
+}
 
 int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refusal *why) {
         int r;
@@ -100,11 +126,7 @@ int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refus
         r = ctl_fetch_all(c, &n->objects, why);
         if (r != 0)
                 return r;
-        r = sd_bus_add_match_async(c->bus, &n->owner,
-                                   "type='signal',sender='org.freedesktop.DBus',"
-                                   "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-                                   "arg0='" PERFALLOC_BUS_NAME "'",
-                                   on_owner, NULL, n);
+        r = counting_watch(n);
         if (r >= 0)
                 r = sd_event_add_time_relative(c->event, &n->timer, CLOCK_MONOTONIC, READ_USEC, 0,
                                                on_timer, n);
@@ -113,6 +135,7 @@ int counting_start(Counting *n, Ctl *c, const Readings *readings, FILE *f, Refus
 
 void counting_done(Counting *n) {
         sd_bus_slot_unref(n->owner);
+        sd_bus_slot_unref(n->disconnected);
         sd_bus_slot_unref(n->call);
         sd_event_source_disable_unref(n->timer);
         sd_bus_message_unref(n->last);

@@ -3,7 +3,8 @@
 
 /*
  * Counters while they count: they are read every second, so that there is something to print if
- * they end early. They survive a restart of the service, but not its stop.
+ * they end early. They survive a restart of the service, but not its stop, nor
+ * the end of the connection to the bus.
  *
  * No service is started to find out: a start would cancel the stop (systemd.unit(5)). A service
  * whose name stays away has stopped.
@@ -20,7 +21,7 @@ struct Counting {
         const Readings *readings;
         Objects objects; /* with the counters */
         FILE *f;
-        sd_bus_slot *owner, *call;
+        sd_bus_slot *owner, *disconnected, *call;
         sd_event_source *timer;
         sd_bus_message *last; /* the answer of the last reading */
         uint64_t last_usec;   /* CLOCK_MONOTONIC */
