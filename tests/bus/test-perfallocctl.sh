@@ -271,6 +271,44 @@ interrupted_hold_leaves_nothing() {
         return "$1"
 }
 
+# The service hangs, and is killed and started anew while it is asked to release the hold.
+interrupted_hold_is_released_after_a_restart() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        start as alice perfallocctl hold --pmu=breakpoint --wait=infinity
+        wait_until holds_are 2 && service-signal STOP && kill $pid && sleep 0.2 &&
+                service-kill --again && ended 143 && holds_are 1
+        set -- $?
+        perfallocctl release "$hold" $((hold + 1)) 2>/dev/null
+        [[ $1 -eq 0 ]] && holds_are 0
+}
+
+# A second signal ends the waiting: the hold that may be left is named.
+hold_that_may_be_left_is_named() {
+        local hold
+
+        hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
+        start as alice perfallocctl -q hold --pmu=breakpoint --wait=infinity
+        wait_until holds_are 2 && service-signal STOP && kill $pid && sleep 0.2 && kill -0 $pid && kill -INT $pid && ended 143 &&
+                said "hold $((hold + 1)) could not be released" && said "perfallocctl release $((hold + 1))"
+        set -- $?
+        service-signal CONT
+        perfallocctl release "$hold" $((hold + 1))
+        [[ $1 -eq 0 ]] && wait_until holds_are 0
+}
+
+# The service has not answered yet, and makes nothing afterwards.
+unanswered_hold_leaves_nothing() {
+        service-signal STOP
+        start as alice perfallocctl hold --pmu=breakpoint
+        sleep 0.2
+        kill $pid
+        sleep 0.2
+        service-signal CONT
+        ended 143 && holds_are 0
+}
+
 hold_waits_through_restarts() {
         local hold waiting='' status=0
 
@@ -1064,6 +1102,9 @@ check 'hold --json prints the hold' hold_as_json
 check 'a hold ends after its lifetime' hold_ends_after_its_lifetime
 check 'counters that are taken are status 4, and no hold is left' busy_is_4_and_leaves_nothing
 check 'a signal while hold waits leaves no hold' interrupted_hold_leaves_nothing
+check 'so does one while the service hangs, and is started anew' interrupted_hold_is_released_after_a_restart
+check 'a hold that may be left is named' hold_that_may_be_left_is_named
+check 'a signal before the answer leaves no hold' unanswered_hold_leaves_nothing
 check 'hold waits on while the service is started anew' hold_waits_through_restarts
 check 'a hold whose number cannot be printed is given back' hold_that_nobody_hears_of_is_not_there
 check 'what is not permitted is status 3' denied_is_3

@@ -16,7 +16,13 @@
 /*
  * hold: a hold without a lease, for scripts, which have no process that stays. After this command
  * the hold exists only if it was granted: after a failure there is nothing to release.
+ *
+ * So a signal makes it wait once more, for the service to release the hold; a second signal ends
+ * that, and the user is told the hold's number.
  */
+
+#define RELEASES_MAX 10                    /* calls that end with the service */
+#define AGAIN_USEC   (250 * USEC_PER_MSEC) /* systemd waits 100 ms before a restart */
 
 static int ask_once(Ctl *c, const Behalf *behalf, sd_bus_message **ret, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -62,9 +68,8 @@ static int find(Ctl *c, uint64_t since, char **ret_path, Refusal *why) {
         return 0;
 }
 
-static int ask(Ctl *c, const Behalf *behalf, char **ret_path, Refusal *why) {
+static int ask(Ctl *c, const Behalf *behalf, uint64_t since, char **ret_path, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        uint64_t since = now_usec(CLOCK_REALTIME);
         const char *path;
         int r = ask_once(c, behalf, &reply, why);
 
@@ -124,11 +129,79 @@ static int show(Ctl *c, const char *path, sd_bus_message *granted, Refusal *why)
         return r == 0 && fflush(stdout) != 0 ? -errno : r;
 }
 
-/* Waits for sd-bus' time-out at most, if the service hangs. */
-static void release(Ctl *c, const char *path) {
-        (void) sd_bus_call_method(c->bus, PERFALLOC_BUS_NAME, path, PERFALLOC_HOLD_INTERFACE,
-                                  "Release", NULL, NULL, NULL);
+/* ---- after a failure ---- */
+
+static int on_slow(sd_event_source *source, uint64_t usec, void *userdata) {
+        say_note("waiting for perfallocd, to release the hold; another signal ends this");
+        return 0;
 }
+
+static bool is_over(Ctl *c, const char *path) {
+        _cleanup_(object_done) Object hold = OBJECT_NULL;
+        Refusal why;
+        int r = ctl_fetch(c, path, PERFALLOC_HOLD_INTERFACE, &hold, &why);
+
+        return r == CTL_E_UNKNOWN || (r == 0 && strcmp(object_text(&hold, "State"), "ended") == 0);
+}
+
+/* A restart keeps the hold, and the call may end with the service. */
+static int release_patiently(Ctl *c, const char *path, Refusal *why) {
+        int r = CTL_E_FAILED;
+
+        for (unsigned n = 0; n < RELEASES_MAX && r == CTL_E_FAILED; n++) {
+                if (n > 0)
+                        (void) sd_event_run(c->event, AGAIN_USEC);
+                r = ctl_call_method(c, path, PERFALLOC_HOLD_INTERFACE, "Release", NULL, why, "");
+                if (r != 0 && ctl_may_go_on(r) && is_over(c, path))
+                        r = 0;
+        }
+        return r;
+}
+
+static void release(Ctl *c, const char *path) {
+        Refusal why = REFUSAL_NULL;
+        int r = release_patiently(c, path, &why);
+
+        if (r != 0)
+                say_error("hold %" PRIu64 " could not be released (%s); to release it: "
+                          "perfallocctl release %" PRIu64,
+                          path_number(path),
+                          r < 0                    ? strerror(-r)
+                          : r == CTL_E_INTERRUPTED ? "perfallocd does not answer"
+                                                   : why.text,
+                          path_number(path));
+}
+
+/* Of a signal while the service is asked: the hold may be made by now. Where it is not, nothing is
+ * made for who has left. */
+static void release_unheard(Ctl *c, uint64_t since) {
+        _cleanup_free_ char *path = NULL;
+        Refusal why;
+
+        if (ctl_is_local(c) && find(c, since, &path, &why) != 0)
+                say_error("perfallocd does not answer: see perfallocctl holds for a hold of "
+                          "pid %d",
+                          (int) getpid());
+        if (path)
+                release(c, path);
+}
+
+/* path: NULL if the service's answer is not known. The signal that asked to end is kept. */
+static void undo(Ctl *c, const char *path, uint64_t since) {
+        _cleanup_(sd_event_source_unrefp) sd_event_source *slow = NULL;
+        int signo = c->signo;
+
+        c->signo = 0;
+        (void) sd_event_add_time_relative(c->event, &slow, CLOCK_MONOTONIC, USEC_PER_SEC, 0,
+                                          on_slow, NULL);
+        if (path)
+                release(c, path);
+        else
+                release_unheard(c, since);
+        c->signo = signo ?: c->signo;
+}
+
+/* ---- all ---- */
 
 /* What it waits for is told meanwhile. */
 static int await(Ctl *c, const char *path, sd_bus_message **ret, Refusal *why) {
@@ -145,19 +218,19 @@ int verb_hold(Ctl *c, Refusal *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *granted = NULL;
         _cleanup_(behalf_done) Behalf behalf = BEHALF_NULL;
         _cleanup_free_ char *path = NULL;
+        uint64_t since = now_usec(CLOCK_REALTIME);
         int r;
 
         r = behalf_prepare(c->options, &behalf, why);
         if (r == 0)
                 r = ctl_watch_signals(c);
         if (r == 0)
-                r = ask(c, &behalf, &path, why);
-        if (r != 0)
-                return r;
-        r = await(c, path, &granted, why);
+                r = ask(c, &behalf, since, &path, why);
+        if (r == 0)
+                r = await(c, path, &granted, why);
         if (r == 0)
                 r = show(c, path, granted, why);
-        if (r != 0)
-                release(c, path);
+        if (path ? r != 0 : r == CTL_E_INTERRUPTED)
+                undo(c, path, since);
         return r;
 }
