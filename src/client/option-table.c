@@ -31,6 +31,16 @@ static int number_parse(const OptionRow *row, const char *text, uint32_t *ret, R
         return 0;
 }
 
+static int time_parse(const OptionRow *row, const char *text, uint64_t *ret, Refusal *why) {
+        if (timespan_parse(text, ret) < 0)
+                return refuse(why, REFUSAL_INVALID_ARGS,
+                              "--%s: invalid time '%.64s' (for example 5s, 2min, infinity)",
+                              row->name, text);
+        if (*ret == 0 && row->kind == OPTION_INTERVAL)
+                return refuse_value(row, text, "not a time above 0", why);
+        return 0;
+}
+
 static int texts_add(char ***texts, size_t n, char *text) {
         char **more = reallocarray(*texts, n + 2, sizeof(char *));
 
@@ -67,11 +77,8 @@ static int option_apply(void *options, const OptionRow *row, char *argument, Ref
         case OPTION_POSITIVE:
                 return number_parse(row, argument, field, why);
         case OPTION_TIME:
-                if (timespan_parse(argument, field) < 0)
-                        return refuse(why, REFUSAL_INVALID_ARGS,
-                                      "--%s: invalid time '%.64s' (for example 5s, 2min, infinity)",
-                                      row->name, argument);
-                return 0;
+        case OPTION_INTERVAL:
+                return time_parse(row, argument, field, why);
         }
         return 0;
 }

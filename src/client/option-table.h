@@ -17,6 +17,7 @@ typedef enum OptionKind {
         OPTION_NUMBER,   /* uint32_t */
         OPTION_POSITIVE, /* uint32_t from 1 */
         OPTION_TIME,     /* uint64_t, µs */
+        OPTION_INTERVAL, /* uint64_t, µs, from 1 */
 } OptionKind;
 
 struct OptionRow {

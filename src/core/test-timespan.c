@@ -54,6 +54,14 @@ static void test_units_are_those_of_systemd(void) {
                 { "1w", 7 * 86400 * USEC_PER_SEC },
                 { "1week", 7 * 86400 * USEC_PER_SEC },
                 { "2weeks", 14 * 86400 * USEC_PER_SEC },
+                { "1M", 2629800 * USEC_PER_SEC },
+                { "1month", 2629800 * USEC_PER_SEC },
+                { "12months", 31557600 * USEC_PER_SEC },
+                { "1y", 31557600 * USEC_PER_SEC },
+                { "1year", 31557600 * USEC_PER_SEC },
+                { "2years", 2 * 31557600 * USEC_PER_SEC },
+                { "7\302\265s", 7 },
+                { "7 \316\274s", 7 },
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
@@ -87,9 +95,10 @@ static void test_infinity_is_the_largest_value(void) {
 
 static void test_nonsense_is_no_time(void) {
         static const char *const words[] = {
-                "",          " ",     "s",    ".",     "-1s", "+1s",       "5.",       "5.s",
-                "1.2.3s",    "1..2s", "5 S",  "5secs", "5x",  "5+s",       "0x10",     "1,5s",
-                "5 parsecs", "s5",    "1e3s", "5\n",   "5s;", "5\303\244", "\303\244",
+                "",          " ",        "s",         ".",      "-1s",   "+1s", "5.",
+                "5.s",       "1.2.3s",   "1..2s",     "5 S",    "5secs", "5x",  "5+s",
+                "0x10",      "1,5s",     "5 parsecs", "s5",     "1e3s",  "5\n", "5s;",
+                "5\303\244", "\303\244", "5\302\265", "5Month", "5Y",
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(words); i++)

@@ -6,12 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As systemd.time(7) has them: 365.25 days, and a twelfth of that. */
+#define YEAR_USEC  (31557600 * USEC_PER_SEC)
+#define MONTH_USEC (YEAR_USEC / 12)
+
 static const struct {
         const char *name;
         uint64_t usec;
 } units[] = {
         { "us", 1 },
         { "usec", 1 },
+        { "\302\265s", 1 }, /* micro sign */
+        { "\316\274s", 1 }, /* Greek mu */
         { "ms", USEC_PER_MSEC },
         { "msec", USEC_PER_MSEC },
         { "", USEC_PER_SEC },
@@ -33,6 +39,12 @@ static const struct {
         { "w", 7 * 86400 * USEC_PER_SEC },
         { "week", 7 * 86400 * USEC_PER_SEC },
         { "weeks", 7 * 86400 * USEC_PER_SEC },
+        { "M", MONTH_USEC },
+        { "month", MONTH_USEC },
+        { "months", MONTH_USEC },
+        { "y", YEAR_USEC },
+        { "year", YEAR_USEC },
+        { "years", YEAR_USEC },
 };
 
 /* A decimal number; its fraction is one of the unit that follows. */
@@ -61,7 +73,7 @@ static int number_read(const char **p, Number *ret) {
 static int unit_read(const char **p, uint64_t *ret) {
         size_t n = 0;
 
-        while (isalpha((unsigned char) (*p)[n]))
+        while (isalpha((unsigned char) (*p)[n]) || (unsigned char) (*p)[n] >= 0x80)
                 n++;
         for (size_t i = 0; i < ELEMENTSOF(units); i++)
                 if (strlen(units[i].name) == n && strncmp(*p, units[i].name, n) == 0) {

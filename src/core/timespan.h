@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Time spans as systemd.time(7) writes them, up to weeks: "5s", "2min 30s", "500ms", "1.5h",
- * "infinity". A plain number is seconds.
+ * Time spans as systemd.time(7) writes them, down to microseconds: "5s", "2min 30s", "500ms",
+ * "1.5h", "infinity". A plain number is seconds.
  */
 
 #include "core/util.h"

@@ -88,7 +88,7 @@ static const OptionRow rows[] = {
         { 0, "user", "USER", OPTION_TEXT, AT(user), "print entries about this user", "log" },
         { 0, "plot", "FILE", OPTION_TEXT, AT(plot), "draw what was shown into FILE (SVG)",
           "watch" },
-        { 'i', "interval", "TIME", OPTION_TIME, AT(interval_usec),
+        { 'i', "interval", "TIME", OPTION_INTERVAL, AT(interval_usec),
           "time between readings (default: 1s)", "status watch" },
         { 'n', "count", "N", OPTION_POSITIVE, AT(count),
           "stop after N readings; log: print the last N entries", "status watch log" },

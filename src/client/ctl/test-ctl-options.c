@@ -99,6 +99,9 @@ static void zero_is_refused_where_it_means_nothing(void) {
         assert_refused("open --pid=0", "--pid: not a number from 1");
         assert_refused("hold --pidfd=0", "--pidfd: not a number from 1");
         assert_refused("open --repeat=0", "--repeat: not a number from 1");
+        assert_refused("watch --interval=0", "--interval: not a time above 0: '0'");
+        assert_refused("status -w -i 0s", "--interval: not a time above 0: '0s'");
+        assert_refused("watch -i 0.5us", "--interval: not a time above 0");
 }
 
 static void options_go_with_their_verbs(void) {
