@@ -9,8 +9,8 @@
 
 #include "core/util.h"
 
-/* Whether the kernel lets this process do what the action is for, "sample-own" and so on. Of
- * actions that no event can show, it does not. */
+/* Whether the kernel lets this process do what the action is for, "sample-own" and so on; of
+ * unknown actions, false. */
 bool native_allows(const char *action);
 
 /* Whether it lets this process open anything at all. */

@@ -23,6 +23,15 @@ auto_is_no_more_than_needed() {
                 run 0 as alice perfalloc --allow=count-kernel sh -c "$filtered"
 }
 
+# root, and whoever has CAP_PERFMON, may do everything without.
+auto_is_nothing_for_who_may_everything() {
+        local all=sample-own,count-kernel,count-system,count-other,count-raw
+
+        run 1 perfalloc --allow=$all sh -c "$filtered" && run 1 as alice +perfmon perfalloc --allow=$all sh -c "$filtered" &&
+                run 0 as alice perfalloc --allow=count-other sh -c "$filtered" &&
+                run 0 as alice perfalloc --allow=count-raw sh -c "$filtered"
+}
+
 yes_and_no() {
         run 0 as alice perfalloc --broker=yes sh -c "$filtered" &&
                 run 1 as alice perfalloc --broker=no --allow=count-kernel sh -c "$filtered"
@@ -146,6 +155,7 @@ mkfifo "$work/go"
 chmod 666 "$work/go"
 
 check 'auto installs the filter only where the kernel would refuse something' auto_is_no_more_than_needed
+check 'auto installs none for who may do everything' auto_is_nothing_for_who_may_everything
 check 'yes installs it, no does not' yes_and_no
 check 'any other word is named' wrong_word_is_named
 check 'under a broker already, it says so and runs COMMAND without' nested_runs_without
