@@ -1002,6 +1002,21 @@ missing_objects_are_named_alike() {
                 run 5 perfallocctl open -p 4194304 page-faults && said 'there is no process 4194304'
 }
 
+threads_are_no_processes() {
+        local process thread
+
+        python3 -c 'import threading; threading.Thread(target=threading.Event().wait).start()' &
+        process=$!
+        wait_until sh -c "ls /proc/$process/task | grep -vx $process"
+        thread=$(find "/proc/$process/task" -mindepth 1 -maxdepth 1 ! -name "$process" -printf '%f\n')
+        run 5 perfallocctl open -p "$thread" page-faults && said "$thread is a thread of process $process" &&
+                run 5 perfallocctl hold --pmu=breakpoint --pidfd="$thread" && said "$thread is a thread of process $process"
+        set -- $?
+        kill $process
+        wait $process 2>/dev/null
+        return "$1"
+}
+
 errors_speak_of_options() {
         run 2 perfallocctl hold --pmu=nosuch && said "--pmu: this machine has no PMU 'nosuch'" && ! said pmus &&
                 run 2 perfallocctl open -a --role=mon page-faults && said "--role: invalid value 'mon'" &&
@@ -1176,6 +1191,7 @@ check 'a pager is for terminals, and not with --no-pager' pager_is_for_terminals
 check 'help is a verb, and fits' help_is_a_verb
 check 'a verb has its own help' a_verb_has_its_own_help
 check 'what does not exist is named alike' missing_objects_are_named_alike
+check 'a thread is no process, and that is said' threads_are_no_processes
 check 'errors speak of options' errors_speak_of_options
 check 'a wrong command line is status 2 and named' command_line_is_checked
 check 'a refused value is named' refused_value_is_named
