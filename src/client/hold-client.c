@@ -36,7 +36,7 @@ static int interrupted(void *userdata, const struct signalfd_siginfo *info) {
 
 /* Whether the service has closed the other end. It stays open over a restart, because systemd keeps
  * a copy. */
-static bool lease_has_ended(const HoldClient *c) {
+bool hold_client_has_ended(const HoldClient *c) {
         struct pollfd p = { .fd = c->lease };
 
         return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
@@ -56,7 +56,7 @@ static int on_view(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         HoldClient *c = userdata;
 
         c->call = sd_bus_slot_unref(c->call);
-        if (bus_lost_service(m) && !lease_has_ended(c) && view_hold(c) >= 0)
+        if (bus_lost_service(m) && !hold_client_has_ended(c) && view_hold(c) >= 0)
                 return 0;
         /* it is granted, even if its properties cannot be read */
         if (!sd_bus_message_is_method_error(m, NULL))
@@ -85,7 +85,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* The hold has kept its place in the queue, or is granted by now. */
 static bool waits_again(HoldClient *c, sd_bus_message *m) {
-        if (lease_has_ended(c))
+        if (hold_client_has_ended(c))
                 return false;
         if (bus_lost_service(m))
                 return wait_for_grant(c) >= 0;
@@ -364,7 +364,7 @@ void hold_client_release(HoldClient *c) {
         c->lease_source = sd_event_source_disable_unref(c->lease_source);
         c->call = sd_bus_slot_unref(c->call);
         lifetime_done(&c->lifetime);
-        for (unsigned n = 0; n < 2 && !lease_has_ended(c) && !release(c); n++)
+        for (unsigned n = 0; n < 2 && !hold_client_has_ended(c) && !release(c); n++)
                 ;
         c->lease = close_fd(c->lease);
 }

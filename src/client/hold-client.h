@@ -74,6 +74,9 @@ int hold_client_take(HoldClient *c);
 /* What the kernel keeps of a PMU of the hold, in words; NULL: nothing, or it cannot be asked. */
 char *hold_client_kernel(const HoldClient *c, const char *pmu);
 
+/* Whether the granted hold has ended, which ended is perhaps still to be told. */
+bool hold_client_has_ended(const HoldClient *c);
+
 /* ended will be called once, when the granted hold ends by itself. */
 int hold_client_watch(HoldClient *c, HoldClientEnded ended, void *userdata);
 

@@ -195,8 +195,11 @@ static int listener_hand_over(Launch *l, int listener, Refusal *why) {
         a.prover = prover;
         if (r >= 0)
                 r = ask(&a);
-        while (r >= 0 && !a.settled)
+        while (r >= 0 && !a.settled) {
                 r = sd_event_run(l->event, UINT64_MAX);
+                if (l->over && *l->over)
+                        settle(&a, LAUNCH_E_OVER);
+        }
         agent_stop(&a.agent);
         a.call = sd_bus_slot_unref(a.call);
         return r < 0 ? r : a.outcome;

@@ -20,6 +20,7 @@ enum {
         LAUNCH_READY = 0,
         LAUNCH_E_DENIED,      /* COMMAND is not prepared; why has the error */
         LAUNCH_E_INTERRUPTED, /* by signo */
+        LAUNCH_E_OVER,        /* over was set */
 };
 
 typedef enum LaunchMode {
@@ -38,6 +39,7 @@ struct Launch {
         sd_bus *bus;
         sd_event *event;
         Signals *signals;
+        const bool *over; /* set by an event handler: COMMAND is not to be run; or NULL */
 
         int signo;
         ProverClient prover;

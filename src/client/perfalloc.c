@@ -29,15 +29,46 @@ static Ending fail(const char *what, int r) {
 
 /* ---- with COMMAND ---- */
 
-static void command_goes_on(void *userdata, const char *why) {
-        const Options *o = userdata;
+typedef struct Run {
+        const Options *options;
+        bool begun; /* COMMAND runs */
+        bool over;  /* the hold has ended */
+        int signo;
+} Run;
 
-        say_error("warning: the counters are no longer held: %s; %s continues", why, o->command[0]);
+static void run_unheld(void *userdata, const char *why) {
+        Run *run = userdata;
+        const char *command = run->options->command[0];
+
+        run->over = true;
+        if (run->begun)
+                say_error("warning: the counters are no longer held: %s; %s continues", why,
+                          command);
+        else
+                say_error("the counters are no longer held: %s; %s is not run", why, command);
 }
 
-static Ending run_prepared(HoldClient *c, const Options *o, Command *command) {
-        int r = command_run(command, c->event, c->signals);
+static int run_interrupted(void *userdata, const struct signalfd_siginfo *info) {
+        Run *run = userdata;
 
+        run->signo = (int) info->ssi_signo;
+        return 0;
+}
+
+/* Until run_unheld() has said why. */
+static int run_await_end(HoldClient *c, Run *run) {
+        int r = signals_watch(c->signals, c->event, SIGNALS_END, run_interrupted, run);
+
+        while (r >= 0 && !run->over && run->signo == 0)
+                r = sd_event_run(c->event, UINT64_MAX);
+        return MIN(r, 0);
+}
+
+static Ending run_prepared(HoldClient *c, const Options *o, Run *run, Command *command) {
+        int r;
+
+        run->begun = true;
+        r = command_run(command, c->event, c->signals);
         if (r > 0)
                 say_error("cannot run %s: %s", o->command[0], strerror(r));
         while (r >= 0 && !command->ended)
@@ -47,6 +78,7 @@ static Ending run_prepared(HoldClient *c, const Options *o, Command *command) {
 }
 
 static Ending run(HoldClient *c, const Options *o) {
+        Run run = { .options = o };
         _cleanup_(command_done) Command command = COMMAND_NULL;
         _cleanup_(launch_done) Launch launch = { .mode = o->broker,
                                                  .allow = o->allow ?: LAUNCH_ALLOW,
@@ -55,17 +87,24 @@ static Ending run(HoldClient *c, const Options *o) {
                                                  .bus = c->bus,
                                                  .event = c->event,
                                                  .signals = c->signals,
+                                                 .over = &run.over,
                                                  .prover = PROVER_CLIENT_NULL };
         Refusal why = REFUSAL_NULL;
         int r;
 
-        r = hold_client_watch(c, command_goes_on, (void *) o);
+        r = hold_client_watch(c, run_unheld, &run);
         if (r < 0)
                 return fail("cannot watch the hold", r);
         r = launch_prepare(&launch, &command, &why);
         if (r == LAUNCH_E_INTERRUPTED)
                 return (Ending){ .signo = launch.signo };
-        return r < 0 ? fail("cannot run the command", r) : run_prepared(c, o, &command);
+        if (r >= 0 && hold_client_has_ended(c))
+                r = run_await_end(c, &run);
+        if (run.signo > 0)
+                return (Ending){ .signo = run.signo };
+        if (run.over)
+                return failure;
+        return r < 0 ? fail("cannot run the command", r) : run_prepared(c, o, &run, &command);
 }
 
 /* ---- without ---- */

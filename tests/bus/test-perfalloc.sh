@@ -241,6 +241,25 @@ early_end_is_a_warning() {
                 touch $dir/ready && ended 4
 }
 
+# polkit takes its time to permit the broker, and the hold is revoked meanwhile.
+end_before_the_command_runs_nothing() {
+        rm -f /run/lock/asked /run/lock/go
+        rules 00-asked <<'END' || return
+polkit.addRule(function(action, subject) {
+    if (action.id == 'org.perfalloc1.sample-own')
+        polkit.spawn(['/bin/sh', '-c', 'touch /run/lock/asked; until test -e /run/lock/go; do sleep 0.1; done']);
+});
+END
+        start perfalloc --pmu=breakpoint --broker=yes echo not-run
+        wait_until test -e /run/lock/asked && revoke && wait_until said 'revoked)'
+        set -- $?
+        touch /run/lock/go
+        ended 1 && [[ $1 -eq 0 ]] && said 'echo is not run' && ! grep -qx not-run $dir/said
+        set -- $?
+        rules --remove 00-asked
+        return "$1"
+}
+
 early_end_without_command_fails() {
         start perfalloc --pmu=breakpoint
         holds && revoke && ended 1 && said revoked
@@ -446,6 +465,7 @@ check 'COMMAND that cannot be run is 126' cannot_be_run_is_126
 check 'COMMAND keeps its options' command_keeps_its_options
 check 'COMMAND inherits no descriptor' command_inherits_nothing
 check 'an early end is a warning, and COMMAND goes on' early_end_is_a_warning
+check 'an end before COMMAND has begun is a failure, and COMMAND is not run' end_before_the_command_runs_nothing
 check 'without COMMAND an early end is a failure' early_end_without_command_fails
 check 'the end of the service is noticed' end_of_the_service_is_noticed
 check 'that it is started anew is not' restart_is_not_noticed
