@@ -282,14 +282,25 @@ int hold_client_take(HoldClient *c) {
 
 /* ---- ended ---- */
 
+/* Wait always fails now. The service remembers an ended hold for 10 s only, and this process may
+ * have been stopped meanwhile. */
+static const char *end_words(sd_bus_message *m) {
+        const sd_bus_error *error = sd_bus_message_get_error(m);
+
+        if (sd_bus_is_open(sd_bus_message_get_bus(m)) <= 0)
+                return "perfallocd or the bus has stopped";
+        if (bus_lost_service(m) || bus_missed_service(m))
+                return "perfallocd has stopped";
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT))
+                return "the hold has ended, and perfallocd no longer knows why";
+        return error && error->message ? error->message : "the hold has ended";
+}
+
 static int on_end_told(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         HoldClient *c = userdata;
 
         c->call = sd_bus_slot_unref(c->call);
-        if (sd_bus_message_is_method_error(m, PERFALLOC_ERROR_ENDED))
-                c->ended(c->userdata, sd_bus_message_get_error(m)->message);
-        else
-                c->ended(c->userdata, "perfallocd has stopped");
+        c->ended(c->userdata, end_words(m));
         return 0;
 }
 

@@ -260,6 +260,15 @@ END
         return "$1"
 }
 
+# The service remembers it no more, as of one that has ended long ago.
+end_is_told_late() {
+        start perfalloc --pmu=breakpoint
+        holds && kill -STOP $pid && revoke && service-stop && service-start
+        set -- $?
+        kill -CONT $pid
+        ended 1 && [[ $1 -eq 0 ]] && said 'the hold has ended' && ! said 'has stopped'
+}
+
 early_end_without_command_fails() {
         start perfalloc --pmu=breakpoint
         holds && revoke && ended 1 && said revoked
@@ -466,6 +475,7 @@ check 'COMMAND keeps its options' command_keeps_its_options
 check 'COMMAND inherits no descriptor' command_inherits_nothing
 check 'an early end is a warning, and COMMAND goes on' early_end_is_a_warning
 check 'an end before COMMAND has begun is a failure, and COMMAND is not run' end_before_the_command_runs_nothing
+check 'an end that is noticed late is no end of the service' end_is_told_late
 check 'without COMMAND an early end is a failure' early_end_without_command_fails
 check 'the end of the service is noticed' end_of_the_service_is_noticed
 check 'that it is started anew is not' restart_is_not_noticed
