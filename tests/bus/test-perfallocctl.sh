@@ -609,6 +609,14 @@ command_is_reported_to_programs() {
                 json "j['runs'] == 2 and j['times']['elapsed'] > 0 and j['readings'][0]['spread'] >= 0"
 }
 
+# Where the result goes too, the events themselves tell it.
+programs_read_no_note() {
+        run 0 as bob perfallocctl open --json page-faults task-clock -- true &&
+                json "[r['event'] for r in j['readings']] == ['page-faults:u', 'task-clock:u']" &&
+                run 0 as bob perfallocctl open -x , page-faults -- true && ! said 'user space only' &&
+                run 0 as bob perfallocctl open --json -o /dev/null page-faults -- true && said 'user space only'
+}
+
 something_has_to_be_counted() {
         run 2 perfallocctl open && run 2 perfallocctl open -r 2 -a task-clock && run 2 perfallocctl open --pinned task-clock -- true &&
                 said '--pinned cannot be used with a command' || return
@@ -1139,6 +1147,7 @@ check 'without events the usual ones are counted' command_is_counted_without_eve
 check 'a command is run several times, and the spread is told' command_is_repeated
 check 'a signal ends the reading of what a command has counted' reading_is_interrupted
 check 'fields and JSON have the times' command_is_reported_to_programs
+check 'there is no note between fields or JSON' programs_read_no_note
 check 'what the command starts is counted' descendants_of_the_command_are_counted
 check 'the command has its exit status and its output' command_has_its_status_and_output
 check 'the command is not run when it cannot be counted' refused_command_is_not_run

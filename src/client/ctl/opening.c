@@ -184,6 +184,12 @@ static bool counts_processes(const Ctl *c, const Opening *o) {
         return o->pid > 0 || c->options->detached;
 }
 
+/* Whether what is for programs goes to standard error: a note would be in the way there, and the
+ * events say :u. */
+static bool prints_for_programs(const CtlOptions *q) {
+        return q->command && !q->output && (q->json || q->separator);
+}
+
 /* Opens the events without the kernel. CTL_E_DENIED: that is not permitted either, or they cannot
  * be opened so. Other refusals are those of the events. */
 static int open_user_only(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
@@ -199,8 +205,9 @@ static int open_user_only(Ctl *c, Opening *o, Readings *ret, Refusal *why) {
                 return r;
         }
         o->events = o->user_only = events;
-        say_note("counting user space only (:u): counting the kernel needs permission "
-                 "(org.perfalloc1.count-kernel); with --no-fallback this is an error");
+        if (!prints_for_programs(c->options))
+                say_note("counting user space only (:u): counting the kernel needs permission "
+                         "(org.perfalloc1.count-kernel); with --no-fallback this is an error");
         return 0;
 }
 
