@@ -943,6 +943,16 @@ other_host_knows_every_verb() {
                 there 0 extend --tag=job-7 && there 0 release --tag=job-7 && holds_are 0
 }
 
+other_hosts_process_ends() {
+        local target
+
+        ssh_bridge
+        sleep 1000 &
+        target=$!
+        start env PATH=$dir/bin:$PATH perfallocctl -H there open -p $target task-clock:u
+        counter >/dev/null && after_a_reading kill $target && ended 0 && said task-clock:u && counters_are 0
+}
+
 # refused_at_once WORD...: there is no such host, and it is never contacted.
 refused_at_once() {
         run 2 env PATH=/nonexistent "$(command -v perfallocctl)" -H there "$@"
@@ -1192,6 +1202,7 @@ fi
 check 'what machines read is the same under a locale with a decimal comma' machines_read_no_decimal_comma
 check '-H asks another host' other_host_is_asked
 check '-H is for every verb that needs no descriptor' other_host_knows_every_verb
+check '-H: open ends with the process there' other_hosts_process_ends
 check '-H is refused at once where a descriptor is needed' what_needs_a_descriptor_says_so_at_once
 check 'a host that cannot be reached is named' lost_host_is_named
 check '-M asks a local container' local_container_is_asked

@@ -44,11 +44,41 @@ static int counting_lose(Counting *n, const char *why) {
 
 /* ---- reading ---- */
 
+/* Without an answer it is looked again after the next reading. */
+static int on_targets(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Counting *n = userdata;
+
+        n->look = sd_bus_slot_unref(n->look);
+        if (sd_bus_message_is_method_error(m, NULL) ||
+            sd_bus_message_enter_container(m, 'v', "au") < 0 ||
+            sd_bus_message_enter_container(m, 'a', "u") < 0)
+                return 0;
+        n->ended = sd_bus_message_at_end(m, false) > 0;
+        return 0;
+}
+
+static int counting_look_once(Counting *n) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if (!n->looks || n->look)
+                return 0;
+        r = ctl_call_new(n->c, &m, n->readings->paths[0], "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ss", PERFALLOC_COUNTER_INTERFACE, "Targets");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        return r < 0 ? r : sd_bus_call_async(n->c->bus, &n->look, m, on_targets, n, UINT64_MAX);
+}
+
 static int counting_keep(Counting *n, sd_bus_message *answer) {
+        int r;
+
         sd_bus_message_unref(n->last);
         n->last = sd_bus_message_ref(answer);
         n->last_usec = now_usec(CLOCK_MONOTONIC);
-        return counting_arm(n, READ_USEC);
+        r = counting_look_once(n);
+        return r < 0 ? r : counting_arm(n, READ_USEC);
 }
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -137,10 +167,15 @@ void counting_done(Counting *n) {
         sd_bus_slot_unref(n->owner);
         sd_bus_slot_unref(n->disconnected);
         sd_bus_slot_unref(n->call);
+        sd_bus_slot_unref(n->look);
         sd_event_source_disable_unref(n->timer);
         sd_bus_message_unref(n->last);
         objects_done(&n->objects);
         *n = COUNTING_NULL;
+}
+
+void counting_look(Counting *n) {
+        n->looks = true;
 }
 
 int counting_settle(const Counting *n) {

@@ -61,7 +61,7 @@ static int stay(Ctl *c, const Opening *opening, const Counting *counting) {
         if (opening->process.pidfd >= 0)
                 r = sd_event_add_io(c->event, &source, opening->process.pidfd, EPOLLIN,
                                     target_ended, &ended);
-        while (r >= 0 && !ended && !counting->lost && c->signo == 0)
+        while (r >= 0 && !ended && !counting->ended && !counting->lost && c->signo == 0)
                 r = sd_event_run(c->event, UINT64_MAX);
         c->signo = 0;
         return MIN(r, 0);
@@ -72,6 +72,8 @@ static int stay_and_print(Ctl *c, const Opening *opening, const Readings *readin
         _cleanup_(counting_done) Counting counting = COUNTING_NULL;
         int r = counting_start(&counting, c, readings, f, why);
 
+        if (opening->pid > 0 && opening->process.pidfd < 0)
+                counting_look(&counting);
         if (r == 0)
                 r = stay(c, opening, &counting);
         if (r == 0)
