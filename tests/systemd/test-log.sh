@@ -52,6 +52,13 @@ past_is_filtered() {
                 entries 'e == []' --until=yesterday && entries "len(e) >= 2" --until=now --user=alice
 }
 
+# Anybody may write to the journal.
+forged_entry_is_not_listed() {
+        printf '%s\n' MESSAGE_ID=8e1f7ad2c0b94a5b8d6a3f2e4c7b9d10 MESSAGE=forged PERFALLOC_HOLD=4711 PERFALLOC_UID=0 PERFALLOC_REASON=forged |
+                as bob logger --journald && wait_until sh -c 'journalctl -q PERFALLOC_HOLD=4711 | grep forged' &&
+                entries "all(x['hold'] != 4711 for x in e) and len(e) >= 4"
+}
+
 others_are_told_why_it_is_empty() {
         as bob perfallocctl log | grep systemd-journal
 }
@@ -59,5 +66,6 @@ others_are_told_why_it_is_empty() {
 check 'systemctl status says what is held' systemctl_says_what_there_is
 check 'log lists past holds and denials' past_is_listed
 check 'log filters by user, time and number' past_is_filtered
+check 'an entry of somebody else is not listed' forged_entry_is_not_listed
 check 'who may not read the journal is told so' others_are_told_why_it_is_empty
 tap_end

@@ -78,8 +78,10 @@ static int range_read(const CtlOptions *o, Range *ret, Refusal *why) {
         return r == 0 && o->user ? read_user(o->user, &ret->match, why) : r;
 }
 
+/* Anybody may write entries with any MESSAGE_ID, but the journal itself adds the unit
+ * (systemd.journal-fields(7)). */
 static int journal_select(sd_journal *j, const Range *range) {
-        int r = 0;
+        int r = sd_journal_add_match(j, "_SYSTEMD_UNIT=perfallocd.service", 0);
 
         for (size_t i = 0; i < ELEMENTSOF(kinds) && r >= 0; i++) {
                 _cleanup_free_ char *match = words_format("MESSAGE_ID=%s", kinds[i].id);
