@@ -47,6 +47,13 @@ static void test_unknown_objects_are_named_alike(void) {
                 assert_words(SD_BUS_ERROR_UNKNOWN_OBJECT, rows[i].message, rows[i].expected);
 }
 
+static void test_pidfd_is_the_process_that_was_named(void) {
+        assert_words(SD_BUS_ERROR_INVALID_ARGS, "option 'pidfd': has ended", "--pid: has ended");
+        wording_has_pidfd();
+        assert_words(SD_BUS_ERROR_INVALID_ARGS, "option 'pidfd': has ended", "--pidfd: has ended");
+        assert_words(SD_BUS_ERROR_INVALID_ARGS, "option 'pid': no", "--pid: no");
+}
+
 static void test_long_texts_are_cut(void) {
         g_autofree char *message = g_strnfill(2 * REFUSAL_TEXT_MAX, 'x');
         g_autofree char *expected = g_strnfill(REFUSAL_TEXT_MAX - 1, 'x');
@@ -59,6 +66,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/wording/keys-become-options", test_keys_become_options);
         g_test_add_func("/wording/unknown-objects-are-named-alike",
                         test_unknown_objects_are_named_alike);
+        g_test_add_func("/wording/pidfd-is-the-process-that-was-named",
+                        test_pidfd_is_the_process_that_was_named);
         g_test_add_func("/wording/long-texts-are-cut", test_long_texts_are_cut);
         return g_test_run();
 }

@@ -33,6 +33,12 @@ static const struct {
         { "name", "--name" },
 };
 
+static bool has_pidfd;
+
+void wording_has_pidfd(void) {
+        has_pidfd = true;
+}
+
 /* The option of a key in quotes, and how long that is; NULL: it is none. */
 static const char *option_of(const char *quoted, size_t *ret_length) {
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
@@ -40,7 +46,9 @@ static const char *option_of(const char *quoted, size_t *ret_length) {
 
                 if (strncmp(quoted + 1, options[i].key, n) == 0 && quoted[n + 1] == '\'') {
                         *ret_length = n + 2;
-                        return options[i].option;
+                        return has_pidfd && strcmp(options[i].key, "pidfd") == 0
+                                       ? "--pidfd"
+                                       : options[i].option;
                 }
         }
         return NULL;

@@ -10,6 +10,10 @@
 
 #include "core/refusal.h"
 
+/* The command has an option --pidfd, as perfallocctl hold; otherwise the key of that name is the
+ * process of --pid. */
+void wording_has_pidfd(void);
+
 /* "option 'pmus': ..." becomes "--pmu: ...", and an unknown object "there is no hold 7". Texts that
  * are too long are cut. */
 void wording_of_error(const sd_bus_error *error, char ret[static REFUSAL_TEXT_MAX]);

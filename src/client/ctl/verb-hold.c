@@ -11,6 +11,7 @@
 #include "client/lifetime.h"
 #include "client/progress.h"
 #include "client/say.h"
+#include "client/wording.h"
 #include "core/clock.h"
 
 /*
@@ -221,6 +222,7 @@ int verb_hold(Ctl *c, Refusal *why) {
         uint64_t since = now_usec(CLOCK_REALTIME);
         int r;
 
+        wording_has_pidfd();
         r = behalf_prepare(c->options, &behalf, why);
         if (r == 0)
                 r = ctl_watch_signals(c);
