@@ -79,12 +79,25 @@ size_t group_find_target(const Group *g, pid_t pid) {
         return i;
 }
 
+bool group_target_is_awaited(const Group *g, size_t target) {
+        const void *pending = g->targets[target].pending;
+
+        return pending && pending != g;
+}
+
+/* Who awaits one keeps its index. One that is pending on the group itself has its index looked up
+ * anew. */
+static bool group_target_is_over(const Group *g, size_t target) {
+        return !group_target_is_awaited(g, target) && !g->targets[target].descendants &&
+               !process_exists(g->targets[target].pidfd);
+}
+
 void group_reap(Group *g, size_t n) {
         for (n = MIN(n, g->n_targets); n > 0; n--) {
                 size_t i = (g->reap > 0 && g->reap <= g->n_targets ? g->reap : g->n_targets) - 1;
 
                 g->reap = i;
-                if (!g->targets[i].descendants && !process_exists(g->targets[i].pidfd))
+                if (group_target_is_over(g, i))
                         group_detach(g, i);
         }
 }

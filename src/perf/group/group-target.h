@@ -23,8 +23,11 @@ void group_detach(Group *g, size_t target);
 size_t group_find_target(const Group *g, pid_t pid);
 
 /* Looks at n targets, others each time, and detaches those that have ended, except those with
- * descendants, which may still live. */
+ * descendants, which may still live, and those that somebody awaits. */
 void group_reap(Group *g, size_t n);
+
+/* Whether somebody else than the group has it pending: they accept or detach it. */
+bool group_target_is_awaited(const Group *g, size_t target);
 
 /* Whether one of the target's threads, or of its descendants', is open. */
 bool group_is_open_at(const Group *g, size_t target);

@@ -198,6 +198,26 @@ static void test_reaps_what_has_ended(void) {
         target_close(&tree);
 }
 
+/* The call that awaits it accepts or undoes it, and has to find it. One that a resume has opened
+ * anew is looked up by the group. */
+static void test_reaps_nothing_that_a_call_awaits(void) {
+        _cleanup_(target_done) Target one = target_new(), two = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+        (void) attach(g, &one, (GroupTarget){ .pending = &one });
+        (void) attach(g, &two, (GroupTarget){ .pending = g });
+        target_kill(&one);
+        target_kill(&two);
+        group_reap(g, g->n_targets);
+        g_assert_cmpuint(g->n_targets, ==, 1);
+        g_assert_true(g->targets[0].pending == &one);
+        group_accept(g, 0);
+        group_reap(g, g->n_targets);
+        g_assert_cmpuint(g->n_targets, ==, 0);
+        target_close(&one);
+        target_close(&two);
+}
+
 /* A breakpoint is closed while it yields, so the kernel could not remove it when the process
  * executed a program that may not be counted. */
 static void test_guarded_is_pending_again_when_it_was_opened_anew(void) {
@@ -277,6 +297,7 @@ int main(int argc, char **argv) {
                 { "what-was-missed-is-reached-later", test_what_was_missed_is_reached_later },
                 { "ended-target-is-not-found", test_ended_target_is_not_found },
                 { "reaps-what-has-ended", test_reaps_what_has_ended },
+                { "reaps-nothing-that-a-call-awaits", test_reaps_nothing_that_a_call_awaits },
                 { "guarded-is-pending-again-when-it-was-opened-anew",
                   test_guarded_is_pending_again_when_it_was_opened_anew },
                 { "thread-that-has-ended-is-no-failure-while-pending",

@@ -305,7 +305,8 @@ static int counter_detach_ended(CounterSet *set, pid_t pid) {
         const Group *g = set->group;
 
         for (size_t place = 0; place < g->n_targets; place++)
-                if (g->targets[place].pid == pid && g->targets[place].descendants) {
+                if (g->targets[place].pid == pid && g->targets[place].descendants &&
+                    !group_target_is_awaited(g, place)) {
                         counter_set_detach(set, place);
                         return 0;
                 }
@@ -339,7 +340,7 @@ static int counter_detach(Counter *c, uint32_t number, const Peer *peer, Refusal
                 return r;
         if (!theirs)
                 place = group_find_target(g, pid);
-        if (place == g->n_targets || (g->targets[place].pending && g->targets[place].pending != g))
+        if (place == g->n_targets || group_target_is_awaited(g, place))
                 return theirs ? refuse_unattached(c, pid, why)
                               : counter_detach_unattached(c, pid, why);
         counter_set_detach(set, place);

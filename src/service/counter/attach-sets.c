@@ -34,8 +34,12 @@ static void attach_sets_undo(AttachJob *a) {
 static void attach_sets_accept(AttachJob *a) {
         const AttachSets *all = a->what;
 
-        for (size_t i = 0; i < all->n_sets; i++)
-                counter_set_accept(all->sets[i], attach_sets_place(a, all->sets[i]));
+        for (size_t i = 0; i < all->n_sets; i++) {
+                size_t place = attach_sets_place(a, all->sets[i]);
+
+                if (place < all->sets[i]->group->n_targets)
+                        counter_set_accept(all->sets[i], place);
+        }
 }
 
 static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const pid_t *pids,
