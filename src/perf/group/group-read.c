@@ -7,7 +7,16 @@
 
 /* ---- the kernel's values ---- */
 
+/* Below 0: what was seen at the last reset is taken off what the descriptor tells. */
+static bool base_takes_off(const Count *base, uint64_t value) {
+        return base->value > INT64_MAX && value < 0 - base->value;
+}
+
+/* Who has the descriptor may reset the event too (PERF_EVENT_IOC_RESET), which sets its value to 0
+ * and leaves its times. */
 static void slot_tell(GroupSlot *s, uint64_t value, uint64_t enabled, uint64_t running) {
+        if (base_takes_off(&s->base, value))
+                s->base.value = 0;
         s->seen = (Count){ value, enabled, running };
         s->told = true;
 }

@@ -19,7 +19,8 @@ void group_sum_part(const Group *g, size_t event, size_t part, Reading *ret);
 /* Both. */
 void group_read(Group *g, size_t event, Reading *ret);
 
-/* Value and times start again from 0. */
+/* Value and times start again from 0. If a client resets the event itself afterwards, by its
+ * descriptor, the value starts again from there. */
 void group_reset(Group *g, size_t event);
 
 /* Moves what the descriptors of a part, or of all parts, have counted to the bases, and closes

@@ -7,6 +7,8 @@
 #include "test-group.h"
 
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include "perf/pmu/perf-open.h"
 
@@ -191,6 +193,40 @@ static void test_reset_starts_from_0(void) {
         group_start(g);
         target_write(&s, 0, 7, 0);
         assert_reads(g, 0, 7, QUALITY_EXACT);
+}
+
+/* Pages that this process has not touched yet: page faults, which every machine counts. */
+static void touch_pages(size_t n) {
+        size_t size = n * (size_t) sysconf(_SC_PAGESIZE);
+        char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        g_assert_true(pages != MAP_FAILED);
+        (void) madvise(pages, size, MADV_NOHUGEPAGE);
+        for (size_t i = 0; i < size; i += (size_t) sysconf(_SC_PAGESIZE))
+                ((volatile char *) pages)[i] = 1;
+        g_assert_no_errno(munmap(pages, size));
+}
+
+/* A client has the descriptor (GetFds), and resets the event behind the group's back. */
+static void test_reset_by_both_is_no_huge_value(void) {
+        const Target self = { .pid = getpid(),
+                              .pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0) };
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, "page-faults:u");
+        Reading reading;
+
+        group_start_on(g, &self);
+        touch_pages(5000);
+        group_reset(g, 0);
+        g_assert_no_errno(ioctl(g->slots[0].fd, PERF_EVENT_IOC_RESET, 0));
+        group_read(g, 0, &reading);
+        g_assert_cmpuint(reading.value, <, 1000);
+        g_assert_cmpuint(reading.estimate, <, 1000);
+        touch_pages(5000);
+        touch_pages(5000); /* beyond what was seen at the reset */
+        group_read(g, 0, &reading);
+        g_assert_cmpuint(reading.value, >=, 10000);
+        g_assert_cmpuint(reading.value, <, 11000);
+        close(self.pidfd);
 }
 
 static void test_target_that_ends_keeps_its_value(void) {
@@ -462,6 +498,7 @@ int main(int argc, char **argv) {
                 { "idle-thread-does-not-spoil-the-quality",
                   test_idle_thread_does_not_spoil_the_quality },
                 { "reset-starts-from-0", test_reset_starts_from_0 },
+                { "reset-by-both-is-no-huge-value", test_reset_by_both_is_no_huge_value },
                 { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
                 { "time-in-which-a-pinned-event-was-dropped-counts-as-enabled",
                   test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled },
