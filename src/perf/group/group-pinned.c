@@ -25,60 +25,63 @@ bool group_is_dropped(const Group *g) {
         return false;
 }
 
-/* Of a thread, only the time in which it ran should be added. That is unknown, and this its
- * maximum.
- */
-static void part_add_missed(const Group *g, size_t part, uint64_t nsec) {
-        for (size_t event = 0; event < g->n_events; event++)
-                group_slot(g, part, event)->base.enabled += nsec;
+static void part_note_dropped(Group *g, size_t part, uint64_t now) {
+        if (g->parts[part].dropped_nsec != 0 || !group_part_is_dropped(g, part))
+                return;
+        g->parts[part].dropped_nsec = now;
+        g->drops_changed = true;
 }
 
-static bool part_revive(const Group *g, size_t part, uint64_t now) {
-        GroupPart *p = &g->parts[part];
-        bool was = p->dropped_nsec != 0;
+void group_note_dropped(Group *g) {
+        uint64_t now = g->pinned ? now_nsec(CLOCK_MONOTONIC) : 0;
 
-        if (group_part_is_dropped(g, part)) {
-                if (!was)
-                        p->dropped_nsec = now;
+        for (size_t part = 0; part < g->n_parts && g->pinned; part++)
+                if (!group_slot(g, part, 0)->told)
+                        part_note_dropped(g, part, now);
+}
+
+static void part_revive(Group *g, size_t part, uint64_t now) {
+        part_note_dropped(g, part, now);
+        if (g->parts[part].dropped_nsec == 0)
+                return;
+        if (group_part_is_dropped(g, part))
                 group_part_ioctl(g, part, PERF_EVENT_IOC_ENABLE);
-                if (group_part_is_dropped(g, part))
-                        return !was;
-        }
-        if (p->dropped_nsec != 0) {
-                part_add_missed(g, part, MAX(now - p->dropped_nsec, UINT64_C(1)));
-                p->dropped_nsec = 0;
-        }
-        return was;
+        if (group_part_is_dropped(g, part))
+                return;
+        group_end_dropped(g, part, now);
+        g->drops_changed = true;
+}
+
+void group_enable_dropped(Group *g) {
+        uint64_t now = g->pinned ? now_nsec(CLOCK_MONOTONIC) : 0;
+
+        for (size_t part = 0; part < g->n_parts && g->pinned; part++)
+                part_revive(g, part, now);
 }
 
 bool group_revive(Group *g) {
-        bool changed = false;
-        uint64_t now;
+        bool changed;
 
-        if (!g->pinned)
-                return false;
-        now = now_nsec(CLOCK_MONOTONIC);
-        for (size_t part = 0; part < g->n_parts; part++)
-                changed |= part_revive(g, part, now);
+        group_enable_dropped(g);
+        changed = g->drops_changed;
+        g->drops_changed = false;
         return changed;
 }
 
-static void part_close_pinned(Group *g, size_t part, uint64_t now) {
-        GroupPart *p = &g->parts[part];
+void group_leave_dropped(Group *g) {
+        uint64_t now = g->pinned ? now_nsec(CLOCK_MONOTONIC) : 0;
 
-        if (p->dropped_nsec != 0) {
-                part_add_missed(g, part, MAX(now - p->dropped_nsec, UINT64_C(1)));
-                p->dropped_nsec = 0;
+        for (size_t part = 0; part < g->n_parts && g->pinned; part++) {
+                part_note_dropped(g, part, now);
+                group_end_dropped(g, part, now);
         }
-        group_fold_part(g, part);
 }
 
 static void parts_unpin(Group *g, size_t part, size_t end) {
-        uint64_t now = now_nsec(CLOCK_MONOTONIC);
         int r;
 
         for (size_t i = part; i < end; i++)
-                part_close_pinned(g, i, now);
+                group_fold_part(g, i);
         r = group_open_each(g, NULL);
         if (r != 0)
                 g->error = r > 0 ? refusal_errno(r) : -r;

@@ -19,6 +19,15 @@ bool group_part_is_dropped(const Group *g, size_t part);
  * counts is scaled from then on. True: something was dropped or came back since the last call. */
 bool group_revive(Group *g);
 
+/* The same, before something else enables it; the next group_revive() tells. */
+void group_enable_dropped(Group *g);
+
+/* Notes what could not be read just now because it was dropped; the next group_revive() tells. */
+void group_note_dropped(Group *g);
+
+/* The group is about to be stopped, or to yield: what was dropped until now is accounted for. */
+void group_leave_dropped(Group *g);
+
 /* What is pinned on CPUs is opened anew as flexible events, from the part *next on, until that time
  * (CLOCK_MONOTONIC). What it counted stays; each event misses some µs. 1: done, and the group is
  * not pinned any more. 0: some is left. What could not be opened is in error, see group_mend(). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group-read.h"
 
+#include "core/clock.h"
 #include "perf/group/switch.h"
 
 #define READ_ROUNDS 8 /* attempts to read what is just changing */
@@ -94,7 +95,47 @@ void group_refresh(Group *g) {
 
 /* ---- sums ---- */
 
+/* Of a thread, only the time in which it ran should be added. That is unknown, and this its
+ * maximum. */
+static void part_add_missed(Group *g, size_t part, uint64_t now) {
+        uint64_t nsec = MAX(now - g->parts[part].dropped_nsec, UINT64_C(1));
+
+        for (size_t event = 0; event < g->n_events; event++)
+                group_slot(g, part, event)->base.enabled += nsec;
+}
+
+void group_end_dropped(Group *g, size_t part, uint64_t now) {
+        if (g->parts[part].dropped_nsec == 0)
+                return;
+        part_add_missed(g, part, now);
+        g->parts[part].dropped_nsec = 0;
+}
+
+/* It was read just now: end of file is a drop that nobody has noticed before. */
+static void part_end_dropped(Group *g, size_t part) {
+        GroupPart *p = &g->parts[part];
+        uint64_t now = g->pinned ? now_nsec(CLOCK_MONOTONIC) : 0;
+
+        if (g->pinned && p->dropped_nsec == 0 && group_part_is_open(g, part) &&
+            !group_slot(g, part, 0)->told)
+                p->dropped_nsec = now;
+        group_end_dropped(g, part, now);
+}
+
+/* What was missed before the reset of one event is still missed by the others. */
+static void group_reset_dropped(Group *g) {
+        uint64_t now = g->pinned ? now_nsec(CLOCK_MONOTONIC) : 0;
+
+        for (size_t part = 0; part < g->n_parts && g->pinned; part++) {
+                if (g->parts[part].dropped_nsec == 0)
+                        continue;
+                part_add_missed(g, part, now);
+                g->parts[part].dropped_nsec = now;
+        }
+}
+
 void group_reset(Group *g, size_t event) {
+        group_reset_dropped(g);
         g->past[event] = READING_NULL;
         for (size_t part = 0; part < g->n_parts; part++) {
                 GroupSlot *s = group_slot(g, part, event);
@@ -108,6 +149,7 @@ void group_reset(Group *g, size_t event) {
 void group_fold_part(Group *g, size_t part) {
         switches_flush(); /* what it counts until it is stopped belongs to it */
         part_read(g, part);
+        part_end_dropped(g, part);
         for (size_t event = 0; event < g->n_events; event++) {
                 GroupSlot *s = group_slot(g, part, event);
 
@@ -128,9 +170,12 @@ static Count slot_count(const GroupSlot *s) {
         return count;
 }
 
-/* False: what its descriptor should have counted is unknown. */
+/* False: what its descriptor should have counted is unknown. A dropped event can be read again when
+ * its thread has ended; what it has missed is added a moment later (group_revive()). */
 static bool slot_is_complete(const Group *g, size_t part, size_t event) {
-        return group_slot(g, part, event)->told || g->parts[part].ended;
+        const GroupPart *p = &g->parts[part];
+
+        return p->dropped_nsec == 0 && (group_slot(g, part, event)->told || p->ended);
 }
 
 void group_sum_part(const Group *g, size_t event, size_t part, Reading *ret) {

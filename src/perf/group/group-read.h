@@ -23,6 +23,10 @@ void group_read(Group *g, size_t event, Reading *ret);
  * descriptor, the value starts again from there. */
 void group_reset(Group *g, size_t event);
 
+/* If a part's pinned events were found dropped (dropped_nsec), the time since then is enabled and
+ * not running, which ends now. */
+void group_end_dropped(Group *g, size_t part, uint64_t now_nsec);
+
 /* Moves what the descriptors of a part, or of all parts, have counted to the bases, and closes
  * them. */
 void group_fold_part(Group *g, size_t part);

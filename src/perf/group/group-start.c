@@ -37,6 +37,8 @@ static void groups_gate_all(Group *const *groups, size_t n, unsigned long reques
         bool inherited = false;
 
         for (size_t i = 0; i < n; i++) {
+                if (request == PERF_EVENT_IOC_ENABLE)
+                        group_enable_dropped(groups[i]);
                 if (groups[i]->scope != GROUP_PROCESS || groups[i]->pinned)
                         continue;
                 inherited = true;
@@ -73,6 +75,7 @@ void group_start(Group *g) {
 }
 
 void group_stop(Group *g) {
+        group_leave_dropped(g);
         g->wanted = false;
         if (!g->yielded)
                 group_gate_all(g, PERF_EVENT_IOC_DISABLE);
@@ -91,7 +94,7 @@ void groups_go_on(Group **groups, size_t n) {
                 Group *g = groups[i];
 
                 /* enables what was dropped, and accounts for the time */
-                (void) group_revive(g);
+                group_enable_dropped(g);
                 group_stop_parts(g);
                 if (!g->wanted || g->yielded)
                         continue;

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include "perf/group/group-open.h"
+#include "perf/group/group-pinned.h"
 #include "perf/group/group-read.h"
 #include "perf/group/group-start.h"
 #include "perf/group/switch.h"
@@ -12,6 +13,7 @@ void group_yield(Group *g) {
         g->error = 0;
         if (g->yielded)
                 return;
+        group_leave_dropped(g);
         if (g->wanted)
                 group_gate_all(g, PERF_EVENT_IOC_DISABLE);
         if (group_closes_to_yield(g))
@@ -60,6 +62,7 @@ static void part_yield(Group *g, size_t part) {
 }
 
 void group_yield_cpus(Group *g, const CpuSet *cpus) {
+        group_leave_dropped(g);
         switches_gather();
         for (size_t part = 0; part < g->n_parts; part++)
                 if (!g->parts[part].yielded && cpuset_has(cpus, (unsigned) g->parts[part].cpu))

@@ -87,7 +87,8 @@ struct Group {
         bool wanted;  /* started by its owner */
         bool yielded; /* nothing is on the PMU: all parts have yielded, or a process does as a whole
                        */
-        int error;    /* errno of an opening that failed after a yield, else 0 */
+        bool drops_changed; /* what is dropped, since the last group_revive() */
+        int error;          /* errno of an opening that failed after a yield, else 0 */
 
         unsigned gates_due;  /* so often it is gated again, see gate.h */
         uint64_t gates_usec; /* CLOCK_MONOTONIC: when, the next time */

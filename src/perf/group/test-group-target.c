@@ -198,6 +198,45 @@ static void test_reaps_what_has_ended(void) {
         target_close(&tree);
 }
 
+/* Whether somebody has noticed that it was dropped or not. */
+static void test_detached_while_dropped_is_scaled(void) {
+        for (int noticed = 0; noticed < 2; noticed++) {
+                _cleanup_(target_done) Target s = target_new();
+                _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+                g->pinned = true;
+                (void) attach(g, &s, (GroupTarget){});
+                group_start(g);
+                target_write(&s, 0, 10, 0);
+                assert_exact(g, 10);
+                close_fd(group_drop(g, 0));
+                if (noticed)
+                        g_assert_true(group_revive(g));
+                assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
+                group_detach(g, 0);
+                assert_reads(g, 0, 10, QUALITY_SCALED);
+        }
+}
+
+static void test_reaped_after_a_drop_is_scaled(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+        int kept;
+
+        g->pinned = true;
+        (void) attach(g, &s, (GroupTarget){});
+        group_start(g);
+        target_write(&s, 0, 10, 0);
+        kept = group_drop(g, 0);
+        g_assert_true(group_revive(g));
+        target_kill(&s);
+        group_undrop(g, 0, kept); /* it can be read again */
+        group_reap(g, 1);
+        g_assert_cmpuint(g->n_targets, ==, 0);
+        assert_reads(g, 0, 10, QUALITY_SCALED);
+        target_close(&s);
+}
+
 /* The call that awaits it accepts or undoes it, and has to find it. One that a resume has opened
  * anew is looked up by the group. */
 static void test_reaps_nothing_that_a_call_awaits(void) {
@@ -297,6 +336,8 @@ int main(int argc, char **argv) {
                 { "what-was-missed-is-reached-later", test_what_was_missed_is_reached_later },
                 { "ended-target-is-not-found", test_ended_target_is_not_found },
                 { "reaps-what-has-ended", test_reaps_what_has_ended },
+                { "detached-while-dropped-is-scaled", test_detached_while_dropped_is_scaled },
+                { "reaped-after-a-drop-is-scaled", test_reaped_after_a_drop_is_scaled },
                 { "reaps-nothing-that-a-call-awaits", test_reaps_nothing_that_a_call_awaits },
                 { "guarded-is-pending-again-when-it-was-opened-anew",
                   test_guarded_is_pending_again_when_it_was_opened_anew },

@@ -302,6 +302,82 @@ static void test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled(void
         g_assert_false(group_revive(g));
 }
 
+static Group *pinned_on(const Target *s, unsigned n_words) {
+        Group *g = group_of(GROUP_PROCESS, n_words, NULL);
+
+        g->pinned = true;
+        group_start_on(g, s);
+        return g;
+}
+
+/* Nobody has looked at it between the drop and the start. */
+static void test_start_does_not_hide_that_it_was_dropped(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
+        int kept;
+
+        target_write(&s, 0, 10, 0);
+        assert_exact(g, 10);
+        kept = group_drop(g, 0);
+        group_start(g);
+        group_undrop(g, 0, kept);
+        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
+        g_assert_true(group_revive(g));
+        assert_reads(g, 0, 10, QUALITY_SCALED);
+}
+
+static void test_stop_does_not_hide_that_it_was_dropped(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
+        int kept;
+
+        target_write(&s, 0, 10, 0);
+        assert_exact(g, 10);
+        kept = group_drop(g, 0);
+        group_stop(g);
+        group_undrop(g, 0, kept);
+        assert_reads(g, 0, 10, QUALITY_SCALED);
+        group_start(g);
+        assert_reads(g, 0, 10, QUALITY_SCALED);
+}
+
+/* The kernel lets a dropped event be read again when its thread has ended. */
+static void test_end_does_not_hide_that_it_was_dropped(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
+        int kept;
+
+        target_write(&s, 0, 10, 0);
+        assert_exact(g, 10);
+        kept = group_drop(g, 0);
+        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
+        group_note_dropped(g); /* as whoever reads it for a client does */
+        target_kill(&s);
+        group_undrop(g, 0, kept);
+        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
+        g_assert_true(group_revive(g));
+        assert_reads(g, 0, 10, QUALITY_SCALED);
+        target_close(&s);
+}
+
+static void test_reset_of_one_leaves_others_what_they_missed(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(group_freep) Group *g = pinned_on(&s, 2);
+        Reading one, other;
+        int kept = group_drop(g, 0);
+
+        g_assert_true(group_revive(g));
+        g->parts[0].dropped_nsec -= 1000 * NSEC_PER_SEC;
+        group_reset(g, 0);
+        group_undrop(g, 0, kept);
+        g_assert_true(group_revive(g));
+        group_read(g, 0, &one);
+        group_read(g, 1, &other);
+        g_assert_cmpuint(other.enabled - other.running, >=, 1000 * NSEC_PER_SEC);
+        g_assert_cmpuint(one.enabled - one.running, <, 1000 * NSEC_PER_SEC);
+        g_assert_cmpuint(one.enabled - one.running, >, 0);
+}
+
 /* ---- opening ---- */
 
 static void test_failed_opening_leaves_all_as_before(void) {
@@ -502,6 +578,14 @@ int main(int argc, char **argv) {
                 { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
                 { "time-in-which-a-pinned-event-was-dropped-counts-as-enabled",
                   test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled },
+                { "start-does-not-hide-that-it-was-dropped",
+                  test_start_does_not_hide_that_it_was_dropped },
+                { "stop-does-not-hide-that-it-was-dropped",
+                  test_stop_does_not_hide_that_it_was_dropped },
+                { "end-does-not-hide-that-it-was-dropped",
+                  test_end_does_not_hide_that_it_was_dropped },
+                { "reset-of-one-leaves-others-what-they-missed",
+                  test_reset_of_one_leaves_others_what_they_missed },
                 { "times-that-come-late-are-waited-for", test_times_that_come_late_are_waited_for },
                 { "event-that-cannot-be-read-makes-all-unmeasured",
                   test_event_that_cannot_be_read_makes_all_unmeasured },

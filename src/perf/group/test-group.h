@@ -183,6 +183,25 @@ _unused_ static void assert_exact(Group *g, uint64_t n_writes) {
         assert_reads(g, 0, n_writes, QUALITY_EXACT);
 }
 
+/* End of file at a part's leader: its pinned events have been dropped. Returns what
+ * group_undrop() takes. */
+_unused_ static int group_drop(const Group *g, size_t part) {
+        _cleanup_close_ int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        int *fd = &group_slot(g, part, 0)->fd, kept = fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+
+        g_assert_cmpint(kept, >=, 0);
+        g_assert_cmpint(dup2(nothing, *fd), ==, *fd);
+        return kept;
+}
+
+/* They are enabled again, or can be read because their thread has ended. */
+_unused_ static void group_undrop(const Group *g, size_t part, int kept) {
+        int *fd = &group_slot(g, part, 0)->fd;
+
+        g_assert_cmpint(dup2(kept, *fd), ==, *fd);
+        close_fd(kept);
+}
+
 /* The main function of a test of groups. */
 _unused_ static int group_tests_run(int argc, char **argv, const char *path, const GroupTest *tests,
                                     size_t n_tests) {

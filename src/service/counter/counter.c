@@ -29,8 +29,10 @@ void counter_set_refresh(CounterSet *set, uint64_t instant) {
         set->instant = instant;
         group_refresh(set->group);
         /* an event that the kernel drops cannot be read any more, by the next run neither */
-        if (set->group->pinned)
+        if (set->group->pinned) {
+                group_note_dropped(set->group);
                 counter_set_save(set);
+        }
 }
 
 void counter_read(Counter *c, uint64_t instant, Reading *ret) {
