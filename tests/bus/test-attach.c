@@ -75,6 +75,52 @@ static void test_detached_keeps_its_value(void) {
         g_assert_cmpuint(counter_value(alice, counter), ==, hits(400));
 }
 
+/* False: the counter is closed. */
+static bool call_is_answered(Client *c, const char *counter, uint64_t cookie) {
+        g_autoptr(sd_bus_message) reply = client_receive(c, cookie);
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+
+        if (error)
+                g_assert_cmpstr(error->name, ==, SD_BUS_ERROR_UNKNOWN_OBJECT);
+        return !error;
+}
+
+static bool attach_and_detach(Client *c, const char *counter, pid_t pid) {
+        return call_is_answered(c, counter,
+                                client_send(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                            (uint32_t) pid, 0)) &&
+               call_is_answered(
+                       c, counter,
+                       client_send(c, counter, COUNTER, "DetachProcess", "u", (uint32_t) pid));
+}
+
+static void open_many(Client *c, unsigned n) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
+
+        bus_check(sd_bus_message_open_container(m, 'a', "s"), "OpenCounters");
+        while (n-- > 0)
+                bus_check(sd_bus_message_append(m, "s", "page-faults:u"), "OpenCounters");
+        bus_check(sd_bus_message_close_container(m), "OpenCounters");
+        bus_check(sd_bus_message_append(m, "a{sv}", 0), "OpenCounters");
+        sd_bus_message_unref(client_call_message(c, m));
+}
+
+/* Its counters end in slices, this one as the last, and what ends before it is opened includes it.
+ */
+static void test_its_opener_leaves_meanwhile(void) {
+        g_autoptr(Client) opener = client_new("root"), other = client_new("root");
+        g_autoptr(Actor) writer = writer_new("root");
+        g_autofree char *counter = unattached_open(opener);
+
+        for (int i = 0; i < 3; i++)
+                open_many(opener, 1000);
+        g_assert_true(attach_and_detach(other, counter, writer->pid));
+        g_clear_pointer(&opener, client_free);
+        while (attach_and_detach(other, counter, writer->pid))
+                ;
+        await(client_count(other, "counter") == 0);
+}
+
 /* Root in a PID namespace: its number of the child, which the service knows by another one. */
 static void attach_from_below(void) {
         g_autoptr(Client) me = client_new("root");
@@ -283,6 +329,7 @@ int main(int argc, char *argv[]) {
                         test_without_a_target_counts_nothing);
         g_test_add_func("/attach/several-targets-add-up", test_several_targets_add_up);
         g_test_add_func("/attach/detached-keeps-its-value", test_detached_keeps_its_value);
+        g_test_add_func("/attach/its-opener-leaves-meanwhile", test_its_opener_leaves_meanwhile);
         g_test_add_func("/attach/detached-by-the-callers-number",
                         test_detached_by_the_callers_number);
         g_test_add_func("/attach/rows-add-up-after-a-detach", test_rows_add_up_after_a_detach);

@@ -59,10 +59,24 @@ bool counters_end_rest(Counters *counters) {
         return true;
 }
 
+/* Whoever opens them still needs them, though their users have left: they come last. */
+static void counters_end_others(Counters *counters, CounterSet *const *sets, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (sets[i]->ending)
+                        TAILQ_REMOVE(&counters->ending, sets[i], endings);
+        (void) counters_end_rest(counters);
+        for (size_t i = 0; i < n; i++) {
+                if (!sets[i]->ending)
+                        continue;
+                TAILQ_INSERT_TAIL(&counters->ending, sets[i], endings);
+                turn_wait(&counters->end);
+        }
+}
+
 void counters_end_before(Counters *counters, CounterSet *const *sets, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (group_closes_to_yield(sets[i]->group)) {
-                        (void) counters_end_rest(counters);
+                        counters_end_others(counters, sets, n);
                         return;
                 }
 }

@@ -23,5 +23,6 @@ void counter_sets_end(Counters *counters, CounterSet *const *sets, size_t n);
 /* Ends now those that are left. False: there were none. */
 bool counters_end_rest(Counters *counters);
 
-/* The same before these sets are opened, if what is left may take what they need. */
+/* The same before these sets are opened, if what is left may take what they need. These do not end
+ * here, also if they are among those. */
 void counters_end_before(Counters *counters, CounterSet *const *sets, size_t n);
