@@ -90,6 +90,21 @@ bool counter_is(Client *c, const char *path, const char *state) {
         return client_reads(c, path, COUNTER, "State", state);
 }
 
+void counter_told(Client *c, const char *path, const char *state) {
+        g_autoptr(sd_bus_message) m = NULL;
+        g_autofree char *told = NULL;
+
+        do {
+                sd_bus_message_unref(m);
+                m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
+                g_assert_nonnull(m);
+        } while (g_strcmp0(sd_bus_message_get_path(m), path) != 0 ||
+                 !sd_bus_message_is_signal(m, NULL, "PropertiesChanged"));
+        g_assert_cmpint(sd_bus_message_skip(m, "s"), >=, 0);
+        told = properties_read(m, "State");
+        g_assert_cmpstr(told, ==, state);
+}
+
 int breakpoint_open(pid_t pid, int cpu) {
         struct perf_event_attr attr = {
                 .type = PERF_TYPE_BREAKPOINT,

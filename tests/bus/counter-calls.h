@@ -37,6 +37,9 @@ uint64_t counter_value(Client *c, const char *path);
 void counter_do(Client *c, const char *path, const char *method);
 bool counter_is(Client *c, const char *path, const char *state);
 
+/* Asserts that the next signal about the counter is that its state has become this one. */
+void counter_told(Client *c, const char *path, const char *state);
+
 /* The same event on all CPUs, as a monitor of this priority; event i of watched. */
 char *monitor_open(Client *c, size_t i, uint32_t priority);
 

@@ -272,22 +272,6 @@ static void assert_heard_of(Client *c, const char *path, const char *member) {
         }
 }
 
-/* Whether the next signal about the counter is that its state has become this one. */
-static void assert_told(Client *c, const char *path, const char *state) {
-        g_autoptr(sd_bus_message) m = NULL;
-        g_autofree char *told = NULL;
-
-        do {
-                sd_bus_message_unref(m);
-                m = client_next(c, AWAIT_SEC * G_USEC_PER_SEC);
-                g_assert_nonnull(m);
-        } while (g_strcmp0(sd_bus_message_get_path(m), path) != 0 ||
-                 !sd_bus_message_is_signal(m, NULL, "PropertiesChanged"));
-        g_assert_cmpint(sd_bus_message_skip(m, "s"), >=, 0);
-        told = properties_read(m, "State");
-        g_assert_cmpstr(told, ==, state);
-}
-
 /* Started, and its process has not run since. */
 static void test_idle(void) {
         g_autoptr(Client) root = client_new("root"), watcher = client_new("root");
@@ -303,13 +287,30 @@ static void test_idle(void) {
         actor_tell(sleeper, 'w');
         g_assert_cmpint(actor_hear(sleeper), ==, 'o');
         assert_reads(root, path, hits(10), "exact");
-        assert_told(watcher, path, "counting");
+        counter_told(watcher, path, "counting");
         g_assert_true(counter_is(root, path, "counting"));
         await(process_is_asleep(sleeper->pid));
         counter_do(root, path, "Reset");
-        assert_told(watcher, path, "idle");
+        counter_told(watcher, path, "idle");
         counter_do(root, path, "Stop");
         g_assert_true(counter_is(root, path, "stopped"));
+}
+
+/* By whoever asks for the state, who may be somebody else than was told. */
+static void test_the_end_of_idleness_is_told(void) {
+        g_autoptr(Client) root = client_new("root"), watcher = client_new("root");
+        g_autoptr(Actor) sleeper = actor_new("root", play_sleeper, NULL);
+        g_autofree char *event = watched_event(0), *path = NULL;
+
+        await(process_is_asleep(sleeper->pid));
+        client_watch(watcher);
+        path = counter_open(root, event, "a{sv}", 1, "pid", "u", (uint32_t) sleeper->pid);
+        assert_heard_of(watcher, path, "InterfacesAdded");
+        g_assert_true(counter_is(root, path, "idle"));
+        actor_tell(sleeper, 'w');
+        g_assert_cmpint(actor_hear(sleeper), ==, 'o');
+        g_assert_true(counter_is(root, path, "counting"));
+        counter_told(watcher, path, "counting");
 }
 
 static void test_leaving(void) {
@@ -427,6 +428,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/counter/each-cpu-has-a-row", test_read_each);
         g_test_add_func("/counter/a-group-starts-and-stops-as-one", test_group);
         g_test_add_func("/counter/is-idle-until-its-process-runs", test_idle);
+        g_test_add_func("/counter/the-end-of-idleness-is-told", test_the_end_of_idleness_is_told);
         g_test_add_func("/counter/ends-with-its-connection", test_leaving);
         g_test_add_func("/counter/ends-with-a-killed-client", test_kill);
         g_test_add_func("/counter/the-object-manager-tells-of-it", test_added);

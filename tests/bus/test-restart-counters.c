@@ -83,6 +83,22 @@ static void test_start_stop_and_reset_hold(const void *restart) {
         counter_do(alice, counter, "Close");
 }
 
+static void test_the_end_of_idleness_is_told(const void *restart) {
+        g_autoptr(Client) alice = client_new("alice"), watcher = client_new("alice");
+        g_autoptr(Actor) writer = writer_new("alice");
+        g_autofree char *counter = NULL;
+
+        await(process_is_asleep(writer->pid));
+        counter = counter_of(alice, writer->pid);
+        g_assert_true(counter_is(alice, counter, "idle"));
+        rig(restart, NULL);
+        client_watch(watcher);
+        writer_write(writer);
+        g_assert_true(counter_is(alice, counter, "counting"));
+        counter_told(watcher, counter, "counting");
+        counter_do(alice, counter, "Close");
+}
+
 static void test_groups_go_on(const void *restart) {
         g_autoptr(Client) alice = client_new("alice");
         g_autofree char *first = watched_event(0), *second = watched_event(1);
@@ -561,6 +577,7 @@ int main(int argc, char *argv[]) {
         static const RestartTest tests[] = {
                 { "values-go-on", test_values_go_on },
                 { "start-stop-and-reset-hold", test_start_stop_and_reset_hold },
+                { "the-end-of-idleness-is-told", test_the_end_of_idleness_is_told },
                 { "groups-go-on", test_groups_go_on },
                 { "those-opened-together-go-on", test_those_opened_together_go_on },
                 { "target-that-ended-meanwhile", test_target_that_ended_meanwhile },

@@ -85,7 +85,7 @@ PROPERTY_GETTER(get_name) {
 }
 
 PROPERTY_GETTER(get_state) {
-        return sd_bus_message_append(reply, "s", counter_state(userdata));
+        return sd_bus_message_append(reply, "s", counter_answer_state(userdata));
 }
 
 PROPERTY_GETTER(get_persistent) {

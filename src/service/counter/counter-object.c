@@ -26,17 +26,16 @@ Counter *counter_find_path(Counters *counters, const char *path) {
 }
 
 /* Started, and nothing that it counts has run since: its processes sleep or have ended. */
-static bool counter_is_idle(Counter *c) {
+static bool counter_is_idle(const Counter *c) {
         Reading reading;
 
         group_sum(c->set->group, c->event, &reading);
         if (reading.enabled == 0)
                 group_read(c->set->group, c->event, &reading);
-        c->set->told_idle = reading.enabled == 0;
-        return c->set->told_idle;
+        return reading.enabled == 0;
 }
 
-const char *counter_state(Counter *c) {
+const char *counter_state(const Counter *c) {
         const Group *g = c->set->group;
 
         if (g->error != 0)

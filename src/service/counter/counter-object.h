@@ -44,7 +44,6 @@ struct CounterSet {
         bool handed_out; /* clients have descriptors of it */
         bool on_pinned_list;
         size_t unpinned;  /* so many of its parts, see group_unpin() */
-        bool told_idle;   /* somebody was told that it is idle */
         uint64_t instant; /* when it was read last */
         ReaderJob *guard; /* inspects a target that was reopened */
         bool configured;  /* from monitors.d: clients cannot close it */
@@ -82,6 +81,7 @@ struct Counter {
         CounterSet *set;                            /* NULL: it is closed, which is to be told */
         size_t event;                               /* index in the set's group */
         bool announced;                             /* InterfacesAdded was sent */
+        bool told_idle;                             /* somebody was told that it is idle */
         bool queued;                                /* in counters->changed */
         unsigned changes;                           /* COUNTER_CHANGED_ bits */
         sd_bus_message *kept[COUNTER_KEPT_SIGNALS]; /* counter-signals.c; NULL: not kept */
@@ -133,7 +133,7 @@ static inline Counter *counter_of_object(Object *o) {
 Counter *counter_find(Counters *counters, uint64_t id); /* NULL: there is none */
 Counter *counter_find_path(Counters *counters, const char *path);
 
-const char *counter_state(Counter *c);
+const char *counter_state(const Counter *c);
 
 /* l must stay valid until it is called or removed. */
 void counter_listen(Counter *c, CounterListener *l);

@@ -63,6 +63,7 @@ static int restore_counters(CounterSet *set, const Unpack *u) {
                 if (r < 0)
                         return r;
                 c->announced = true;
+                c->told_idle = unpack_u64(&element, "told-idle", false);
         }
         return LIST_EMPTY(&set->members) ? -EBADMSG : 0;
 }

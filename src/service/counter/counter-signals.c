@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "service/counter/counter-store.h"
 #include "service/util/property.h"
 
 /* Signals that are sent at once, and the pause after them. A client that has opened a thousand
@@ -58,9 +59,38 @@ static void counter_tell_state(Counter *c, const char *state) {
                 (void) sd_bus_send(counters->context->bus, *kept, NULL);
 }
 
+/* Who was told that it is idle is to hear of the change, from the next run of the service too. */
+static void counter_note_idle(Counter *c, bool idle) {
+        bool is_new = idle && !c->told_idle;
+
+        c->told_idle = idle;
+        if (is_new)
+                counter_set_save(c->set);
+}
+
+static bool state_is_idle(const char *state) {
+        return strcmp(state, "idle") == 0;
+}
+
+const char *counter_answer_state(Counter *c) {
+        const char *state = counter_state(c);
+
+        if (state_is_idle(state))
+                counter_note_idle(c, true);
+        else if (c->told_idle)
+                counter_changed(c, COUNTER_CHANGED_STATE);
+        return state;
+}
+
+static const char *counter_signal_state(Counter *c) {
+        const char *state = counter_state(c);
+
+        counter_note_idle(c, state_is_idle(state));
+        return state;
+}
+
 static void counter_tell_changes(Counter *c) {
         unsigned changes = c->changes;
-        const char *state = counter_state(c);
         int persistent = c->set->persistent;
 
         c->changes = 0;
@@ -69,11 +99,12 @@ static void counter_tell_changes(Counter *c) {
                 object_signal_added(&c->object, &c->set->counters->objects,
                                     c->set->counters->context->bus);
         } else if (changes == COUNTER_CHANGED_STATE)
-                counter_tell_state(c, state);
+                counter_tell_state(c, counter_signal_state(c));
         else if (changes == COUNTER_CHANGED_PERSISTENT)
                 counter_tell(c, 1, "Persistent", "b", persistent);
         else
-                counter_tell(c, 2, "State", "s", state, "Persistent", "b", persistent);
+                counter_tell(c, 2, "State", "s", counter_signal_state(c), "Persistent", "b",
+                             persistent);
 }
 
 static void counters_tell_one(Counters *counters) {

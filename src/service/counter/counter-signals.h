@@ -14,6 +14,10 @@ void counter_set_changed(CounterSet *set);
 
 void counter_changed(Counter *c, unsigned changes); /* COUNTER_CHANGED_ bits */
 
+/* The State for who asks. If somebody was told that the counter is idle, and it is not any more,
+ * this is signalled. */
+const char *counter_answer_state(Counter *c);
+
 /* The counter is closed and was taken out of its set: frees it once that is told. */
 void counter_bury(Counter *c);
 

@@ -59,6 +59,8 @@ static void pack_counters(Pack *p, const CounterSet *set) {
 
                 pack_u64(p, "id", c->object.id);
                 pack_u64(p, "event", c->event);
+                if (c->told_idle)
+                        pack_u64(p, "told-idle", true);
                 pack_end(p, begin);
         }
 }

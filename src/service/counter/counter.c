@@ -23,11 +23,26 @@ uint64_t counters_now(Counters *counters) {
         return ++counters->instant;
 }
 
+/* Who was told that it is idle hears that it has run. */
+static void counter_tell_busy(Counter *c) {
+        Reading reading;
+
+        if (!c->told_idle)
+                return;
+        group_sum(c->set->group, c->event, &reading);
+        if (reading.enabled > 0)
+                counter_changed(c, COUNTER_CHANGED_STATE);
+}
+
 void counter_set_refresh(CounterSet *set, uint64_t instant) {
+        Counter *c;
+
         if (set->instant == instant)
                 return;
         set->instant = instant;
         group_refresh(set->group);
+        LIST_FOREACH (c, &set->members, members)
+                counter_tell_busy(c);
         /* an event that the kernel drops cannot be read any more, by the next run neither */
         if (set->group->pinned) {
                 group_note_dropped(set->group);
@@ -38,8 +53,6 @@ void counter_set_refresh(CounterSet *set, uint64_t instant) {
 void counter_read(Counter *c, uint64_t instant, Reading *ret) {
         counter_set_refresh(c->set, instant);
         group_sum(c->set->group, c->event, ret);
-        if (c->set->told_idle && ret->enabled > 0)
-                counter_set_changed(c->set);
 }
 
 static void counter_set_yield_changed(void *userdata) {
