@@ -284,6 +284,18 @@ static void test_more_descriptors_than_a_message_carries(void) {
         attach(alice, counter, threads->pid);
 }
 
+/* Without processes there are none, and processes can still be attached. */
+static void test_no_descriptors_are_nothing_handed_out(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) writer = writer_new("alice");
+        g_autofree char *counter = unattached_open(alice);
+        g_autoptr(sd_bus_message) fds = client_call(alice, counter, COUNTER, "GetFds", NULL);
+
+        g_assert_cmpint(sd_bus_message_enter_container(fds, 'a', "h"), >, 0);
+        g_assert_cmpint(sd_bus_message_at_end(fds, false), >, 0);
+        attach(alice, counter, writer->pid);
+}
+
 static void test_a_monitor_keeps_its_descriptors(void) {
         g_autoptr(Client) root = client_new("root");
         g_autofree char *counter = monitor_open(root, 0, 0);
@@ -340,6 +352,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/descriptors-are-charged", test_descriptors_are_charged);
         g_test_add_func("/fds/more-than-a-message-carries",
                         test_more_descriptors_than_a_message_carries);
+        g_test_add_func("/fds/none-are-nothing-handed-out",
+                        test_no_descriptors_are_nothing_handed_out);
         g_test_add_func("/fds/a-monitor-keeps-its-own", test_a_monitor_keeps_its_descriptors);
         g_test_add_func("/attach/a-monitor-of-processes-yields",
                         test_a_monitor_of_processes_yields);

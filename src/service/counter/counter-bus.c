@@ -289,8 +289,10 @@ static int method_get_fds(sd_bus_message *m, void *userdata, sd_bus_error *error
                 r = append_descriptors(reply, fds, n);
         if (r < 0)
                 return reply_failure(r, NULL, error);
-        c->set->handed_out = true;
-        counter_set_save(c->set);
+        if (n > 0) { /* nobody has anything of a counter without processes */
+                c->set->handed_out = true;
+                counter_set_save(c->set);
+        }
         return sd_bus_send(NULL, reply, NULL);
 }
 
