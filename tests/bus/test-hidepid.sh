@@ -116,6 +116,22 @@ hidden_is_as_gone() {
         }
 }
 
+# detach_refusal PID: what bob is told when they detach it, without its number
+detach_refusal() {
+        as bob busctl call org.perfalloc1 "$counter" org.perfalloc1.Counter DetachProcess u "$1" 2>&1 | sed "s/\b$1\b/PID/g"
+}
+
+# detached_is_as_gone PID: bob is told the same of it as of a process that does not exist
+detached_is_as_gone() {
+        local hidden gone
+
+        hidden=$(detach_refusal "$1")
+        gone=$(detach_refusal "$gone_pid")
+        echo "$hidden"
+        echo "$gone"
+        [[ $gone == *'not attached'* && $hidden == "$gone" ]]
+}
+
 holds() {
         as alice perfalloc --pmu=breakpoint true
 }
@@ -163,6 +179,9 @@ check 'whoever has perf events open is listed for themselves and root alone' bob
 check 'a hidden process is still refused as one that does not exist' hidden_is_as_gone $sleeper
 check 'so is one that was not reaped' hidden_is_as_gone "$zombie"
 check 'so is a thread' hidden_is_as_gone "$thread"
+check 'nor does detaching tell of a hidden process' detached_is_as_gone $sleeper
+check 'nor of one that was not reaped' detached_is_as_gone "$zombie"
+check 'nor of a thread' detached_is_as_gone "$thread"
 check 'nor is who holds counters exclusively named' exclusive_is_told 'another user'
 check 'alice counts her process' opens alice
 check 'and its descendants' opens_family alice

@@ -49,7 +49,7 @@ static void attach_call_counter_closed(CounterListener *l, Counter *counter) {
 
 /* ---- preconditions ---- */
 
-static int refuse_scope(const Counter *c, Refusal *why) {
+int attach_call_refuse_scope(const Counter *c, Refusal *why) {
         return refuse(why, REFUSAL_WRONG_SCOPE,
                       "%s has scope %s: only a counter of scope process has processes",
                       c->object.path, group_scope_name(c->set->group->scope));
@@ -59,7 +59,7 @@ static int counter_takes_targets(const Counter *c, Refusal *why) {
         const CounterSet *set = c->set;
 
         if (set->group->scope != GROUP_PROCESS)
-                return refuse_scope(c, why);
+                return attach_call_refuse_scope(c, why);
         if (set->handed_out)
                 return refuse(why, REFUSAL_NOT_PERMITTED,
                               "%s: no process can be attached after its descriptors were handed "
@@ -88,6 +88,14 @@ static int counter_takes_descendants(const Counter *c, Refusal *why) {
         return 0;
 }
 
+int attach_call_read_pid(uint32_t number, const Peer *peer, pid_t *ret, Refusal *why) {
+        if (number <= INT32_MAX) {
+                *ret = number > 0 ? (pid_t) number : peer->pid;
+                return 0;
+        }
+        return refuse(why, REFUSAL_INVALID_PROCESS, "%u is not a valid pid", number);
+}
+
 /* ---- AttachProcess ---- */
 
 typedef struct AttachOptions {
@@ -101,15 +109,6 @@ static const OptionSpec option_specs[_OPTION_MAX] = {
         [OPTION_PROCFD] = { "procfd", "h", offsetof(AttachOptions, procfd) },
         [OPTION_PIDFD] = { "pidfd", "h", offsetof(AttachOptions, pidfd) },
 };
-
-/* 0 is the caller. */
-static int pid_read(uint32_t pid, const Peer *peer, pid_t *ret, Refusal *why) {
-        if (pid <= INT32_MAX) {
-                *ret = pid > 0 ? (pid_t) pid : peer->pid;
-                return 0;
-        }
-        return refuse(why, REFUSAL_INVALID_PROCESS, "%u is not a valid pid", pid);
-}
 
 static int attach_call_read(AttachCall *c, Refusal *why) {
         AttachOptions o = { .descendants = c->set->group->descendants, .procfd = -1, .pidfd = -1 };
@@ -131,7 +130,7 @@ static int attach_call_read(AttachCall *c, Refusal *why) {
                 r = counter_takes_descendants(c->counter, why);
         /* a caller in another PID namespace does not know the number */
         if (r == 0 && !(number == 0 && seen & (1u << OPTION_PROCFD | 1u << OPTION_PIDFD)))
-                r = pid_read(number, c->call->peer, &pid, why);
+                r = attach_call_read_pid(number, c->call->peer, &pid, why);
         if (r != 0)
                 return r;
         a->descendants = o.descendants;
@@ -271,99 +270,6 @@ int attach_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r == -EINPROGRESS)
                 return 1;
         attach_call_end(c);
-        return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
-}
-
-/* ---- DetachProcess ---- */
-
-/* Which target it is to a caller in another PID namespace: they know the living ones by numbers of
- * their own. n_targets: none. */
-static int find_target_of_theirs(const Group *g, const Peer *peer, pid_t number, size_t *ret) {
-        int depth = process_depth(peer->pidfd);
-
-        *ret = g->n_targets;
-        for (size_t i = 0; i < g->n_targets && depth > 0; i++) {
-                pid_t theirs;
-                int r = process_number_at(g->targets[i].pidfd, (unsigned) depth, &theirs);
-
-                if (r < 0)
-                        return r;
-                if (theirs == number) {
-                        *ret = i;
-                        return 0;
-                }
-        }
-        return MIN(depth, 0);
-}
-
-static int refuse_unattached(const Counter *c, pid_t pid, Refusal *why) {
-        return refuse(why, REFUSAL_NOT_ATTACHED, "process %d is not attached to %s", (int) pid,
-                      c->object.path);
-}
-
-static int counter_detach_ended(CounterSet *set, pid_t pid) {
-        const Group *g = set->group;
-
-        for (size_t place = 0; place < g->n_targets; place++)
-                if (g->targets[place].pid == pid && g->targets[place].descendants &&
-                    !group_target_is_awaited(g, place)) {
-                        counter_set_detach(set, place);
-                        return 0;
-                }
-        return REFUSAL_NO_SUCH_PROCESS;
-}
-
-/* Descendants of an ended target may still be counted. */
-static int counter_detach_unattached(Counter *c, pid_t pid, Refusal *why) {
-        _cleanup_close_ int pidfd = -1;
-        int r = process_open(pid, &pidfd, why);
-
-        if (r == 0)
-                return refuse_unattached(c, pid, why);
-        return r == REFUSAL_NO_SUCH_PROCESS ? counter_detach_ended(c->set, pid) : r;
-}
-
-static int counter_detach(Counter *c, uint32_t number, const Peer *peer, Refusal *why) {
-        CounterSet *set = c->set;
-        Group *g = set->group;
-        bool theirs = number > 0 && !peer->numbers_like_us;
-        size_t place = 0;
-        pid_t pid = 0;
-        int r;
-
-        if (g->scope != GROUP_PROCESS)
-                return refuse_scope(c, why);
-        r = pid_read(number, peer, &pid, why);
-        if (r == 0 && theirs)
-                r = find_target_of_theirs(g, peer, pid, &place);
-        if (r != 0)
-                return r;
-        if (!theirs)
-                place = group_find_target(g, pid);
-        if (place == g->n_targets || group_target_is_awaited(g, place))
-                return theirs ? refuse_unattached(c, pid, why)
-                              : counter_detach_unattached(c, pid, why);
-        counter_set_detach(set, place);
-        return 0;
-}
-
-int detach_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Counter *c = userdata;
-        Counters *counters = c->set->counters;
-        Peer *peer = peers_sender(counters->context->peers, m);
-        Refusal why = REFUSAL_NULL;
-        uint32_t pid;
-        int r;
-
-        r = auth_check_owner(counters->context->auth, peer, m, c->set->uid, c->object.path, &why);
-        if (r == 0) {
-                r = sd_bus_message_rewind(m, true);
-                if (r >= 0)
-                        r = sd_bus_message_read_basic(m, 'u', &pid);
-                if (r >= 0)
-                        r = counter_detach(c, pid, peer, &why);
-                store_settle(counters->context->store);
-        }
         return r == 0 ? sd_bus_reply_method_return(m, NULL) : reply_failure(r, &why, error);
 }
 

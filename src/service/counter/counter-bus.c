@@ -12,6 +12,7 @@
 #include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-user.h"
+#include "service/counter/detach-call.h"
 #include "service/counter/open-request.h"
 #include "service/counter/persistent.h"
 #include "service/util/property.h"
@@ -353,7 +354,7 @@ static const sd_bus_vtable counter_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("AttachProcess", SD_BUS_ARGS("u", pid, "a{sv}", options),
                                 SD_BUS_NO_RESULT, attach_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("DetachProcess", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT,
-                                detach_handle, SD_BUS_VTABLE_UNPRIVILEGED),
+                                detach_call_handle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Persist", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", id), persist_handle,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Adopt", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, adopt_handle,
