@@ -164,6 +164,108 @@ static void test_detached_by_the_callers_number(void) {
         g_assert_cmpint(actor_join(below), ==, 0);
 }
 
+/* The first of a new PID namespace, which is its number 1. */
+static pid_t below_fork(void) {
+        pid_t pid = unshare(CLONE_NEWPID) < 0 ? -1 : fork();
+
+        if (pid == 0)
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        return pid;
+}
+
+static pid_t child_of(pid_t pid) {
+        g_autofree char *file = g_strdup_printf("/proc/%d/task/%d/children", (int) pid, (int) pid);
+        g_autofree char *text = NULL;
+
+        return g_file_get_contents(file, &text, NULL, NULL) ? (pid_t) atoi(text) : -1;
+}
+
+/* Tells, by our number, which process is number 2 of a new PID namespace. entered: it was put there
+ * from outside. */
+static int play_container(int fd, const void *entered) {
+        pid_t first = below_fork(), second = 0;
+
+        if (first == 0) {
+                if (!entered && fork() == 0)
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                _exit(pause());
+        }
+        if (first > 0 && entered)
+                second = fork();
+        if (second == 0 && entered) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                _exit(pause());
+        }
+        while (second == 0)
+                second = child_of(first);
+        if (second < 0 || write(fd, &second, sizeof(second)) != sizeof(second))
+                return 1;
+        (void) act_hear(fd);
+        return 0;
+}
+
+static Actor *container_new(const void *entered, pid_t *ret_second) {
+        Actor *a = actor_new("root", play_container, entered);
+
+        g_assert_cmpint(read(a->fd, ret_second, sizeof(*ret_second)), ==, sizeof(*ret_second));
+        g_assert_cmpint(*ret_second, >, 0);
+        return a;
+}
+
+typedef struct Refused {
+        const char *counter, *error;
+} Refused;
+
+/* From a PID namespace beside the containers'. */
+static int play_beside(int fd, const void *data) {
+        const Refused *refused = data;
+        pid_t child = below_fork();
+        int status;
+
+        if (child == 0) {
+                g_autoptr(Client) me = client_new("root");
+
+                client_refused(me, refused->error, refused->counter, COUNTER, "DetachProcess", "u",
+                               2);
+                _exit(0);
+        }
+        return waitpid(child, &status, 0) == child && status == 0 ? 0 : 1;
+}
+
+static void refused_beside(const char *error, const char *counter) {
+        const Refused refused = { counter, error };
+        g_autoptr(Actor) beside = actor_new("root", play_beside, &refused);
+
+        g_assert_cmpint(actor_join(beside), ==, 0);
+}
+
+static void test_detached_by_no_number_of_another_container(void) {
+        g_autoptr(Client) root = client_new("root");
+        pid_t second;
+        g_autoptr(Actor) container = container_new(NULL, &second);
+        g_autofree char *counter = counter_open(root, "page-faults:u", UNATTACHED);
+
+        attach(root, counter, second);
+        refused_beside(PERFALLOC_ERROR_NOT_ATTACHED, counter);
+        assert_targets(root, counter, 1, second);
+        actor_tell(container, 'e');
+}
+
+static void test_detached_by_no_number_of_several(void) {
+        g_autoptr(Client) root = client_new("root");
+        pid_t one, two;
+        g_autoptr(Actor) first = container_new("entered", &one);
+        g_autoptr(Actor) second = container_new("entered", &two);
+        g_autofree char *counter = counter_open(root, "page-faults:u", UNATTACHED);
+
+        attach(root, counter, one);
+        attach(root, counter, two);
+        refused_beside(PERFALLOC_ERROR_INVALID_PROCESS, counter);
+        assert_targets(root, counter, 2, one, two);
+        actor_tell(first, 'e');
+        actor_tell(second, 'e');
+}
+
 static void test_rows_add_up_after_a_detach(void) {
         g_autoptr(Client) alice = client_new("alice");
         g_autoptr(Actor) one = writer_new("alice"), two = writer_new("alice");
@@ -344,6 +446,10 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/its-opener-leaves-meanwhile", test_its_opener_leaves_meanwhile);
         g_test_add_func("/attach/detached-by-the-callers-number",
                         test_detached_by_the_callers_number);
+        g_test_add_func("/attach/detached-by-no-number-of-another-container",
+                        test_detached_by_no_number_of_another_container);
+        g_test_add_func("/attach/detached-by-no-number-of-several",
+                        test_detached_by_no_number_of_several);
         g_test_add_func("/attach/rows-add-up-after-a-detach", test_rows_add_up_after_a_detach);
         g_test_add_func("/attach/ended-target-stays-in-the-sum",
                         test_ended_target_stays_in_the_sum);

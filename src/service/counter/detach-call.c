@@ -4,6 +4,7 @@
 #include "perf/group/group-target.h"
 #include "perf/process/process.h"
 #include "perf/process/procfs.h"
+#include "perf/process/tree.h"
 #include "service/auth/auth.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-target.h"
@@ -11,22 +12,78 @@
 
 /* ---- numbers of another PID namespace ---- */
 
-/* Which target it is to a caller in another PID namespace: they know the living ones by numbers of
- * their own. n_targets: none. */
-static int find_target_of_theirs(const Group *g, const Peer *peer, pid_t number, size_t *ret) {
+typedef struct InitSearch {
+        unsigned depth;
+        pid_t *found;
+} InitSearch;
+
+static bool is_init(const void *userdata, pid_t pid) {
+        const InitSearch *search = userdata;
+        _cleanup_close_ int pidfd = -1;
+        pid_t number = 0;
+
+        if (process_open(pid, &pidfd, NULL) != 0 ||
+            process_number_at(pidfd, search->depth, &number) < 0 || number != 1)
+                return false;
+        *search->found = pid;
+        return true;
+}
+
+/* By our number, process 1 of the PID namespace of that depth that the process is in: it stands for
+ * the namespace, which only privileged processes may look at. 0: unknown, as of a process that was
+ * put into the namespace from outside (setns(2)). */
+static pid_t namespace_init(pid_t pid, unsigned depth) {
+        pid_t found = 0;
+        const InitSearch search = { depth, &found };
+
+        if (!is_init(&search, pid))
+                (void) tree_descends(pid, is_init, &search);
+        return found;
+}
+
+typedef struct Caller {
+        unsigned depth;
+        pid_t init; /* 0: unknown */
+} Caller;
+
+/* 1: the caller may know the target by that number. */
+static int target_is_of_caller(const GroupTarget *t, const Caller *caller, pid_t number) {
+        pid_t theirs, init;
+        int r = process_number_at(t->pidfd, caller->depth, &theirs);
+
+        if (r < 0 || theirs != number)
+                return r;
+        init = caller->init > 0 ? namespace_init(t->pid, caller->depth) : 0;
+        return init == 0 || init == caller->init;
+}
+
+static int refuse_ambiguous(pid_t number, Refusal *why) {
+        return refuse(why, REFUSAL_INVALID_PROCESS,
+                      "pid: %d is the number of several attached processes, in different PID "
+                      "namespaces, and the caller's cannot be told from the others; detach it from "
+                      "the PID namespace of the service",
+                      (int) number);
+}
+
+/* Which target it is to a caller in another PID namespace. n_targets: none that lives. */
+static int find_target_of_theirs(const Group *g, const Peer *peer, pid_t number, size_t *ret,
+                                 Refusal *why) {
         int depth = process_depth(peer->pidfd);
+        const Caller caller = { (unsigned) MAX(depth, 0),
+                                depth > 0 ? namespace_init(peer->pid, (unsigned) depth) : 0 };
 
         *ret = g->n_targets;
         for (size_t i = 0; i < g->n_targets && depth > 0; i++) {
-                pid_t theirs;
-                int r = process_number_at(g->targets[i].pidfd, (unsigned) depth, &theirs);
+                int r = group_target_is_awaited(g, i)
+                                ? 0
+                                : target_is_of_caller(&g->targets[i], &caller, number);
 
                 if (r < 0)
                         return r;
-                if (theirs == number) {
+                if (r > 0 && *ret < g->n_targets)
+                        return refuse_ambiguous(number, why);
+                if (r > 0)
                         *ret = i;
-                        return 0;
-                }
         }
         return MIN(depth, 0);
 }
@@ -37,13 +94,13 @@ static int refuse_unattached(const Counter *c, pid_t pid, Refusal *why) {
 }
 
 static int counter_detach_theirs(Counter *c, pid_t number, const Peer *peer, Refusal *why) {
-        const Group *g = c->set->group;
+        Group *g = c->set->group;
         size_t place;
-        int r = find_target_of_theirs(g, peer, number, &place);
+        int r = find_target_of_theirs(g, peer, number, &place, why);
 
         if (r != 0)
                 return r;
-        if (place == g->n_targets || group_target_is_awaited(g, place))
+        if (place == g->n_targets)
                 return refuse_unattached(c, number, why);
         counter_set_detach(c->set, place);
         return 0;

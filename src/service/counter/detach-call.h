@@ -3,6 +3,9 @@
 
 /*
  * Counter.DetachProcess: which of the attached processes a number means to its caller.
+ *
+ * To a caller in another PID namespace it is a number of that namespace. Processes of other
+ * namespaces at the same depth, as in two containers, may have the same one.
  */
 
 #include "service/counter/counter.h"
