@@ -258,6 +258,37 @@ static void test_pinned_where_held(void) {
         cpus_can_be_taken(false);
 }
 
+static void attach(Client *c, const char *counter, pid_t pid, bool descendants) {
+        sd_bus_message_unref(client_call(c, counter, COUNTER, "AttachProcess", "ua{sv}",
+                                         (uint32_t) pid, 2, "procfd", "h", client_proof(c, pid),
+                                         "descendants", "b", descendants));
+}
+
+/* A holder's counter without a process is not pinned when it is to be inherited; else it is. */
+static void test_pinned_unless_inherited(void) {
+        g_autoptr(Client) alice = client_new("alice");
+        g_autoptr(Actor) worker = worker_new("alice"), other = worker_new("alice");
+        g_autofree char *hold = NULL, *counter = NULL;
+        _cleanup_close_ int lease = -1;
+
+        hold = hold_take(alice, &lease, "a{sv}", 0);
+        g_assert_true(hold_wait(alice, hold));
+        counter = counter_open(alice, "instructions:u", "a{sv}", 2, "attach", "b", false, "start",
+                               "b", false);
+        attach(alice, counter, worker->pid, true);
+        counter_do(alice, counter, "Start");
+        worker_burn(worker, 1);
+        g_assert_cmpuint(counter_value(alice, counter), >, 0);
+        counter_do(alice, counter, "Stop");
+        sd_bus_message_unref(
+                client_call(alice, counter, COUNTER, "DetachProcess", "u", (uint32_t) worker->pid));
+        attach(alice, counter, worker->pid, false);
+        client_refused(alice, SD_BUS_ERROR_INVALID_ARGS, counter, COUNTER, "AttachProcess",
+                       "ua{sv}", (uint32_t) other->pid, 2, "procfd", "h",
+                       client_proof(alice, other->pid), "descendants", "b", true);
+        g_assert_nonnull(strstr(alice->refusal, "is pinned"));
+}
+
 static bool has_run(Client *c, const char *counter, uint64_t since) {
         g_auto(Measured) m = counter_read(c, counter);
 
@@ -411,6 +442,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/hold/monitors-of-general-counters-make-room", test_general_monitors);
         g_test_add_func("/hold/of-one-cpu-leaves-the-others-alone", test_one_cpu);
         g_test_add_func("/hold/nothing-is-pinned-beyond-its-cpus", test_pinned_where_held);
+        g_test_add_func("/hold/nothing-is-pinned-that-is-inherited", test_pinned_unless_inherited);
         g_test_add_func("/hold/nothing-is-pinned-for-longer-than-it-stands",
                         test_pinned_as_long_as_held);
         g_test_add_func("/hold/software-events-of-a-group-need-no-hold",

@@ -73,12 +73,10 @@ static int counter_takes_targets(const Counter *c, Refusal *why) {
 
 static int counter_takes_descendants(const Counter *c, Refusal *why) {
         const CounterSet *set = c->set;
+        int r = attach_sets_check_descendants(set, why);
 
-        if (set->group->pinned)
-                return refuse(
-                        why, REFUSAL_INVALID_ARGS,
-                        "option 'descendants': %s is pinned, and pinned events are not inherited",
-                        c->object.path);
+        if (r != 0)
+                return r;
         if (set->yielder && group_closes_to_yield(set->group))
                 return refuse(
                         why, REFUSAL_INVALID_ARGS,

@@ -4,6 +4,7 @@
 #include "perf/group/group-target.h"
 #include "perf/process/tree.h"
 #include "service/counter/counter-end.h"
+#include "service/counter/counter-store.h"
 #include "service/counter/counter-target.h"
 #include "service/hold/hold-scope.h"
 
@@ -42,6 +43,32 @@ static void attach_sets_accept(AttachJob *a) {
         }
 }
 
+/* Nothing of it is open yet. */
+static bool set_may_be_pinned_anew(const CounterSet *set) {
+        return set->pins && set->group->n_targets == 0;
+}
+
+int attach_sets_check_descendants(const CounterSet *set, Refusal *why) {
+        if (!set->group->pinned || set_may_be_pinned_anew(set))
+                return 0;
+        return refuse(why, REFUSAL_INVALID_ARGS,
+                      "option 'descendants': '%s' is pinned%s, and pinned events are not inherited",
+                      set->group->events[0].name,
+                      set->pins ? ", because its user held the counters when it was opened" : "");
+}
+
+/* A holder's counter keeps what the hold was promised, unless it is inherited. */
+static void set_pin(CounterSet *set, bool descendants) {
+        Group *g = set->group;
+
+        if (!set_may_be_pinned_anew(set) || g->pinned == !descendants)
+                return;
+        g->pinned = !descendants;
+        counter_set_save(set);
+        if (g->pinned)
+                counters_retry_soon(set->counters);
+}
+
 static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const pid_t *pids,
                    size_t n_tids, Refusal *why) {
         const GroupTarget target = {
@@ -59,6 +86,10 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
 
         /* an exclusive hold may have been granted since the call was */
         r = holds_admit_opening(set->counters->holds, set->uid, g->events, g->n_events, NULL, why);
+        if (r == 0)
+                set_pin(set, a->descendants);
+        if (r == 0 && a->descendants)
+                r = attach_sets_check_descendants(set, why);
         if (r == 0)
                 r = counter_set_attach(set, &target, tids, pids, n_tids, why);
         if (r <= 0)

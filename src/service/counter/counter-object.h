@@ -42,6 +42,7 @@ struct CounterSet {
         bool persistent;
         bool ending;     /* in counters->ending */
         bool handed_out; /* clients have descriptors of it */
+        bool pins; /* nobody asked for pinned: its user held the counters when it was opened */
         bool on_pinned_list;
         size_t unpinned;  /* so many of its parts, see group_unpin() */
         uint64_t instant; /* when it was read last */

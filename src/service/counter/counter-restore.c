@@ -115,6 +115,7 @@ static int restore_set(Counters *counters, StoreRecord *record, const SavedSet *
         if (r < 0)
                 return r;
         (*ret)->handed_out = saved->handed_out;
+        (*ret)->pins = saved->pins;
         return 0;
 }
 

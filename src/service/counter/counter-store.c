@@ -14,6 +14,7 @@ static const PackField set_fields[] = {
         PACK_FIELD(PACK_BOOL, "configured", SavedSet, configured),
         PACK_FIELD(PACK_BOOL, "monitor", SavedSet, monitor),
         PACK_FIELD(PACK_BOOL, "by-hold", SavedSet, by_hold),
+        PACK_FIELD(PACK_BOOL, "pins", SavedSet, pins),
         PACK_FIELD(PACK_STRING, "name", SavedSet, name),
         PACK_FIELD(PACK_STRING, "cpus", SavedSet, cpus),
         PACK_FIELD(PACK_U32, "priority", SavedSet, priority),
@@ -72,6 +73,7 @@ static void pack_set(Pack *p, const CounterSet *set) {
                            .configured = set->configured,
                            .monitor = set->yielder,
                            .by_hold = set->by_hold,
+                           .pins = set->pins,
                            .name = set->name,
                            .cpus = set->cpus };
         size_t begin;

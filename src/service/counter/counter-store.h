@@ -16,7 +16,7 @@ typedef struct SavedSet SavedSet;
 /* A set as it is written to the store. */
 struct SavedSet {
         uint32_t uid;
-        bool persistent, handed_out, configured, monitor, by_hold;
+        bool persistent, handed_out, configured, monitor, by_hold, pins;
         char *name, *cpus;
         uint32_t priority, yields_to; /* of monitor counters */
         uint64_t seq;                 /* of monitor counters */

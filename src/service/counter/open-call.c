@@ -142,7 +142,10 @@ static int open_call_new_set(OpenCall *o, size_t first, size_t n, CounterSet **r
                 if (r < 0)
                         return r;
         }
-        return counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
+        r = counter_set_new(o->counters, TAKE_PTR(g), &options, ret, why);
+        if (r == 0)
+                (*ret)->pins = (*ret)->group->pinned && !q->pinned;
+        return r;
 }
 
 static int open_call_add_set(OpenCall *o, size_t first, size_t n, Refusal *why) {
