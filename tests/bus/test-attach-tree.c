@@ -8,6 +8,7 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 
 /* ---- descendants ---- */
 
@@ -335,6 +336,75 @@ static void test_an_exclusive_hold_in_the_middle(void) {
         g_test_message("%u of 200 were refused, %u in the way", n_refused, n_named);
 }
 
+#define FAMILY 300 /* to stop them takes a while */
+
+static int play_family(int fd, const void *data) {
+        pid_t child = 0;
+
+        for (int i = 0; i < FAMILY; i++) {
+                child = fork();
+                if (child == 0) {
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        _exit(pause());
+                }
+        }
+        if (child < 0 || write(fd, &child, sizeof(child)) != sizeof(child))
+                return 1;
+        (void) act_hear(fd);
+        return 0;
+}
+
+static bool is_stopped(pid_t pid) {
+        g_autofree char *file = g_strdup_printf("/proc/%d/stat", (int) pid), *text = NULL;
+
+        return g_file_get_contents(file, &text, NULL, NULL) && strstr(text, ") t ");
+}
+
+/* The same while OpenCounters waits for a tree. */
+static void test_an_exclusive_hold_in_the_middle_of_an_opening(void) {
+        g_autoptr(Client) bob = client_new("bob"), root = client_new("root");
+        g_autoptr(Actor) family = actor_new("bob", play_family, NULL);
+        g_autofree char *event = watched_event(0);
+        unsigned n_refused = 0, n_named = 0;
+        pid_t child;
+
+        g_assert_cmpint(read(family->fd, &child, sizeof(child)), ==, sizeof(child));
+        for (int i = 0; i < 100; i++) {
+                uint64_t cookie =
+                        client_send(bob, MANAGER, "OpenCounters", "asa{sv}", 1, event, 3, "pid",
+                                    "u", (uint32_t) family->pid, "procfd", "h",
+                                    client_proof(bob, family->pid), "descendants", "b", true);
+                g_autoptr(sd_bus_message) reply = NULL;
+                g_autofree char *hold = NULL;
+                _cleanup_close_ int lease = -1;
+                const char *counter;
+                bool opened, confirmed;
+
+                while (!is_stopped(child) && !client_has_answer(bob, cookie))
+                        ;
+                hold = hold_take(root, &lease, "a{sv}", 3, BREAKPOINTS, "mode", "s", "exclusive",
+                                 "best_effort", "b", true);
+                confirmed = hold_wait(root, hold);
+                reply = client_receive(bob, cookie);
+                opened = !sd_bus_message_is_method_error(reply, NULL);
+                if (!opened)
+                        g_assert_cmpstr(sd_bus_message_get_error(reply)->name, ==,
+                                        PERFALLOC_ERROR_BUSY);
+                n_refused += !opened;
+                g_assert_false(confirmed && opened);
+                g_assert_true(confirmed || hold_names(root, hold, getpid()));
+                n_named += !confirmed;
+                hold_release(root, hold);
+                await(hold_is(root, hold, "ended"));
+                if (opened) {
+                        g_assert_cmpint(sd_bus_message_read(reply, "ao", 1, &counter), >, 0);
+                        counter_do(bob, counter, "Close");
+                }
+        }
+        g_test_message("%u of 100 were refused, %u in the way", n_refused, n_named);
+        actor_tell(family, 'e');
+}
+
 /* The service stops one tree for several calls in turn: they do not disturb each other. */
 static void test_several_attach_the_same_tree(void) {
         Client *clients[] = { client_new("alice"), client_new("bob"), client_new("root") };
@@ -389,6 +459,8 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/attach/middle/client-leaves", test_a_client_that_leaves_in_the_middle);
         g_test_add_func("/attach/an-exclusive-hold-in-the-middle",
                         test_an_exclusive_hold_in_the_middle);
+        g_test_add_func("/attach/an-exclusive-hold-in-the-middle-of-an-opening",
+                        test_an_exclusive_hold_in_the_middle_of_an_opening);
         g_test_add_func("/attach/several-attach-the-same-tree", test_several_attach_the_same_tree);
         return g_test_run();
 }

@@ -388,3 +388,33 @@ int open_call_handle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         open_call_end(o);
         return reply_failure(r, &why, error);
 }
+
+/* ---- for exclusive holds ---- */
+
+typedef struct OpenSearch {
+        uid_t uid;
+        const Scope *scope;
+        int (*f)(void *userdata, const CounterSet *set);
+        void *userdata;
+} OpenSearch;
+
+/* Without a target, a set of processes counts nothing. */
+static void open_call_look_foreign(void *userdata, void *work) {
+        const OpenSearch *search = userdata;
+        const OpenCall *o = work;
+
+        for (size_t i = 0; i < o->all.n_sets && o->opened && o->request.attach; i++) {
+                const CounterSet *set = o->all.sets[i];
+
+                if (!set->yielder && set->uid != search->uid &&
+                    scope_overlaps(&set->scope, search->scope))
+                        (void) search->f(search->userdata, set);
+        }
+}
+
+void open_calls_foreign(const Counters *counters, uid_t uid, const Scope *scope,
+                        int (*f)(void *userdata, const CounterSet *set), void *userdata) {
+        OpenSearch search = { uid, scope, f, userdata };
+
+        requests_walk(counters->context->requests, open_call_end, open_call_look_foreign, &search);
+}

@@ -15,6 +15,7 @@
 #include "service/counter/counter-restore.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-unpin.h"
+#include "service/counter/open-call.h"
 #include "service/hold/hold-claims.h"
 #include "service/hold/hold-obstacles.h"
 #include "service/hold/hold-restore.h"
@@ -110,6 +111,7 @@ static void hold_add_foreign(void *userdata, Hold *h) {
 
         (void) counters_end_rest(&m->counters);
         (void) counters_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
+        open_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         attach_calls_foreign(&m->counters, h->object.uid, scope, hold_add_counter, h);
         event_calls_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
         event_streams_foreign(&m->events, h->object.uid, scope, hold_add_event, h);
