@@ -69,6 +69,19 @@ static void set_pin(CounterSet *set, bool descendants) {
                 counters_retry_soon(set->counters);
 }
 
+/* Whether it may be opened, looked at once more: an exclusive hold may have been granted since the
+ * call was. */
+static int set_admit(const AttachJob *a, CounterSet *set, Refusal *why) {
+        const Group *g = set->group;
+        int r = holds_admit_opening(set->counters->holds, set->uid, g->events, g->n_events, NULL,
+                                    why);
+
+        if (r != 0)
+                return r;
+        set_pin(set, a->descendants);
+        return a->descendants ? attach_sets_check_descendants(set, why) : 0;
+}
+
 static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const pid_t *pids,
                    size_t n_tids, Refusal *why) {
         const GroupTarget target = {
@@ -81,20 +94,14 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
                 .uid = attach_job_target_uid(a),
                 .gid = a->facts.gid[0],
         };
-        const Group *g = set->group;
-        int r;
+        int r = set_admit(a, set, why);
 
-        /* an exclusive hold may have been granted since the call was */
-        r = holds_admit_opening(set->counters->holds, set->uid, g->events, g->n_events, NULL, why);
-        if (r == 0)
-                set_pin(set, a->descendants);
-        if (r == 0 && a->descendants)
-                r = attach_sets_check_descendants(set, why);
-        if (r == 0)
-                r = counter_set_attach(set, &target, tids, pids, n_tids, why);
+        if (r != 0)
+                return r;
+        r = counter_set_attach(set, &target, tids, pids, n_tids, why);
         if (r <= 0)
                 return r;
-        counter_set_reap(set, g->n_targets); /* what ended targets were charged may be enough */
+        counter_set_reap(set, set->group->n_targets); /* what ended ones were charged may do */
         return counter_set_attach(set, &target, tids, pids, n_tids, why);
 }
 
