@@ -14,6 +14,7 @@
 #include "service/auth/redaction.h"
 #include "service/bus/bus-lost.h"
 #include "service/bus/managed.h"
+#include "service/bus/passed-sockets.h"
 #include "service/bus/scheduler.h"
 #include "service/counter/counter-bus.h"
 #include "service/daemon/cpu-watch.h"
@@ -102,6 +103,8 @@ static int service_connect(Context *context) {
 
         if (r >= 0)
                 r = sd_bus_attach_event(context->bus, context->event, 0);
+        if (r >= 0)
+                r = passed_sockets_replace(context->bus);
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(context->bus, true);
         if (r >= 0) /* libsystemd closes the connection when an AddMatch times out */
