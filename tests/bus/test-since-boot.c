@@ -131,6 +131,19 @@ static void test_denials(void) {
         rig("rules --remove 00-a-test", NULL);
 }
 
+/* As it is refused where a prompt would be needed, which the message does not allow. */
+static void test_denials_without_prompt(void) {
+        g_autoptr(Client) bob = client_new("bob");
+        uint64_t before = total(bob, "denials");
+        unsigned said = service_said("Denied to uid");
+
+        for (unsigned i = 0; i < 2; i++)
+                client_refused(bob, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, MANAGER,
+                               "HoldUnattended", "sta{sv}", "mine", (uint64_t) 0, 1, BREAKPOINTS);
+        g_assert_cmpuint(total(bob, "denials"), ==, before + 2);
+        g_assert_cmpuint(service_said("Denied to uid"), ==, said + 1);
+}
+
 static void test_events(void) {
         g_autoptr(Client) alice = client_new("alice");
         uint64_t before = total(alice, "events_opened");
@@ -163,6 +176,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/since-boot/crash-goes-on", test_crash);
         g_test_add_func("/since-boot/stop-ends-what-is-held", test_stop);
         g_test_add_func("/since-boot/denials", test_denials);
+        g_test_add_func("/since-boot/denials-without-a-prompt", test_denials_without_prompt);
         g_test_add_func("/since-boot/events", test_events);
         g_test_add_func("/since-boot/ticks", test_ticks);
 

@@ -137,7 +137,7 @@ int auth_check(Auth *a, Peer *peer, sd_bus_message *m, unsigned actions, const A
                 return r;
         r = peer->uid == 0 ? refuse_powerless(actions, why)
                            : auth_ask(a, peer, m, actions, asked, false, why);
-        if (r == REFUSAL_ACCESS_DENIED) {
+        if (r == REFUSAL_ACCESS_DENIED || r == REFUSAL_INTERACTION_REQUIRED) {
                 totals_add(&a->context->totals, TOTAL_DENIALS, 1);
                 audit_denial(peer, actions, why);
         }
