@@ -43,7 +43,7 @@ PROPERTY_GETTER(get_attr_size) {
 }
 
 PROPERTY_GETTER(get_totals) {
-        const Manager *manager = userdata;
+        Manager *manager = userdata;
         int r = sd_bus_message_open_container(reply, 'a', "{st}");
 
         for (Total total = 0; total < _TOTAL_MAX && r >= 0; total++)

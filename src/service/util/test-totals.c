@@ -4,6 +4,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/clock.h"
 
@@ -27,7 +28,7 @@ static void place_down(Place *p, gconstpointer unused) {
 static Totals totals_crash_and_open(Totals *before, const Place *p) {
         Totals t;
 
-        totals_close(before);
+        g_assert_cmpint(munmap(before->file, sizeof(TotalsPage)), ==, 0);
         g_assert_cmpint(totals_open(&t, p->directory), ==, 0);
         return t;
 }
@@ -91,6 +92,37 @@ static void test_levels_outlive_a_restart(Place *p, gconstpointer unused) {
         totals_close(&t);
 }
 
+/* All that lasted has ended with a stop: only its time until then counts. */
+static void test_levels_end_with_a_stop(Place *p, gconstpointer unused) {
+        const uint64_t hour = 3600 * USEC_PER_SEC;
+        Totals t;
+
+        g_assert_cmpint(totals_open(&t, p->directory), ==, 0);
+        totals_level(&t, LEVEL_HELD, 1);
+        level_age(&t, LEVEL_HELD, hour);
+        totals_close(&t);
+        g_assert_cmpint(totals_open(&t, p->directory), ==, 0);
+        level_age(&t, LEVEL_HELD, hour); /* it was down */
+        totals_settle(&t);
+        assert_about(totals_value(&t, TOTAL_HELD_USEC), hour);
+        totals_close(&t);
+}
+
+static void test_what_was_told_is_never_taken_back(Place *p, gconstpointer unused) {
+        const uint64_t hour = 3600 * USEC_PER_SEC;
+        uint64_t told;
+        Totals t;
+
+        g_assert_cmpint(totals_open(&t, p->directory), ==, 0);
+        totals_level(&t, LEVEL_HELD, 1);
+        level_age(&t, LEVEL_HELD, hour);
+        told = totals_value(&t, TOTAL_HELD_USEC);
+        t = totals_crash_and_open(&t, p);
+        totals_settle(&t);
+        g_assert_cmpuint(totals_value(&t, TOTAL_HELD_USEC), >=, told);
+        totals_close(&t);
+}
+
 static void test_without_a_directory_they_start_from_0(void) {
         Totals t;
 
@@ -137,6 +169,8 @@ int main(int argc, char *argv[]) {
         ADD("/totals/go-on-after-a-crash", test_go_on_after_a_crash);
         ADD("/totals/levels-add-up-while-they-last", test_levels_add_up_while_they_last);
         ADD("/totals/levels-outlive-a-restart", test_levels_outlive_a_restart);
+        ADD("/totals/levels-end-with-a-stop", test_levels_end_with_a_stop);
+        ADD("/totals/what-was-told-is-never-taken-back", test_what_was_told_is_never_taken_back);
         g_test_add_func("/totals/without-a-directory-they-start-from-0",
                         test_without_a_directory_they_start_from_0);
         ADD("/totals/files-of-other-versions", test_files_of_others);

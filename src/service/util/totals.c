@@ -70,12 +70,6 @@ int totals_open(Totals *t, const char *directory) {
         return r;
 }
 
-void totals_close(Totals *t) {
-        if (t->file)
-                (void) munmap(t->file, sizeof(TotalsPage));
-        t->file = NULL;
-}
-
 static TotalsPage *totals_page(Totals *t) {
         return t->file ?: &t->own;
 }
@@ -84,17 +78,19 @@ void totals_add(Totals *t, Total total, uint64_t n) {
         totals_page(t)->values[total] += n;
 }
 
-static uint64_t level_usec(const TotalsLevel *l, uint64_t now) {
-        return l->n * (now - l->since_usec);
-}
-
-void totals_level(Totals *t, Level level, int change) {
+/* Adds what there was until now. */
+static void level_add_up(Totals *t, Level level) {
         TotalsLevel *l = &totals_page(t)->levels[level];
         uint64_t now = now_usec(CLOCK_BOOTTIME);
 
+        totals_add(t, level_totals[level], l->n * (now - l->since_usec));
+        l->since_usec = now;
+}
+
+void totals_level(Totals *t, Level level, int change) {
         t->n[level] += change;
-        totals_add(t, level_totals[level], level_usec(l, now));
-        *l = (TotalsLevel){ .n = (uint64_t) t->n[level], .since_usec = now };
+        level_add_up(t, level);
+        totals_page(t)->levels[level].n = (uint64_t) t->n[level];
 }
 
 void totals_settle(Totals *t) {
@@ -103,14 +99,19 @@ void totals_settle(Totals *t) {
                         totals_page(t)->levels[level].n = 0;
 }
 
-uint64_t totals_value(const Totals *t, Total total) {
-        const TotalsPage *page = t->file ?: &t->own;
-        uint64_t value = page->values[total];
-
+uint64_t totals_value(Totals *t, Total total) {
         for (int level = 0; level < _LEVEL_MAX; level++)
                 if (level_totals[level] == total)
-                        value += level_usec(&page->levels[level], now_usec(CLOCK_BOOTTIME));
-        return value;
+                        level_add_up(t, (Level) level);
+        return totals_page(t)->values[total];
+}
+
+void totals_close(Totals *t) {
+        for (int level = 0; level < _LEVEL_MAX; level++)
+                level_add_up(t, (Level) level);
+        if (t->file)
+                (void) munmap(t->file, sizeof(TotalsPage));
+        t->file = NULL;
 }
 
 const char *total_name(Total total) {

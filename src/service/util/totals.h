@@ -65,6 +65,7 @@ struct Totals {
  * process. The times of the last run's holds and yields go on until totals_settle(). */
 int totals_open(Totals *t, const char *directory);
 
+/* What is held and yielded is added up to now: if the service is stopped it ends with it. */
 void totals_close(Totals *t);
 
 void totals_add(Totals *t, Total total, uint64_t n);
@@ -75,8 +76,9 @@ void totals_level(Totals *t, Level level, int change);
 /* All that outlives a restart is back. A level of the last run that is at 0 now ended with it. */
 void totals_settle(Totals *t);
 
-/* As of now, with the time of what is held and yielded at present. */
-uint64_t totals_value(const Totals *t, Total total);
+/* As of now, with the time of what is held and yielded at present. That is added up to now, so that
+ * no later value is lower, however the service ends. */
+uint64_t totals_value(Totals *t, Total total);
 
 /* As in the property. */
 const char *total_name(Total total);
