@@ -215,7 +215,7 @@ static void children_reap(ReaderProcess *p) {
                                 child_ended(p, &p->children[i], status);
 }
 
-static void request_fail(ReaderProcess *p, const ReaderRequest *q, int r) {
+static void request_answer(ReaderProcess *p, const ReaderRequest *q, int r) {
         ReaderReply a = reply_to(q->id, q->op);
 
         a.answers = a.ends = true;
@@ -230,11 +230,15 @@ static void request_serve(ReaderProcess *p, const ReaderRequest *q, const int fd
                 do_prove(p->socket, q, fds);
                 return;
         }
+        if (q->op == READER_PING) {
+                request_answer(p, q, 0);
+                return;
+        }
         if (q->op == READER_INSPECT && do_inspect(p->socket, q, fds, THREADS_MAX, true))
                 return;
         r = child_start(p, q, fds);
         if (r < 0)
-                request_fail(p, q, r);
+                request_answer(p, q, r);
 }
 
 static void request_take(ReaderProcess *p) {
@@ -244,7 +248,7 @@ static void request_take(ReaderProcess *p) {
         if (r == 0)
                 _exit(EXIT_SUCCESS);
         if (r == -EMFILE)
-                request_fail(p, &buffer.q, r);
+                request_answer(p, &buffer.q, r);
         if (r > 0) {
                 request_serve(p, &buffer.q, fds);
                 close_fd(fds[0]);

@@ -9,7 +9,7 @@
 static const unsigned slots_max[_READER_OP_MAX] = {
         [READER_INSPECT] = READER_INSPECTS_MAX, [READER_PROVE] = READER_PROVES_MAX,
         [READER_SCAN] = READER_SCANS_MAX,       [READER_SEIZE] = READER_SEIZES_MAX,
-        [READER_BROKER] = READER_BROKERS_MAX,
+        [READER_BROKER] = READER_BROKERS_MAX,   [READER_PING] = READER_PINGS_MAX,
 };
 
 void reader_job_move(ReaderJob *job, ReaderJobList *list) {
@@ -95,7 +95,7 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why) {
                 copy.done.proven(copy.userdata, r, -1, why);
         else if (copy.request.op == READER_SCAN)
                 copy.done.scanned(copy.userdata, r, NULL, 0, false);
-        else if (copy.request.op == READER_BROKER)
+        else if (copy.request.op == READER_BROKER || copy.request.op == READER_PING)
                 copy.done.ended(copy.userdata, r);
         else
                 copy.done.seized(copy.userdata, r, NULL, why);
@@ -176,6 +176,18 @@ bool reader_queue_send(ReaderQueue *q) {
                         if (!job_send(q, job))
                                 return false;
         return true;
+}
+
+bool reader_queue_waits(const ReaderQueue *q) {
+        const ReaderJob *job;
+
+        TAILQ_FOREACH (job, &q->flying, entry)
+                if (job->request.op != READER_BROKER)
+                        return true;
+        for (int op = 0; op < _READER_OP_MAX; op++)
+                if (!TAILQ_EMPTY(&q->waiting[op]))
+                        return true;
+        return false;
 }
 
 ReaderJob *reader_queue_find(const ReaderQueue *q, uint64_t id) {

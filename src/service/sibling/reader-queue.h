@@ -78,6 +78,9 @@ void reader_job_fail(ReaderJob *job, int r, const Refusal *why);
 /* Sends what may be sent. False: the socket is full; call again when it is writable. */
 bool reader_queue_send(ReaderQueue *q);
 
+/* Whether an answer is awaited. A broker's is not: it may take as long as a program runs. */
+bool reader_queue_waits(const ReaderQueue *q);
+
 /* A job of that request that is not answered yet, or NULL. */
 ReaderJob *reader_queue_find(const ReaderQueue *q, uint64_t id);
 

@@ -21,9 +21,10 @@ typedef struct ReaderShared ReaderShared;
 #define READER_SCANS_MAX    1u
 #define READER_SEIZES_MAX   4u
 #define READER_BROKERS_MAX  512u
+#define READER_PINGS_MAX    1u
 #define READER_REQUESTS_MAX                                                                        \
         (READER_INSPECTS_MAX + READER_PROVES_MAX + READER_SCANS_MAX + READER_SEIZES_MAX +          \
-         READER_BROKERS_MAX)
+         READER_BROKERS_MAX + READER_PINGS_MAX)
 
 typedef enum ReaderOp {
         READER_INSPECT, /* descriptors: pidfd, and that of the process that asks */
@@ -31,6 +32,7 @@ typedef enum ReaderOp {
         READER_SCAN,
         READER_SEIZE,  /* pidfd, and the read end of a pipe that hangs up to let go */
         READER_BROKER, /* those of worker_run(); ends without an answer */
+        READER_PING,   /* answered at once */
         _READER_OP_MAX,
 } ReaderOp;
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -10,13 +11,20 @@
 #include "service/sibling/reader-process.h"
 #include "service/sibling/reader-queue.h"
 #include "service/sibling/sibling.h"
+#include "service/util/log.h"
 
-#define REPLIES_MAX 16 /* in one dispatch, so that other sources get theirs */
+#define REPLIES_MAX  16 /* in one dispatch, so that other sources get theirs */
+#define READER_TRIES 3u
+#define WATCH_USEC   (READER_BOUND_USEC / READER_TRIES)
 
 struct Reader {
         pid_t pid;
         ReaderQueue queue;
         sd_event_source *io, *defer;
+        sd_event_source *watch; /* on while something is under way */
+        ReaderJob *ping;
+        bool heard;        /* it has answered anything since the watch was set */
+        unsigned n_silent; /* how often it had not */
         void (*died)(void *userdata);
         void *userdata;
 };
@@ -47,6 +55,23 @@ static void queue_send(Reader *reader) {
                 (void) sd_event_source_set_enabled(reader->defer, SD_EVENT_ONESHOT);
 }
 
+static void watch_set(Reader *reader) {
+        reader->heard = false;
+        (void) sd_event_source_set_time_relative(reader->watch, WATCH_USEC);
+        (void) sd_event_source_set_enabled(reader->watch, SD_EVENT_ONESHOT);
+}
+
+static void watch_begin(Reader *reader) {
+        int on = SD_EVENT_ONESHOT;
+
+        if (reader->watch)
+                (void) sd_event_source_get_enabled(reader->watch, &on);
+        if (on != SD_EVENT_OFF)
+                return;
+        reader->n_silent = 0;
+        watch_set(reader);
+}
+
 /* Takes the job over. */
 static int job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
         int r = reader_queue_add(&reader->queue, job);
@@ -58,6 +83,7 @@ static int job_submit(Reader *reader, ReaderJob *job, ReaderJob **ret) {
         if (ret)
                 *ret = job;
         queue_send(reader);
+        watch_begin(reader);
         return 0;
 }
 
@@ -207,7 +233,7 @@ static void reply_take(Reader *reader, const ReaderReply *a, int fd) {
                 answer_prove(reader, a, fd);
         else if (a->answers && a->op == READER_SCAN)
                 answer_scan(reader, a, fd);
-        else if (a->answers)
+        else if (a->answers && a->op == READER_SEIZE)
                 answer_seize(reader, a, fd);
         if (!a->ends)
                 return;
@@ -231,12 +257,58 @@ static int on_defer(sd_event_source *s, void *userdata) {
 
 static void reader_died(Reader *reader) {
         reader->io = sd_event_source_disable_unref(reader->io);
+        reader->watch = sd_event_source_disable_unref(reader->watch);
         reader->queue.gone = true; /* a done that asks again gets -EPIPE */
         list_fail(&reader->queue.failed, 0);
         list_fail(&reader->queue.flying, -EPIPE);
         for (int op = 0; op < _READER_OP_MAX; op++)
                 list_fail(&reader->queue.waiting[op], -EPIPE);
         reader->died(reader->userdata);
+}
+
+/* ---- whether it runs ---- */
+
+static void on_pinged(void *userdata, int r) {
+        Reader *reader = userdata;
+
+        reader->ping = NULL;
+}
+
+/* All that is under way may take long: whether the reader runs is asked for itself. */
+static void reader_ask(Reader *reader) {
+        ReaderJob *job = NULL;
+
+        if (reader->ping || reader_job_new(&reader->queue, READER_PING, (int[]){ -1, -1 }, NULL,
+                                           (ReaderDone){ .ended = on_pinged }, reader, &job) < 0)
+                return;
+        if (reader_queue_add(&reader->queue, job) < 0) {
+                reader_job_free(job);
+                return;
+        }
+        reader->ping = job;
+        queue_send(reader);
+}
+
+/* The loop then finds that it has died. */
+static void reader_lost(const Reader *reader) {
+        log_plain(LOG_ERR, "The reader process does not answer and is killed.");
+        (void) kill(reader->pid, SIGKILL);
+}
+
+/* When all of the service was stopped, and goes on, this looks like silence once. */
+static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
+        Reader *reader = userdata;
+
+        if (reader->heard && !reader_queue_waits(&reader->queue))
+                return 0;
+        reader->n_silent = reader->heard ? 0 : reader->n_silent + 1;
+        if (reader->n_silent >= READER_TRIES) {
+                reader_lost(reader);
+                return 0;
+        }
+        reader_ask(reader);
+        watch_set(reader);
+        return 0;
 }
 
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
@@ -254,6 +326,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 }
                 if (r == -EAGAIN)
                         break;
+                reader->heard = true;
                 if (r == -EMFILE)
                         reply.r = r;
                 if (r > 0 || r == -EMFILE)
@@ -263,13 +336,21 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         return 0;
 }
 
+/* Requests may have been sent before. */
+static int reader_add_watch(Reader *reader, sd_event *event) {
+        return sd_event_add_time_relative(event, &reader->watch, CLOCK_MONOTONIC, WATCH_USEC, 0,
+                                          on_watch, reader);
+}
+
 int reader_attach_event(Reader *reader, sd_event *event, void (*died)(void *userdata),
                         void *userdata) {
         int r;
 
         reader->died = died;
         reader->userdata = userdata;
-        r = sd_event_add_defer(event, &reader->defer, on_defer, reader);
+        r = reader_add_watch(reader, event);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &reader->defer, on_defer, reader);
         if (r >= 0)
                 r = sd_event_source_set_enabled(reader->defer, TAILQ_EMPTY(&reader->queue.failed)
                                                                        ? SD_EVENT_OFF
@@ -278,6 +359,7 @@ int reader_attach_event(Reader *reader, sd_event *event, void (*died)(void *user
                 r = sd_event_add_io(event, &reader->io, reader->queue.fd, EPOLLIN | EPOLLOUT, on_io,
                                     reader);
         if (r < 0) {
+                reader->watch = sd_event_source_disable_unref(reader->watch);
                 reader->defer = sd_event_source_disable_unref(reader->defer);
                 return r;
         }
@@ -289,6 +371,7 @@ Reader *reader_free(Reader *reader) {
         if (!reader)
                 return NULL;
         sd_event_source_disable_unref(reader->io);
+        sd_event_source_disable_unref(reader->watch);
         sd_event_source_disable_unref(reader->defer);
         reader_queue_done(&reader->queue);
         /* its children die with it, so the kernel lets their trees go */

@@ -8,7 +8,8 @@
  * It is forked before the capabilities are dropped and lives as long as the service. Requests and
  * answers are single messages on a SOCK_SEQPACKET pair. Scans and seizures each run in a child of
  * the reader, so that a slow one delays nobody. When the reader dies the service cannot fork
- * another one, for the capabilities are gone; it ends and is started anew.
+ * another one, for the capabilities are gone; it ends and is started anew. A reader that does not
+ * answer a request for READER_BOUND_USEC, though it needs no time to say that it runs, is killed.
  *
  * No call here waits. The reader works on a limited number of requests; the others are queued,
  * without a limit: callers bound what their clients may ask.
@@ -19,6 +20,8 @@
 #include "service/sibling/reader-job.h"
 
 typedef struct Reader Reader;
+
+#define READER_BOUND_USEC (6 * USEC_PER_SEC) /* as the opener's */
 
 /* Forks the reader. Call it before any thread, bus or event loop exists. */
 int reader_fork(Reader **ret);

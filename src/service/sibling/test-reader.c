@@ -318,6 +318,24 @@ static void test_the_death_of_the_reader_is_told(Fixture *f, const void *userdat
         g_assert_cmpuint(f->n_died, ==, 1);
 }
 
+/* Whatever is under way, and a request that was never read. */
+static void test_nothing_waits_for_it_for_ever(Fixture *f, const void *userdata) {
+        _cleanup_close_ int fd = -1;
+        gint64 begun = g_get_monotonic_time();
+        Answer inspected = {}, scanned = {};
+
+        g_assert_cmpint(process_open(getpid(), &fd, NULL), ==, 0);
+        g_assert_cmpint(kill(reader_pid(), SIGSTOP), ==, 0);
+        g_assert_cmpint(reader_scan(f->reader, on_scanned, &scanned, NULL), ==, 0);
+        g_assert_cmpint(reader_inspect(f->reader, fd, -1, on_inspected, &inspected, NULL), ==, 0);
+        run_until(f, &f->n_died, 1);
+        g_assert_cmpint(g_get_monotonic_time() - begun, >=, (gint64) READER_BOUND_USEC);
+        g_assert_cmpuint(scanned.n_calls, ==, 1);
+        g_assert_cmpint(scanned.r, ==, -EPIPE);
+        g_assert_cmpuint(inspected.n_calls, ==, 1);
+        g_assert_cmpint(inspected.r, ==, -EPIPE);
+}
+
 static void test_the_reader_survives_a_terminating_service_manager(Fixture *f,
                                                                    const void *userdata) {
         _cleanup_close_ int fd = -1;
@@ -464,6 +482,7 @@ int main(int argc, char *argv[]) {
         TEST(scans_who_has_events);
         TEST(many_share_a_scan);
         TEST(the_death_of_the_reader_is_told);
+        TEST(nothing_waits_for_it_for_ever);
         TEST(the_reader_survives_a_terminating_service_manager);
         TEST(the_reader_has_nothing_it_does_not_need);
         g_test_add_func("/reader/a_scan_names_no_sibling", test_a_scan_names_no_sibling);

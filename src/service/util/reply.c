@@ -13,6 +13,10 @@ static void fill_error(int r, const Refusal *why, sd_bus_error *error) {
                 (void) sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                         "the service has no descriptor left (LimitNOFILE= in "
                                         "perfallocd.service); nothing was done");
+        else if (r == -EPIPE)
+                (void) sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
+                                        "the reader, a process of the service, has died or does "
+                                        "not answer, so the service restarts: call again");
         else
                 (void) sd_bus_error_setf(error, SD_BUS_ERROR_FAILED, "%s", strerror(-r));
 }
