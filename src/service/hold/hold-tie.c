@@ -2,13 +2,14 @@
 #include "hold-tie.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/vfs.h>
+#include <sys/stat.h>
 
 #include "perf/process/process.h"
+#include "perf/process/procfs.h"
 
 #define EVENTS_MAX 256 /* bytes of cgroup.events, which has two short lines */
 
@@ -37,11 +38,36 @@ static bool cgroup_is_populated(int events) {
         return strstr(text, "populated 1");
 }
 
+/* Whether a line of mountinfo, proc_pid_mountinfo(5), is a mount of cgroup2 with that device:
+ * 30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw */
+static bool mount_is_cgroup2(const char *line, unsigned major, unsigned minor) {
+        const char *end = strchrnul(line, '\n'), *type = strstr(line, " - ");
+        unsigned is_major, is_minor;
+
+        return type && type < end && strncmp(type, " - cgroup2 ", 11) == 0 &&
+               sscanf(line, "%*u %*u %u:%u", &is_major, &is_minor) == 2 && is_major == major &&
+               is_minor == minor;
+}
+
+/* fstatfs(2) may wait for the server of the file's file system, for as long as that likes.
+ * AT_STATX_DONT_SYNC: no question to a FUSE server or over a network. */
+static bool is_in_cgroup2(int fd) {
+        _cleanup_free_ char *mounts = NULL;
+        struct statx file;
+
+        if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file) < 0 ||
+            procfs_read(getpid(), "mountinfo", &mounts, NULL) < 0)
+                return false;
+        for (const char *line = mounts; *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (mount_is_cgroup2(line, file.stx_dev_major, file.stx_dev_minor))
+                        return true;
+        return false;
+}
+
 int hold_tie_to_cgroup(HoldTie *ret, int directory, Refusal *why) {
         _cleanup_close_ int events = -1;
-        struct statfs fs;
 
-        if (fstatfs(directory, &fs) < 0 || (unsigned long) fs.f_type != CGROUP2_SUPER_MAGIC)
+        if (!is_in_cgroup2(directory))
                 return refuse(why, REFUSAL_BAD_DESCRIPTOR,
                               "option 'cgroup': the descriptor is not a directory of cgroup2 "
                               "(/sys/fs/cgroup/...)");
