@@ -5,6 +5,7 @@
 #include "bus-util.h"
 
 #include <fcntl.h>
+#include <gio/gio.h>
 
 #define INVALID SD_BUS_ERROR_INVALID_ARGS
 
@@ -349,6 +350,40 @@ static void test_patterns(Fixture *f, const void *data) {
 #define ADD(name, test)                                                                            \
         g_test_add("/input/" name, Fixture, NULL, fixture_set_up, test, fixture_tear_down)
 
+/* ---- descriptors ---- */
+
+/* As alice: libsystemd sends no index of a descriptor that does not come with the message. */
+static int play_wrong_index(int fd, const void *data) {
+        g_autoptr(GDBusConnection) bus = g_bus_get_sync(G_BUS_TYPE_SYSTEM, NULL, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GVariant) reply = NULL;
+        const char *const *call = data;
+        g_autofree char *name = NULL;
+
+        reply = g_dbus_connection_call_sync(bus, PERFALLOC_BUS_NAME, PERFALLOC_OBJECT_PATH,
+                                            PERFALLOC_MANAGER_INTERFACE, call[0],
+                                            g_variant_new_parsed(call[1]), NULL,
+                                            G_DBUS_CALL_FLAGS_NONE, -1, NULL, &error);
+        name = error ? g_dbus_error_get_remote_error(error) : NULL;
+        return g_strcmp0(name, INVALID) == 0 && strstr(error->message, call[2]) ? 0 : 1;
+}
+
+static void test_descriptor_indexes(Fixture *f, const void *data) {
+        static const char *const calls[][3] = {
+                { "Hold", "('mine', {'mode': <'shared'>, 'cgroup': <handle 3>})",
+                  "option 'cgroup' refers to a descriptor" },
+                { "Broker", "(handle 0, @a{sv} {})", "argument 1 refers to a descriptor" },
+                { "HasSamplers", "('one', [handle 7])", "argument 2 refers to a descriptor" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+                g_autoptr(Actor) alice = actor_new("alice", play_wrong_index, calls[i]);
+
+                g_test_message("%s", calls[i][0]);
+                g_assert_cmpint(actor_join(alice), ==, 0);
+        }
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         ADD("unknown-options-are-named", test_unknown);
@@ -367,6 +402,7 @@ int main(int argc, char *argv[]) {
         ADD("a-megabyte-of-event-is-refused", test_long_event);
         ADD("ten-thousand-events-are-refused", test_number_of_events);
         ADD("descriptors-of-something-else-are-refused", test_descriptors);
+        ADD("descriptors-that-did-not-come-are-named", test_descriptor_indexes);
         ADD("paths-with-odd-numbers-are-unknown", test_paths);
         ADD("no-pattern-holds-up-others", test_patterns);
         return g_test_run();

@@ -122,9 +122,9 @@ static int scheduler_resume(Scheduler *s, Request *r, sd_bus_error *error) {
 /* Comes first: a larger message is not kept anywhere. */
 static int scheduler_check_size(sd_bus_message *m, Refusal *why) {
         uint64_t size;
-        int r = message_size(m, MESSAGE_SIZE_MAX, &size);
+        int r = message_size(m, MESSAGE_SIZE_MAX, &size, why);
 
-        if (r < 0 || size <= MESSAGE_SIZE_MAX)
+        if (r != 0 || size <= MESSAGE_SIZE_MAX)
                 return r;
         return refuse(why, REFUSAL_LIMITS_EXCEEDED,
                       "the call is larger than %u bytes, as much as one may be", MESSAGE_SIZE_MAX);

@@ -8,7 +8,7 @@
 static uint64_t weigh(sd_bus_message *m) {
         uint64_t weight = 0;
 
-        g_assert_cmpint(message_size(m, MAX_WEIGHT, &weight), ==, 0);
+        g_assert_cmpint(message_size(m, MAX_WEIGHT, &weight, NULL), ==, 0);
         return weight;
 }
 

@@ -115,9 +115,9 @@ static void request_unqueue(Request *r) {
 static int request_charge(Request *r, Refusal *why) {
         Quota *quota = &r->context->quota;
         uint64_t size;
-        int error = message_size(r->m, MESSAGE_SIZE_MAX, &size);
+        int error = message_size(r->m, MESSAGE_SIZE_MAX, &size, why);
 
-        if (error >= 0)
+        if (error == 0)
                 error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED, 1, &r->queued, why);
         if (error == 0)
                 error = quota_charge(quota, r->peer->uid, QUOTA_QUEUED_BYTES, size,
