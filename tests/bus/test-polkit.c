@@ -578,6 +578,24 @@ static void test_leaving_counters(void) {
         rule_clear();
 }
 
+/* Nothing of a hold is secret. */
+static void test_hold_is_public(void) {
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob");
+        g_autofree char *path = NULL, *reason = NULL;
+        int lease;
+
+        path = hold_take(alice, &lease, "a{sv}", 0);
+        await(client_count(bob, "counter") == 0); /* of earlier tests */
+        rig("polkit-signal STOP", NULL);
+        g_assert_true(client_finds(bob, path, HOLD));
+        reason = client_get(bob, path, HOLD, "Reason");
+        g_assert_cmpstr(reason, !=, "");
+        g_assert_cmpuint(holds_count(bob), ==, 1);
+        rig("polkit-signal CONT", NULL);
+        close_fd(lease);
+        await(holds_count(alice) == 0);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/polkit/a-challenge-needs-an-interactive-message", test_challenge);
@@ -597,6 +615,7 @@ int main(int argc, char *argv[]) {
                         test_example_of_two_events);
         g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
         g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);
+        g_test_add_func("/polkit/a-hold-is-read-without-asking", test_hold_is_public);
         g_test_add_func("/polkit/root-is-never-asked", test_root);
         g_test_add_func("/polkit/root-without-capabilities-is-not-root", test_powerless_root);
         g_test_add_func("/polkit/root-is-root-after-a-restart", test_root_after_a_restart);

@@ -42,7 +42,7 @@ static bool message_reads_secrets(Context *context, sd_bus_message *m, uid_t uid
         if (sd_bus_message_is_method_call(m, PROPERTIES_INTERFACE, "GetAll"))
                 return object_is_foreign(context->objects, path, uid) || procfs_hides();
         return sd_bus_message_is_method_call(m, MANAGER_INTERFACE, "GetManagedObjects") &&
-               objects_have_foreign(context->objects, uid);
+               (objects_have_foreign(context->objects, uid) || procfs_hides());
 }
 
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -215,7 +215,6 @@ static const ObjectKind hold_kind = {
         .interface = PERFALLOC_HOLD_INTERFACE,
         .vtable = hold_vtable,
         .offset = offsetof(Hold, object),
-        .secret = true,
 };
 
 int hold_bus_register(Holds *holds) {
