@@ -596,6 +596,23 @@ static void test_hold_is_public(void) {
         await(holds_count(alice) == 0);
 }
 
+/* Who asks for all objects while polkit thinks about what is secret of them waits alone. */
+static void test_objects_of_others(void) {
+        g_autoptr(Client) alice = client_new("alice"), bob = client_new("bob"),
+                          root = client_new("root");
+        g_autofree char *counter G_GNUC_UNUSED = counter_open(alice, "page-faults:u", "a{sv}", 0);
+        uint64_t cookie;
+
+        client_greet(bob);
+        rig("polkit-signal STOP", NULL);
+        cookie = client_send(bob, PERFALLOC_OBJECT_PATH, "org.freedesktop.DBus.ObjectManager",
+                             "GetManagedObjects", NULL);
+        g_assert_cmpuint(client_count(root, "counter"), >, 0);
+        g_assert_false(client_has_answer(bob, cookie));
+        rig("polkit-signal CONT", NULL);
+        sd_bus_message_unref(client_receive(bob, cookie));
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/polkit/a-challenge-needs-an-interactive-message", test_challenge);
@@ -616,6 +633,7 @@ int main(int argc, char *argv[]) {
         g_test_add_func("/polkit/manage-reads-and-revokes", test_manage);
         g_test_add_func("/polkit/without-polkitd-all-is-denied-at-once", test_absent);
         g_test_add_func("/polkit/a-hold-is-read-without-asking", test_hold_is_public);
+        g_test_add_func("/polkit/objects-of-others-delay-who-asks-alone", test_objects_of_others);
         g_test_add_func("/polkit/root-is-never-asked", test_root);
         g_test_add_func("/polkit/root-without-capabilities-is-not-root", test_powerless_root);
         g_test_add_func("/polkit/root-is-root-after-a-restart", test_root_after_a_restart);

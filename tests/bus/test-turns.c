@@ -161,6 +161,40 @@ static void test_objects(TurnsFixture *f, const void *data) {
         sd_bus_message_unref(client_receive(another, cookie));
 }
 
+/* polkit is asked before the call is queued, once: later its answer would delay all those behind.
+ * Here it says no to the first question and yes to any other. The calls before it take longer than
+ * polkit does. */
+static void test_objects_ask_once(TurnsFixture *f, const void *data) {
+        enum { QUEUED = 4 };
+        g_autoptr(Client) c = client_new("root"), bob = client_new("bob");
+        g_autoptr(sd_bus_message) reply = NULL;
+        uint64_t queued[QUEUED];
+        const char *path = NULL;
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < 4; i++)
+                many_open(c, "0", "foreground", false);
+        client_greet(bob);
+        rig("rules 00-a-test",
+            "var asked = 0; polkit.addRule(function(action, subject) { if (subject.user == \"bob\" "
+            "&& "
+            "action.id == \"org.perfalloc1.manage\") return asked++ ? polkit.Result.YES : "
+            "polkit.Result.NO; });");
+        for (unsigned i = 0; i < QUEUED; i++)
+                queued[i] = objects_ask(c);
+        reply = client_receive(bob, objects_ask(bob));
+        for (unsigned i = 0; i < QUEUED; i++)
+                sd_bus_message_unref(client_receive(c, queued[i]));
+        while (objects_next(reply, &path)) {
+                g_autofree char *event = object_read(reply, COUNTER, "Event");
+
+                n += event != NULL;
+                g_assert_cmpstr(event ?: "", ==, "");
+        }
+        g_assert_cmpuint(n, ==, 4 * MANY);
+        rig("rules --remove 00-a-test", NULL);
+}
+
 /* What a client knows that follows the signals: the counters by path, each with its State. */
 typedef GHashTable View;
 
@@ -444,6 +478,7 @@ int main(int argc, char *argv[]) {
         TURNS_ADD_WITH("opening-kill", KILLED, test_opening_restart);
         TURNS_ADD("opening-cpu-goes", test_opening_cpu_goes);
         TURNS_ADD("objects", test_objects);
+        TURNS_ADD("objects-ask-polkit-once", test_objects_ask_once);
         TURNS_ADD("objects-that-change", test_objects_changing);
         TURNS_ADD("objects-client-leaves", test_objects_client_leaves);
         TURNS_ADD("leaving", test_leaving);

@@ -45,6 +45,23 @@ static bool message_reads_secrets(Context *context, sd_bus_message *m, uid_t uid
                (objects_have_foreign(context->objects, uid) || procfs_hides());
 }
 
+/* 1: the sender has manage. AUTH_PENDING and negative: as auth_may_manage(). A call that has begun
+ * its work keeps the answer: others wait for it, and must not wait for polkit. */
+static int message_may_manage(Context *context, Peer *peer, sd_bus_message *m) {
+        Request *request = request_find(context->requests, m);
+        int r;
+
+        if (request && request->work)
+                return request->manages;
+        if (!message_reads_secrets(context, m, peer->uid))
+                return 0;
+        r = auth_may_manage(context->auth, peer, m);
+        request = request_find(context->requests, m);
+        if (request && r >= 0)
+                request->manages = r == 1;
+        return r;
+}
+
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Redaction *redaction = userdata;
         Context *context = redaction->context;
@@ -55,9 +72,9 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!sd_bus_message_is_method_call(m, NULL, NULL))
                 return 0;
         peer = peers_sender(context->peers, m);
-        if (peer->root || !message_reads_secrets(context, m, peer->uid))
+        if (peer->root)
                 return 0;
-        r = auth_may_manage(context->auth, peer, m);
+        r = message_may_manage(context, peer, m);
         if (r == AUTH_PENDING || r == -ESTALE)
                 return 1;
         if (r > 0)

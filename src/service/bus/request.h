@@ -58,6 +58,7 @@ struct Request {
         /* auth's; freed with the request, or after its handler has returned */
         AuthRequest *auth;
         void (*auth_free)(AuthRequest *auth);
+        bool manages; /* redaction's: the answer, kept while the request works */
 
         /* private to request.c */
         QuotaCharge charge;
