@@ -467,6 +467,38 @@ static void test_leaving_and_a_hold(TurnsFixture *f, const void *data) {
         hold_release(f->other, path);
 }
 
+/* ---- stopping ---- */
+
+static bool is_gone(pid_t pid) {
+        return kill(pid, 0) < 0;
+}
+
+static unsigned signals_received(Client *c, const char *member) {
+        unsigned n = 0;
+
+        g_assert_true(bus_knows(c, c->name)); /* all that was sent before has come */
+        for (;;) {
+                g_autoptr(sd_bus_message) m = client_next(c, 0);
+
+                if (!m)
+                        return n;
+                n += sd_bus_message_is_signal(m, NULL, member) > 0;
+        }
+}
+
+/* The client has its reply, and the counters are announced in slices. */
+static void test_stop_announces(TurnsFixture *f, const void *data) {
+        g_autoptr(Client) c = client_new("root"), watcher = client_new("root");
+        pid_t service = service_pid();
+
+        client_watch(watcher);
+        many_open(c, "0", "foreground", false);
+        g_assert_cmpint(kill(service, SIGTERM), ==, 0);
+        await(is_gone(service));
+        g_assert_cmpuint(signals_received(watcher, "InterfacesAdded"), ==, MANY);
+        rig("service-start", NULL);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
         cpu_back_at_end();
@@ -486,5 +518,6 @@ int main(int argc, char *argv[]) {
         TURNS_ADD("leaving-a-large-group", test_leaving_group);
         TURNS_ADD("leaving-and-the-limit", test_leaving_limit);
         TURNS_ADD("leaving-and-a-hold", test_leaving_and_a_hold);
+        TURNS_ADD("stop-announces-what-was-opened", test_stop_announces);
         return g_test_run();
 }

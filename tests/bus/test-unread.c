@@ -180,6 +180,52 @@ static void test_bus_that_pauses(Desk *d, const void *data) {
         rig("service-start", NULL);
 }
 
+static bool is_gone(pid_t pid) {
+        return kill(pid, 0) < 0;
+}
+
+/* Waits until it does nothing for a while, as it waits for others. */
+static void await_rest(pid_t pid) {
+        unsigned n = 0;
+
+        await((n = process_is_asleep(pid) ? n + 1 : 0) >= 200);
+}
+
+/* A reply with all of them has half a megabyte. */
+static void open_many(Client *c) {
+        g_autoptr(sd_bus_message) m = client_message(c, MANAGER, "OpenCounters");
+
+        bus_check(sd_bus_message_open_container(m, 'a', "s"), "OpenCounters");
+        for (unsigned i = 0; i < 1000; i++)
+                bus_check(sd_bus_message_append(m, "s", "page-faults:u"), "OpenCounters");
+        bus_check(sd_bus_message_close_container(m), "OpenCounters");
+        bus_check(sd_bus_message_append(m, "a{sv}", 1, "attach", "b", 0), "OpenCounters");
+        sd_bus_message_unref(client_call_message(c, m));
+}
+
+/* The bus reads nothing more of the service, which is told to end. */
+static void test_stop(Desk *d, const void *data) {
+        enum { REPLIES = 60 }; /* more than a socket takes: 8 MiB, if net.core.wmem_max allows it */
+        g_autoptr(Client) root = client_new("root");
+        pid_t bus = bus_pid(root), service = service_pid();
+
+        open_many(root);
+        await_rest(service);
+        bus_check(kill(service, SIGSTOP) < 0 ? -errno : 0, "stop the service");
+        for (unsigned i = 0; i < REPLIES; i++)
+                (void) client_send(root, PERFALLOC_OBJECT_PATH,
+                                   "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL);
+        (void) bus_pid(root); /* the calls have gone on to the service */
+        bus_check(kill(bus, SIGSTOP) < 0 ? -errno : 0, "stop the bus");
+        bus_check(kill(service, SIGCONT) < 0 ? -errno : 0, "continue the service");
+        await_rest(service);
+        bus_check(kill(service, SIGTERM) < 0 ? -errno : 0, "end the service");
+        await(is_gone(service));
+        g_assert_cmpuint(service_said("messages were not sent at the end"), ==, 1);
+        bus_check(kill(bus, SIGCONT) < 0 ? -errno : 0, "continue the bus");
+        rig("service-start", NULL);
+}
+
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 #define ADD(path, test) g_test_add("/unread/" path, Desk, NULL, desk_up, test, desk_down)
@@ -189,6 +235,7 @@ int main(int argc, char *argv[]) {
         ADD("many-connections-stop-nobody", test_many_connections);
         ADD("who-has-too-many-waiting-is-told", test_limit);
         ADD("bus-that-pauses-is-waited-for", test_bus_that_pauses);
+        ADD("stop-does-not-wait-for-those-who-do-not-read", test_stop);
 #undef ADD
         return g_test_run();
 }

@@ -6,6 +6,7 @@
 
 #include "service/auth/auth.h"
 #include "service/auth/redaction.h"
+#include "service/bus/bus-end.h"
 #include "service/bus/host-state.h"
 #include "service/counter/attach-call.h"
 #include "service/counter/counter-census.h"
@@ -13,6 +14,7 @@
 #include "service/counter/counter-end.h"
 #include "service/counter/counter-gate.h"
 #include "service/counter/counter-restore.h"
+#include "service/counter/counter-signals.h"
 #include "service/counter/counter-store.h"
 #include "service/counter/counter-unpin.h"
 #include "service/counter/open-call.h"
@@ -267,6 +269,12 @@ bool manager_is_idle(const void *userdata) {
 
 /* ---- end ---- */
 
+void manager_leave(Manager *m) {
+        while (counters_tell(&m->counters.objects))
+                ;
+        bus_end(m->context.bus);
+}
+
 void manager_end(Manager *m) {
         requests_end(m->context.requests);
         m->probing = probing_free(m->probing);
@@ -291,7 +299,7 @@ void manager_done(Manager *m) {
         redaction_free(context->redaction);
         reader_free(context->reader);
         capacities_free(context->capacities);
-        sd_bus_flush_close_unref(context->bus);
+        sd_bus_close_unref(context->bus);
         turn_done(&m->yielding);
         turns_done(&context->turns);
         sd_event_unref(context->event);

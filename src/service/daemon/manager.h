@@ -49,7 +49,9 @@ void manager_forget_peer(void *manager, Peer *peer);
 /* Whether there is nothing that a client has made. */
 bool manager_is_idle(const void *manager);
 
-/* manager_end() ends what was made over the bus; manager_done() the rest, after the bus's filters
- * have ended. */
+/* manager_leave() tells what is still to be told, and closes the connection to the bus, in a
+ * bounded time; manager_end() ends what was made over the bus; manager_done() the rest, after the
+ * bus's filters have ended. */
+void manager_leave(Manager *m);
 void manager_end(Manager *m);
 void manager_done(Manager *m);

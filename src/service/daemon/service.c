@@ -107,6 +107,8 @@ static int service_connect(Context *context) {
                 r = passed_sockets_replace(context->bus);
         if (r >= 0)
                 r = sd_bus_set_exit_on_disconnect(context->bus, true);
+        if (r >= 0) /* bus-end.h does it */
+                r = sd_bus_set_close_on_exit(context->bus, false);
         if (r >= 0) /* libsystemd closes the connection when an AddMatch times out */
                 r = sd_bus_set_method_call_timeout(context->bus, UINT64_MAX);
         return r < 0 ? r : bus_lost_init(context->bus);
@@ -176,7 +178,7 @@ static int stop(sd_event_source *source, const struct signalfd_siginfo *si, void
         Service *s = userdata;
 
         (void) sd_notify(false, "STOPPING=1");
-        s->manager.ends = unit_job_is_stop(s->manager.context.bus);
+        s->manager.ends = unit_job_is_stop();
         return sd_event_exit(s->manager.context.event, EXIT_SUCCESS);
 }
 
@@ -352,7 +354,7 @@ int service_run(Service *s) {
         (void) sd_notify(false, "READY=1");
         context_touch(context);
         r = service_loop(context);
-        (void) sd_bus_flush(context->bus);
+        manager_leave(m);
         return r;
 }
 

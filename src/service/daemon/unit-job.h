@@ -5,10 +5,9 @@
  * What systemd is doing with this service's unit.
  */
 
-#include <systemd/sd-bus.h>
-
 #include "core/util.h"
 
 /* Whether systemd stops the unit, and does not restart it: then nothing outlives this process.
- * False also where nobody knows. Blocks, for a second or two at most. */
-bool unit_job_is_stop(sd_bus *bus);
+ * False also where nobody knows. Blocks, for three seconds at most. Asks by a connection of its
+ * own: on the service's the question waits behind what clients do not read. */
+bool unit_job_is_stop(void);
