@@ -21,6 +21,11 @@ static void hold_step_after(Hold *h, uint64_t usec) {
         hold_step_at(h, now_usec(CLOCK_MONOTONIC) + usec);
 }
 
+static void hold_joined_end_measuring(Hold *h) {
+        hold_stop_measuring(h);
+        h->n_explanations = 0;
+}
+
 void hold_joined_again(Hold *h) {
         if (cpuset_is_empty(&h->joined))
                 return;
@@ -51,14 +56,14 @@ void holds_cpu_joined(Holds *holds, unsigned cpu) {
                         hold_set_confirmed(h, false);
                 else
                         hold_save(h);
-                hold_stop_measuring(h); /* it begins anew, with this one */
+                hold_joined_end_measuring(h); /* it begins anew, with this one */
                 hold_joined_again(h);
         }
 }
 
 /* Who is in the way may leave. */
 static void hold_joined_retry(Hold *h) {
-        hold_stop_measuring(h);
+        hold_joined_end_measuring(h);
         hold_step_after(h, h->joined_retry_usec);
         h->joined_retry_usec = MIN(2 * h->joined_retry_usec, RETRY_MAX_USEC);
 }
@@ -87,8 +92,7 @@ static void hold_joined_measured(Hold *h) {
                         hold_joined_retry(h);
                 return;
         }
-        hold_stop_measuring(h);
-        h->n_explanations = 0;
+        hold_joined_end_measuring(h);
         cpuset_clear(&h->joined);
         hold_set_confirmed(h, true);
 }
