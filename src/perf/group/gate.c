@@ -21,13 +21,16 @@ void gate_again(void) {
 
 #define GATE_ROUNDS 4 /* at least two: what is born in the first is not reached by it */
 
-void gate_all(bool inherited, void (*f)(void *userdata), void *userdata) {
+bool gate_all(bool inherited, const Rest *rest, void (*f)(void *userdata), void *userdata) {
         for (int round = 0; round < GATE_ROUNDS; round++) {
                 pid_t last = inherited ? tree_last_born() : 0;
 
                 f(userdata);
                 switches_flush();
-                if (!inherited || (round > 0 && tree_last_born() == last))
+                if (!inherited || (round == 0 && rest && rest_lasts(rest)))
+                        return true;
+                if (round > 0 && tree_last_born() == last)
                         break;
         }
+        return false;
 }

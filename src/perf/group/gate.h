@@ -14,13 +14,17 @@
  * missed, for ever. So the owner of the events repeats the ioctls later, at growing distances
  * (group_gate_again()). Seen with more tasks that run than CPUs, in one of some dozen starts amidst
  * six threads that create others without a pause.
+ *
+ * None of that is needed where the threads that could create others sleep meanwhile (rest.h), as
+ * the caller does that waits for the answer about its own counter.
  */
 
-#include "core/util.h"
+#include "perf/process/rest.h"
 
 /* Calls f, which makes the ioctls, until no thread was created meanwhile; once where nothing is
- * inherited. */
-void gate_all(bool inherited, void (*f)(void *userdata), void *userdata);
+ * inherited (rest is NULL then), and where all who could create one have rested. True: nothing was
+ * missed. */
+bool gate_all(bool inherited, const Rest *rest, void (*f)(void *userdata), void *userdata);
 
 /* The distances of the repetitions: each is twice the one before. */
 #define GATE_AGAIN_USEC  (16 * USEC_PER_MSEC)

@@ -31,22 +31,41 @@ static void groups_gate(void *userdata) {
         switches_settle();
 }
 
+static bool group_is_inherited(const Group *g) {
+        return g->scope == GROUP_PROCESS && !g->pinned;
+}
+
+/* Whether all that could create what inherits from it rests. Descendants could, and are not known.
+ */
+static bool group_rests(const Group *g, Rest *rest) {
+        bool rests = true;
+
+        for (size_t i = 0; i < g->n_targets && rests; i++)
+                rests = !g->targets[i].descendants && rest_add(rest, g->targets[i].pid);
+        return rests;
+}
+
 static void groups_gate_all(Group *const *groups, size_t n, unsigned long request) {
+        _cleanup_(rest_done) Rest rest = REST_NULL;
         Gate gate = { groups, n, request };
         uint64_t again = now_usec(CLOCK_MONOTONIC) + GATE_AGAIN_USEC;
-        bool inherited = false;
+        bool inherited = false, rests = true, reached;
 
         for (size_t i = 0; i < n; i++) {
                 if (request == PERF_EVENT_IOC_ENABLE)
                         group_enable_dropped(groups[i]);
-                if (groups[i]->scope != GROUP_PROCESS || groups[i]->pinned)
+                if (!group_is_inherited(groups[i]))
                         continue;
                 inherited = true;
-                groups[i]->gates_due = GATE_AGAIN_TIMES;
-                groups[i]->gates_usec = again;
+                rests = rests && group_rests(groups[i], &rest);
         }
-        gate_all(inherited, groups_gate, &gate);
-        if (inherited)
+        reached = gate_all(inherited, inherited && rests ? &rest : NULL, groups_gate, &gate);
+        for (size_t i = 0; i < n; i++)
+                if (group_is_inherited(groups[i])) {
+                        groups[i]->gates_due = reached ? 0 : GATE_AGAIN_TIMES;
+                        groups[i]->gates_usec = again;
+                }
+        if (!reached)
                 gate_again();
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf/group/gate.h"
 
-#include <glib.h>
-#include <sys/wait.h>
-
 #include "machine.h"
+#include "perf/process/test-child.h"
 #include "perf/process/tree.h"
 
 typedef struct Births {
@@ -27,7 +25,7 @@ static void bear(void *userdata) {
 static void test_what_has_no_children_takes_one_round(void) {
         Births b = { .until = 10 };
 
-        gate_all(false, bear, &b);
+        g_assert_true(gate_all(false, NULL, bear, &b));
         g_assert_cmpuint(b.n_rounds, ==, 1);
 }
 
@@ -35,7 +33,7 @@ static void test_what_has_no_children_takes_one_round(void) {
 static void test_there_are_two_rounds_at_least(void) {
         Births b = {};
 
-        gate_all(true, bear, &b);
+        g_assert_false(gate_all(true, NULL, bear, &b));
         g_assert_cmpuint(b.n_rounds, >=, 2);
 }
 
@@ -46,7 +44,7 @@ static void test_it_goes_on_while_something_is_born(void) {
                 g_test_skip("/proc/loadavg does not tell");
                 return;
         }
-        gate_all(true, bear, &b);
+        g_assert_false(gate_all(true, NULL, bear, &b));
         g_assert_cmpuint(b.n_rounds, >=, 3);
 }
 
@@ -54,8 +52,26 @@ static void test_it_goes_on_while_something_is_born(void) {
 static void test_it_ends_in_a_storm(void) {
         Births b = { .until = UINT_MAX };
 
-        gate_all(true, bear, &b);
+        g_assert_false(gate_all(true, NULL, bear, &b));
         g_assert_cmpuint(b.n_rounds, <=, 4);
+}
+
+/* Others may bear meanwhile. */
+static void test_what_rests_takes_one_round(void) {
+        _cleanup_(rest_done) Rest rest = REST_NULL;
+        Births b = { .until = 1 };
+        pid_t child = child_start(NULL, NULL);
+
+        while (!rest_add(&rest, child)) { /* until it sleeps */
+                rest_done(&rest);
+                g_usleep(1000);
+        }
+        g_assert_true(gate_all(true, &rest, bear, &b));
+        g_assert_cmpuint(b.n_rounds, ==, 1);
+        child_end(child);
+        b.n_rounds = 0;
+        g_assert_false(gate_all(true, &rest, bear, &b));
+        g_assert_cmpuint(b.n_rounds, >=, 2);
 }
 
 int main(int argc, char **argv) {
@@ -67,6 +83,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/gate/there-are-two-rounds-at-least", test_there_are_two_rounds_at_least);
         g_test_add_func("/gate/it-goes-on-while-something-is-born",
                         test_it_goes_on_while_something_is_born);
+        g_test_add_func("/gate/what-rests-takes-one-round", test_what_rests_takes_one_round);
         g_test_add_func("/gate/it-ends-in-a-storm", test_it_ends_in_a_storm);
         return g_test_run();
 }

@@ -154,8 +154,8 @@ static int events_call_finish(EventsCall *c, Refusal *why) {
         if (r == 0)
                 r = events_call_issue(c);
         if (r == 0 && c->request.start)
-                gate_all(attr_number(&c->request.attr, ATTR_FLAGS) & attr_flag(1), events_enable,
-                         c->stream);
+                (void) gate_all(attr_number(&c->request.attr, ATTR_FLAGS) & attr_flag(1), NULL,
+                                events_enable, c->stream);
         if (r == 0)
                 r = events_call_reply(c);
         if (r == 0)
