@@ -61,7 +61,7 @@ static void slot_set_target(PerfOpen *o, const Group *g, size_t part) {
         o->attr.known.inherit = !g->pinned;
         o->attr.known.inherit_thread = !g->pinned && !target->descendants;
         o->process = target->pid;
-        o->pidfd = target->descendants ? -1 : target->pidfd;
+        o->pidfd = target->descendants ? -1 : target->process->fd;
 }
 
 /* A leader is disabled; its siblings count when it does, and it tells what they have counted. */
@@ -230,7 +230,7 @@ int group_open_each(Group *g, Refusal *why) {
 
 /* The living threads of the target; none if it has ended, when its number may be reused. */
 static int target_threads(const GroupTarget *target, Threads *ret) {
-        struct pollfd exited = { .fd = target->pidfd, .events = POLLIN };
+        struct pollfd exited = { .fd = target->process->fd, .events = POLLIN };
         int r = threads_list(target->pid, ret, NULL);
 
         if (r == 0 && poll(&exited, 1, 0) != 0)

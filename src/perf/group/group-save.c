@@ -206,12 +206,12 @@ int group_save_descriptors(const Group *g, GroupExtent from, int **ret, size_t *
                 fds[n++] = g->cgroup;
         for (size_t part = from.n_parts; part < to.n_parts; part++) {
                 while (target < to.n_targets && target <= g->parts[part].target)
-                        fds[n++] = g->targets[target++].pidfd;
+                        fds[n++] = g->targets[target++].process->fd;
                 for (size_t event = 0; event < g->n_events && group_part_is_open(g, part); event++)
                         fds[n++] = group_slot(g, part, event)->fd;
         }
         while (target < to.n_targets)
-                fds[n++] = g->targets[target++].pidfd;
+                fds[n++] = g->targets[target++].process->fd;
         *ret = fds;
         *ret_n = n;
         return 0;
@@ -267,7 +267,7 @@ static int load_targets(Group *g, const Unpack *u, const void *caller) {
                 uint64_t pending = unpack_u64(&element, "pending", _PENDING_MAX);
                 int r;
 
-                *t = (GroupTarget){ .pidfd = -1 };
+                *t = (GroupTarget){};
                 g->n_targets++;
                 r = unpack_struct(&element, target_fields, ELEMENTSOF(target_fields), t);
                 if (r < 0)
@@ -433,10 +433,15 @@ static int take(Descriptors *d, bool (*is_right)(int fd), int *ret) {
 }
 
 static int take_targets(Group *g, Descriptors *d, size_t *target, size_t n) {
-        int r = 0;
+        int r = 0, pidfd;
 
-        for (; *target < n && r == 0; ++*target)
-                r = take(d, is_process, &g->targets[*target].pidfd);
+        for (; *target < n && r == 0; ++*target) {
+                r = take(d, is_process, &pidfd);
+                if (r == 0)
+                        g->targets[*target].process = shared_fd_new(pidfd);
+                if (r == 0 && !g->targets[*target].process)
+                        r = -ENOMEM;
+        }
         return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "group-target.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -12,7 +11,7 @@
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const pid_t *pids,
                  size_t n_tids) {
         GroupTarget *targets = reallocarray(g->targets, g->n_targets + 1, sizeof(GroupTarget));
-        int fd, r;
+        int r;
 
         if (!targets)
                 return -ENOMEM;
@@ -20,11 +19,8 @@ int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const p
         r = group_grow(g, n_tids * group_units(g));
         if (r < 0)
                 return r;
-        fd = fcntl(target->pidfd, F_DUPFD_CLOEXEC, 3);
-        if (fd < 0)
-                return -errno;
         targets[g->n_targets] = *target;
-        targets[g->n_targets].pidfd = fd;
+        (void) shared_fd_ref(target->process);
         g->n_targets++;
         g->version++; /* what there was is the same */
         for (size_t i = 0; i < n_tids; i++)
@@ -63,7 +59,7 @@ static void group_remove_parts(Group *g, size_t target) {
 void group_detach(Group *g, size_t target) {
         group_remove_parts(g, target);
         group_touch_target(g, target);
-        close_fd(g->targets[target].pidfd);
+        shared_fd_unref(g->targets[target].process);
         g->n_targets--;
         g->version++;
         memmove(g->targets + target, g->targets + target + 1,
@@ -74,7 +70,7 @@ size_t group_find_target(const Group *g, pid_t pid) {
         size_t i = 0;
 
         while (i < g->n_targets &&
-               (g->targets[i].pid != pid || !process_exists(g->targets[i].pidfd)))
+               (g->targets[i].pid != pid || !process_exists(g->targets[i].process->fd)))
                 i++;
         return i;
 }
@@ -89,7 +85,7 @@ bool group_target_is_awaited(const Group *g, size_t target) {
  * anew. */
 static bool group_target_is_over(const Group *g, size_t target) {
         return !group_target_is_awaited(g, target) && !g->targets[target].descendants &&
-               !process_exists(g->targets[target].pidfd);
+               !process_exists(g->targets[target].process->fd);
 }
 
 void group_reap(Group *g, size_t n) {

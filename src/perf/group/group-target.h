@@ -7,7 +7,7 @@
 
 #include "perf/group/group.h"
 
-/* Adds a copy of target, with its pidfd duplicated, and a part for each thread: its own, or those
+/* Adds a copy of target, which shares its pidfd, and a part for each thread: its own, or those
  * of its descendants too. pids: the processes of these threads; NULL: all are the target's. */
 int group_attach(Group *g, const GroupTarget *target, const pid_t *tids, const pid_t *pids,
                  size_t n_tids);

@@ -101,7 +101,7 @@ Group *group_free(Group *g) {
         for (size_t part = 0; part < g->n_parts; part++)
                 group_close_part(g, part);
         for (size_t i = 0; i < g->n_targets; i++)
-                close_fd(g->targets[i].pidfd);
+                shared_fd_unref(g->targets[i].process);
         close_fd(g->cgroup);
         events_free(g->events, g->n_events);
         free(g->targets);

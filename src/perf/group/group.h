@@ -15,6 +15,7 @@
  */
 
 #include "core/reading.h"
+#include "core/shared-fd.h"
 #include "perf/event/event.h"
 
 typedef struct Group Group;
@@ -52,7 +53,7 @@ struct GroupSlot {
 
 struct GroupTarget {
         pid_t pid;
-        int pidfd;
+        SharedFd *process;   /* its pidfd */
         bool descendants;    /* processes that it creates later inherit */
         const void *pending; /* what must accept it before it counts; NULL: nothing */
         bool by_opener;      /* who has opened the group has attached it */

@@ -293,10 +293,8 @@ static void test_target_that_nobody_accepted_is_gone(void) {
         _cleanup_(target_done) Target first = target_new();
         _cleanup_(target_done) Target second = target_new();
         _cleanup_(group_freep) Group *g = group_on(&first, 1);
-        GroupTarget target;
 
-        target = (GroupTarget){ .pid = second.pid, .pidfd = second.pidfd, .pending = &target };
-        g_assert_cmpint(group_attach(g, &target, second.tids, NULL, 1), ==, 0);
+        attach_target(g, &second, (GroupTarget){ .pending = &second });
         assert_opens(g);
         g = restart(g);
         g_assert_cmpuint(g->n_targets, ==, 1);

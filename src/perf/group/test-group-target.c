@@ -13,12 +13,7 @@
 
 /* Attaches a target like the template and opens it; returns its index. */
 static size_t attach(Group *g, const Target *s, GroupTarget target) {
-        _cleanup_(threads_done) Threads threads = THREADS_NULL;
-
-        target.pid = s->pid;
-        target.pidfd = s->pidfd;
-        g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
+        attach_target(g, s, target);
         assert_opens(g);
         return g->n_targets - 1;
 }
@@ -126,7 +121,7 @@ static void test_what_was_missed_is_reached_later(void) {
         uint64_t due, now;
         int fd;
 
-        (void) attach(g, &s, (GroupTarget){});
+        (void) attach(g, &s, (GroupTarget){ .descendants = true });
         g_assert_cmpuint(group_gate_again(g, UINT64_MAX), ==, UINT64_MAX); /* not started yet */
         group_start(g);
         g_assert_cmpuint(group_descriptors(g, 0, &fd, 1), ==, 1);
@@ -154,6 +149,46 @@ static void test_what_was_missed_is_reached_later(void) {
         g_assert_cmpuint(group_gate_again(g, due + GATE_AGAIN_USEC), <, UINT64_MAX);
         target_write(&s, 0, 1, 0);
         assert_exact(g, 10 * (GATE_AGAIN_TIMES - 1) + 1000);
+}
+
+/* It has answered, and is about to sleep. */
+static void await_rest(const Target *s) {
+        _cleanup_(rest_done) Rest rest = REST_NULL;
+
+        while (!rest_add(&rest, s->pid)) {
+                rest_done(&rest);
+                g_usleep(1000);
+        }
+}
+
+/* Nothing can have been missed then. Children of a process that has some are not known. */
+static void test_what_rests_is_reached_once(void) {
+        _cleanup_(target_done) Target s = target_new();
+        _cleanup_(target_done) Target other = target_new();
+        _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
+
+        (void) attach(g, &s, (GroupTarget){});
+        await_rest(&s);
+        group_start(g);
+        g_assert_cmpuint(group_gate_again(g, 0), ==, UINT64_MAX);
+        target_write(&s, 0, 10, 0);
+        assert_exact(g, 10);
+
+        (void) attach(g, &other, (GroupTarget){ .descendants = true });
+        await_rest(&s);
+        await_rest(&other);
+        group_stop(g);
+        g_assert_cmpuint(group_gate_again(g, 0), <, UINT64_MAX);
+        group_detach(g, group_find_target(g, other.pid));
+        await_rest(&s);
+        group_start(g);
+        g_assert_cmpuint(group_gate_again(g, 0), ==, UINT64_MAX);
+
+        target_add_thread(&s, 0, 1);
+        target_order(&s, 1, (TargetOrder){ TARGET_ALTERNATE, 0, 2 });
+        target_wait(&s);
+        group_stop(g);
+        g_assert_cmpuint(group_gate_again(g, 0), <, UINT64_MAX);
 }
 
 static void test_ended_target_is_not_found(void) {
@@ -287,21 +322,18 @@ static void test_thread_that_has_ended_is_no_failure_while_pending(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
-        GroupTarget target = { .pending = g };
 
         target_add_thread(&s, 0, 1);
         g_assert_cmpint(threads_list(s.pid, &threads, NULL), ==, 0);
         target_end_thread(&s, 1);
-        target.pid = s.pid;
-        target.pidfd = s.pidfd;
-        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
+        attach_threads(g, &s, (GroupTarget){ .pending = g }, &threads);
         assert_opens(g);
         g_assert_true(group_is_open_at(g, 0));
         group_detach(g, 0);
 
         /* but nothing is open when all have */
         target_kill(&s);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
+        attach_threads(g, &s, (GroupTarget){ .pending = g }, &threads);
         assert_opens(g);
         g_assert_false(group_is_open_at(g, 0));
         target_close(&s);
@@ -334,6 +366,7 @@ int main(int argc, char **argv) {
                 { "detached-leaves-nothing-open", test_detached_leaves_nothing_open },
                 { "descendants-are-each-target's-own", test_descendants_are_each_targets_own },
                 { "what-was-missed-is-reached-later", test_what_was_missed_is_reached_later },
+                { "what-rests-is-reached-once", test_what_rests_is_reached_once },
                 { "ended-target-is-not-found", test_ended_target_is_not_found },
                 { "reaps-what-has-ended", test_reaps_what_has_ended },
                 { "detached-while-dropped-is-scaled", test_detached_while_dropped_is_scaled },

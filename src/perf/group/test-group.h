@@ -55,14 +55,25 @@ _unused_ static Group *group_of(GroupScope scope, unsigned n_words, const char *
         return g;
 }
 
-_unused_ static void add_target(Group *g, const Target *s) {
-        const GroupTarget target = { .pid = s->pid,
-                                     .pidfd = s->pidfd,
-                                     .descendants = g->descendants };
+/* It is the same process, whatever else of the target is given. */
+_unused_ static void attach_threads(Group *g, const Target *s, GroupTarget target,
+                                    const Threads *threads) {
+        _cleanup_(shared_fd_unrefp) SharedFd *process = shared_fd_new(dup(s->pidfd));
+
+        target.pid = s->pid;
+        target.process = process;
+        g_assert_cmpint(group_attach(g, &target, threads->tids, NULL, threads->n_tids), ==, 0);
+}
+
+_unused_ static void attach_target(Group *g, const Target *s, GroupTarget target) {
         _cleanup_(threads_done) Threads threads = THREADS_NULL;
 
         g_assert_cmpint(threads_list(s->pid, &threads, NULL), ==, 0);
-        g_assert_cmpint(group_attach(g, &target, threads.tids, NULL, threads.n_tids), ==, 0);
+        attach_threads(g, s, target, &threads);
+}
+
+_unused_ static void add_target(Group *g, const Target *s) {
+        attach_target(g, s, (GroupTarget){ .descendants = g->descendants });
 }
 
 _unused_ static void assert_opens(Group *g) {

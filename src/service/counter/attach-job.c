@@ -309,11 +309,24 @@ int attach_job_open(AttachJob *a, Refusal *why) {
         return r < 0 ? r : -EINPROGRESS;
 }
 
+int attach_job_share(AttachJob *a) {
+        int fd;
+
+        if (a->process)
+                return 0;
+        fd = fcntl(a->pidfd, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0)
+                return -errno;
+        a->process = shared_fd_new(fd);
+        return a->process ? 0 : -ENOMEM;
+}
+
 void attach_job_done(AttachJob *a) {
         a->job = reader_job_cancel(a->job);
         if (a->kind)
                 attach_job_undo(a);
         a->kind = NULL;
+        a->process = shared_fd_unref(a->process);
         a->pidfd = close_fd(a->pidfd);
         a->procfd = close_fd(a->procfd);
 }

@@ -15,6 +15,7 @@
  * answer.
  */
 
+#include "core/shared-fd.h"
 #include "service/auth/trace-rule.h"
 #include "service/util/context.h"
 
@@ -50,7 +51,8 @@ struct AttachJob {
 
         pid_t pid; /* the target; 0: the proof will tell */
         int pidfd;
-        int procfd; /* the proof, -1: there is none, or it was looked at */
+        SharedFd *process; /* the same, for all that is attached to it */
+        int procfd;        /* the proof, -1: there is none, or it was looked at */
         TraceClaim claim;
         bool descendants;
 
@@ -84,6 +86,9 @@ int attach_job_inspect(AttachJob *a);
  *   open again.
  * - REFUSAL_NO_SUCH_PROCESS: the target has ended. */
 int attach_job_open(AttachJob *a, Refusal *why);
+
+/* Makes process, from the pidfd. -ENOMEM, -EMFILE and the like. */
+int attach_job_share(AttachJob *a);
 
 /* Forgets the target and undoes an operation under way. */
 void attach_job_done(AttachJob *a);

@@ -86,7 +86,7 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
                    size_t n_tids, Refusal *why) {
         const GroupTarget target = {
                 .pid = a->pid,
-                .pidfd = a->pidfd,
+                .process = a->process,
                 .descendants = a->descendants,
                 .pending = a,
                 .by_opener = a->peer == set->peer,
@@ -108,7 +108,7 @@ static int set_add(const AttachJob *a, CounterSet *set, const pid_t *tids, const
 static int attach_sets_open(AttachJob *a, const pid_t *tids, const pid_t *pids, size_t n_tids,
                             Refusal *why) {
         const AttachSets *all = a->what;
-        int r = 0;
+        int r = attach_job_share(a);
 
         for (size_t i = 0; i < all->n_sets && r == 0; i++)
                 r = set_add(a, all->sets[i], tids, pids, n_tids, why);

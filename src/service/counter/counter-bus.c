@@ -61,7 +61,7 @@ PROPERTY_GETTER(get_targets) {
 
         for (size_t i = 0; r >= 0 && counter_is_seen(c, reply) && i < g->n_targets; i++)
                 /* the pid of an ended target may be another process's */
-                if (process_exists(g->targets[i].pidfd))
+                if (process_exists(g->targets[i].process->fd))
                         r = sd_bus_message_append(reply, "u", (uint32_t) g->targets[i].pid);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }

@@ -99,6 +99,6 @@ void counter_set_guard(CounterSet *set) {
 
         if (set->guard || set->group->yielded || place == set->group->n_targets)
                 return;
-        (void) reader_inspect(set->context->reader, set->group->targets[place].pidfd, -1,
+        (void) reader_inspect(set->context->reader, set->group->targets[place].process->fd, -1,
                               counter_set_guarded, set, &set->guard);
 }

@@ -49,7 +49,7 @@ typedef struct Caller {
 /* 1: the caller may know the target by that number. */
 static int target_is_of_caller(const GroupTarget *t, const Caller *caller, pid_t number) {
         pid_t theirs, init;
-        int r = process_number_at(t->pidfd, caller->depth, &theirs);
+        int r = process_number_at(t->process->fd, caller->depth, &theirs);
 
         if (r < 0 || theirs != number)
                 return r;

@@ -74,7 +74,8 @@ static void test_cpus(void) {
 static void test_tree(void) {
         static const pid_t tids[] = { 1000, 1003 }, pids[] = { 1000, 1002 };
         static const char *const pmus[] = { "cpu_core", "cpu_atom" };
-        const GroupTarget target = { .pid = 1000, .pidfd = STDIN_FILENO, .descendants = true };
+        SharedFd process = { .n_refs = 1, .fd = STDIN_FILENO };
+        const GroupTarget target = { .pid = 1000, .process = &process, .descendants = true };
         const char *pmu, *quality;
         uint64_t value, estimate;
         uint32_t pid, tid;
