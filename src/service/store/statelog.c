@@ -46,15 +46,18 @@ static int statelog_map(StateLog *l, int protection) {
 /* Allocates memory first: a store to a page that cannot have any is a SIGBUS. */
 static int statelog_reserve(StateLog *l, unsigned half, uint64_t end) {
         uint64_t grown = MIN((end + GROW_SIZE - 1) / GROW_SIZE * GROW_SIZE, STATELOG_AREA_MAX);
+        uint64_t allocated = l->allocated[half];
 
         if (end > STATELOG_AREA_MAX)
                 return -ENOSPC;
-        if (end <= l->allocated[half])
+        if (end <= allocated)
                 return 0;
         if (fallocate(l->fd, FALLOC_FL_KEEP_SIZE,
-                      (off_t) (HEADER_SIZE + half * STATELOG_AREA_MAX + l->allocated[half]),
-                      (off_t) (grown - l->allocated[half])) < 0)
+                      (off_t) (HEADER_SIZE + half * STATELOG_AREA_MAX + allocated),
+                      (off_t) (grown - allocated)) < 0)
                 return -errno;
+        /* one call, for a page fault each; Linux before 5.14 does not know it */
+        (void) madvise(area(l, half) + allocated, grown - allocated, MADV_POPULATE_WRITE);
         l->allocated[half] = grown;
         return 0;
 }
