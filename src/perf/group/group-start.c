@@ -45,11 +45,12 @@ static bool group_rests(const Group *g, Rest *rest) {
         return rests;
 }
 
-static void groups_gate_all(Group *const *groups, size_t n, unsigned long request) {
+/* look: whether all rest, which takes longer than a second round of a few events. */
+static void groups_gate_all(Group *const *groups, size_t n, unsigned long request, bool look) {
         _cleanup_(rest_done) Rest rest = REST_NULL;
         Gate gate = { groups, n, request };
         uint64_t again = now_usec(CLOCK_MONOTONIC) + GATE_AGAIN_USEC;
-        bool inherited = false, rests = true, reached;
+        bool inherited = false, rests = look, reached;
 
         for (size_t i = 0; i < n; i++) {
                 if (request == PERF_EVENT_IOC_ENABLE)
@@ -80,13 +81,17 @@ uint64_t group_gate_again(Group *g, uint64_t now) {
 }
 
 void group_gate_all(Group *g, unsigned long request) {
-        groups_gate_all(&g, 1, request);
+        groups_gate_all(&g, 1, request, true);
+}
+
+void group_gate_quickly(Group *g, unsigned long request) {
+        groups_gate_all(&g, 1, request, false);
 }
 
 void groups_start(Group *const *groups, size_t n) {
         for (size_t i = 0; i < n; i++)
                 groups[i]->wanted = true;
-        groups_gate_all(groups, n, PERF_EVENT_IOC_ENABLE);
+        groups_gate_all(groups, n, PERF_EVENT_IOC_ENABLE, true);
 }
 
 void group_start(Group *g) {
@@ -120,6 +125,6 @@ void groups_go_on(Group **groups, size_t n) {
                 groups[i] = groups[n_counting];
                 groups[n_counting++] = g;
         }
-        groups_gate_all(groups, n_counting, PERF_EVENT_IOC_ENABLE);
-        groups_gate_all(groups + n_counting, n - n_counting, PERF_EVENT_IOC_DISABLE);
+        groups_gate_all(groups, n_counting, PERF_EVENT_IOC_ENABLE, true);
+        groups_gate_all(groups + n_counting, n - n_counting, PERF_EVENT_IOC_DISABLE, true);
 }

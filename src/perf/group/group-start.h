@@ -18,6 +18,9 @@ void groups_start(Group *const *groups, size_t n);
  * them. */
 void group_gate_all(Group *g, unsigned long request);
 
+/* The same while somebody waits for a hold; more of it may have to be repeated later. */
+void group_gate_quickly(Group *g, unsigned long request);
+
 /* Reaches what the last start or stop may have missed (gate.h), once it is time for that. Returns
  * when it is to be called again; UINT64_MAX: not any more. */
 uint64_t group_gate_again(Group *g, uint64_t now_usec);

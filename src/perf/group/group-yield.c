@@ -15,7 +15,7 @@ void group_yield(Group *g) {
                 return;
         group_leave_dropped(g);
         if (g->wanted)
-                group_gate_all(g, PERF_EVENT_IOC_DISABLE);
+                group_gate_quickly(g, PERF_EVENT_IOC_DISABLE);
         if (group_closes_to_yield(g))
                 group_fold(g);
         g->yielded = true;
@@ -39,7 +39,7 @@ int group_resume(Group *g, Refusal *why) {
         g->error = 0;
         g->yielded = false;
         if (g->wanted)
-                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+                group_gate_quickly(g, PERF_EVENT_IOC_ENABLE);
         return 0;
 }
 
@@ -98,7 +98,7 @@ int group_resume_cpus(Group *g, const CpuSet *except, Refusal *why) {
         r = group_open_each(g, why);
         g->error = r > 0 ? refusal_errno(r) : -r;
         if (g->wanted)
-                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+                group_gate_quickly(g, PERF_EVENT_IOC_ENABLE);
         group_note_yielded(g);
         return r;
 }
@@ -111,6 +111,6 @@ int group_mend(Group *g, Refusal *why) {
         r = group_open(g, why);
         g->error = r > 0 ? refusal_errno(r) : -r;
         if (r == 0 && g->wanted)
-                group_gate_all(g, PERF_EVENT_IOC_ENABLE);
+                group_gate_quickly(g, PERF_EVENT_IOC_ENABLE);
         return r;
 }
