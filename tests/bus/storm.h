@@ -7,9 +7,11 @@
 
 #include "actor.h"
 #include "counter-calls.h"
+#include "rounds.h"
 
 #define STORM_FORKERS 6
 #define STORM_STAYING 6
+#define STORM_ROUNDS  ROUNDS(10)
 
 typedef struct Storm Storm;
 

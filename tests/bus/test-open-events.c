@@ -263,7 +263,7 @@ static void storm_is_counted(int (*play)(int fd, const void *data), uint64_t n_b
         PerfAttr attr = breakpoint_attr(0);
 
         attr.inherit = 1;
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < STORM_ROUNDS; round++) {
                 g_autoptr(sd_bus_message) reply = NULL;
                 g_autoptr(GArray) events = NULL;
                 g_autoptr(Actor) actor = NULL;

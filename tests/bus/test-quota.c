@@ -6,6 +6,7 @@
  */
 
 #include "bus-util.h"
+#include "rounds.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -427,7 +428,7 @@ static int huge_play(int fd, const void *data) {
         enum { SIZE = 28 << 20 };
         g_autoptr(Client) me = client_new("alice");
 
-        for (unsigned i = 0; i < 3; i++) {
+        for (unsigned i = 0; i < ROUNDS(3); i++) {
                 g_autoptr(sd_bus_message) m = client_message(me, MANAGER, "HasSamplers");
                 void *space;
 
@@ -481,14 +482,14 @@ static void fill(Fixture *f) {
 }
 
 static void test_everything(Fixture *f, const void *data) {
-        enum { ROUNDS = 20, SLACK = 1024 * 1024 };
+        enum { FILLINGS = 20, SLACK = 1024 * 1024 };
         uint64_t before = 0;
 
-        for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned round = 0; round < FILLINGS; round++) {
                 fill(f);
                 empty(f);
                 await(service_descriptors() <= f->descriptors);
-                if (round == ROUNDS / 2)
+                if (round == FILLINGS / 2)
                         before = service_memory();
         }
         g_test_message("private memory: %" PRIu64 " B before, %" PRIu64 " B after", before,
