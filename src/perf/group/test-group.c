@@ -144,9 +144,7 @@ static void test_pinned_counts_the_threads_that_it_was_opened_on(void) {
         _cleanup_(group_freep) Group *g = NULL;
 
         target_add_thread(&s, 0, 1);
-        g = group_of(GROUP_PROCESS, 1, NULL);
-        g->pinned = true;
-        group_start_on(g, &s);
+        g = pinned_on(&s, 1);
         target_add_thread(&s, 0, 2);
         target_write(&s, 0, 1, 0);
         target_write(&s, 1, 10, 0);
@@ -242,21 +240,6 @@ static void test_target_that_ends_keeps_its_value(void) {
         assert_exact(g, 77);
 }
 
-/* A pinned event that the kernel has dropped reads as end of file. */
-static void test_event_that_cannot_be_read_makes_all_unmeasured(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = NULL;
-        _cleanup_close_ int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-        target_add_thread(&s, 0, 1);
-        g = group_on(&s, 1);
-        target_write(&s, 0, 5, 0);
-        target_write(&s, 1, 5, 0);
-        assert_exact(g, 10);
-        g_assert_cmpint(dup2(nothing, g->slots[1].fd), ==, g->slots[1].fd);
-        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
-}
-
 /* What read(2) would say of a thread that is just leaving its CPU, and then. */
 static void test_times_that_come_late_are_waited_for(void) {
         static const uint64_t event[][3] = { { 300, 0, 0 }, { 300, 9, 9 } },
@@ -278,104 +261,6 @@ static void test_times_that_come_late_are_waited_for(void) {
                 close_fd(ends[1]);
                 assert_value(g, n_events - 1, n_events == 1 ? 300 : 5, QUALITY_EXACT);
         }
-}
-
-/* What it missed is time in which it was enabled and did not run. */
-static void test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = NULL;
-        _cleanup_close_ int dropped = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        _cleanup_close_ int counting = open("/", O_RDONLY | O_CLOEXEC); /* a read of it fails */
-
-        g = group_of(GROUP_PROCESS, 1, NULL);
-        g->pinned = true;
-        group_start_on(g, &s);
-        g_assert_false(group_revive(g));
-        g_assert_cmpint(dup2(dropped, g->slots[0].fd), ==, g->slots[0].fd);
-        g_assert_true(group_is_dropped(g));
-        g_assert_true(group_revive(g));
-        g_assert_cmpuint(g->slots[0].base.enabled, ==, 0);
-        g_assert_cmpint(dup2(counting, g->slots[0].fd), ==, g->slots[0].fd);
-        g_assert_true(group_revive(g));
-        g_assert_cmpuint(g->slots[0].base.enabled, >, 0);
-        g_assert_cmpuint(g->slots[0].base.running, ==, 0);
-        g_assert_false(group_revive(g));
-}
-
-static Group *pinned_on(const Target *s, unsigned n_words) {
-        Group *g = group_of(GROUP_PROCESS, n_words, NULL);
-
-        g->pinned = true;
-        group_start_on(g, s);
-        return g;
-}
-
-/* Nobody has looked at it between the drop and the start. */
-static void test_start_does_not_hide_that_it_was_dropped(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
-        int kept;
-
-        target_write(&s, 0, 10, 0);
-        assert_exact(g, 10);
-        kept = group_drop(g, 0);
-        group_start(g);
-        group_undrop(g, 0, kept);
-        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
-        g_assert_true(group_revive(g));
-        assert_reads(g, 0, 10, QUALITY_SCALED);
-}
-
-static void test_stop_does_not_hide_that_it_was_dropped(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
-        int kept;
-
-        target_write(&s, 0, 10, 0);
-        assert_exact(g, 10);
-        kept = group_drop(g, 0);
-        group_stop(g);
-        group_undrop(g, 0, kept);
-        assert_reads(g, 0, 10, QUALITY_SCALED);
-        group_start(g);
-        assert_reads(g, 0, 10, QUALITY_SCALED);
-}
-
-/* The kernel lets a dropped event be read again when its thread has ended. */
-static void test_end_does_not_hide_that_it_was_dropped(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = pinned_on(&s, 1);
-        int kept;
-
-        target_write(&s, 0, 10, 0);
-        assert_exact(g, 10);
-        kept = group_drop(g, 0);
-        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
-        group_note_dropped(g); /* as whoever reads it for a client does */
-        target_kill(&s);
-        group_undrop(g, 0, kept);
-        assert_reads(g, 0, 10, QUALITY_NOT_COUNTED);
-        g_assert_true(group_revive(g));
-        assert_reads(g, 0, 10, QUALITY_SCALED);
-        target_close(&s);
-}
-
-static void test_reset_of_one_leaves_others_what_they_missed(void) {
-        _cleanup_(target_done) Target s = target_new();
-        _cleanup_(group_freep) Group *g = pinned_on(&s, 2);
-        Reading one, other;
-        int kept = group_drop(g, 0);
-
-        g_assert_true(group_revive(g));
-        g->parts[0].dropped_nsec -= 1000 * NSEC_PER_SEC;
-        group_reset(g, 0);
-        group_undrop(g, 0, kept);
-        g_assert_true(group_revive(g));
-        group_read(g, 0, &one);
-        group_read(g, 1, &other);
-        g_assert_cmpuint(other.enabled - other.running, >=, 1000 * NSEC_PER_SEC);
-        g_assert_cmpuint(one.enabled - one.running, <, 1000 * NSEC_PER_SEC);
-        g_assert_cmpuint(one.enabled - one.running, >, 0);
 }
 
 /* ---- opening ---- */
@@ -576,19 +461,7 @@ int main(int argc, char **argv) {
                 { "reset-starts-from-0", test_reset_starts_from_0 },
                 { "reset-by-both-is-no-huge-value", test_reset_by_both_is_no_huge_value },
                 { "target-that-ends-keeps-its-value", test_target_that_ends_keeps_its_value },
-                { "time-in-which-a-pinned-event-was-dropped-counts-as-enabled",
-                  test_time_in_which_a_pinned_event_was_dropped_counts_as_enabled },
-                { "start-does-not-hide-that-it-was-dropped",
-                  test_start_does_not_hide_that_it_was_dropped },
-                { "stop-does-not-hide-that-it-was-dropped",
-                  test_stop_does_not_hide_that_it_was_dropped },
-                { "end-does-not-hide-that-it-was-dropped",
-                  test_end_does_not_hide_that_it_was_dropped },
-                { "reset-of-one-leaves-others-what-they-missed",
-                  test_reset_of_one_leaves_others_what_they_missed },
                 { "times-that-come-late-are-waited-for", test_times_that_come_late_are_waited_for },
-                { "event-that-cannot-be-read-makes-all-unmeasured",
-                  test_event_that_cannot_be_read_makes_all_unmeasured },
                 { "failed-opening-leaves-all-as-before", test_failed_opening_leaves_all_as_before },
                 { "freed-group-has-left-nothing-open", test_freed_group_has_left_nothing_open },
                 { "cpu-that-is-offline-is-not-opened", test_cpu_that_is_offline_is_not_opened },

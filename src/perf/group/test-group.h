@@ -98,6 +98,14 @@ _unused_ static Group *group_on(const Target *s, unsigned n_words) {
         return g;
 }
 
+_unused_ static Group *pinned_on(const Target *s, unsigned n_words) {
+        Group *g = group_of(GROUP_PROCESS, n_words, NULL);
+
+        g->pinned = true;
+        group_start_on(g, s);
+        return g;
+}
+
 _unused_ static CpuSet cpus_of(const char *list) {
         CpuSet cpus;
 
