@@ -283,7 +283,8 @@ static void load_attach(void) {
 
 /* ---- a restart ---- */
 
-/* The rig starts it again by itself: each activation would be processes more, which wait for that. */
+/* The rig starts it again by itself: each activation would be processes more, which wait for that.
+ */
 static bool answers(sd_bus *bus) {
         sd_bus_message *m = bus_message(bus, SERVICE, PERFALLOC_OBJECT_PATH,
                                         "org.freedesktop.DBus.Peer", "Ping");
