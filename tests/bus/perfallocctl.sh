@@ -18,6 +18,44 @@ start() {
         pid=$!
 }
 
+# perfallocctl with a clock that is put forward: what it does every second is not waited for.
+# shellcheck disable=SC2034
+perfallocctl_clock=$PERFALLOC_BUILD/tests/clock/perfallocctl-clock
+
+# clock_forward PID: by 3 s, after which whatever it waits for is due.
+clock_forward() {
+        env kill -s TTIN -q 3000 "$1"
+}
+
+# forward_until PID COMMAND [ARG...]: until it succeeds. The process has said something: before, the signal would stop it.
+forward_until() {
+        wait_until succeeds_or_forward "$@"
+}
+
+succeeds_or_forward() {
+        "${@:2}" || {
+                clock_forward "$1"
+                return 1
+        }
+}
+
+# From now on the calls of the service are in $dir/calls.
+calls_watch() {
+        busctl monitor --match="type='method_call',destination='org.perfalloc1'" >$dir/calls 2>&1 &
+        monitor=$!
+        wait_until grep -q '^Monitoring' $dir/calls
+}
+
+calls_ignore() {
+        kill $monitor
+        wait $monitor 2>/dev/null
+}
+
+# called METHOD [N]: so many times since.
+called() {
+        [[ $(grep -c "Member=$1\$" $dir/calls) -ge ${2:-1} ]]
+}
+
 # counter: the number of the newest counter, once it is there.
 counter() {
         wait_until grep -q '^perfallocctl: counter [0-9]' $dir/said &&

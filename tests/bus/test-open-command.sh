@@ -11,7 +11,7 @@ set -u
 . "$PERFALLOC_SOURCE/tests/bus/perfallocctl.sh"
 
 counters_are() {
-        [[ $(perfallocctl counters --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["counters"]))') -eq $1 ]]
+        perfallocctl counters --json >$dir/counters && [[ $(grep -c '"counter":' $dir/counters) -eq $1 ]]
 }
 
 output_is_opened_first() {
@@ -104,34 +104,33 @@ open_counts_until_its_process_ends() {
         counter && kill $target && ended 0 && said task-clock:u && counters_are 0
 }
 
-# was_read: a second call has been made, so the first one is answered.
-was_read() {
-        [[ $(grep -c Member=ReadCounters $dir/monitored) -ge 2 ]]
+# Runs a command when perfallocctl has read its counters while they count: a second call has been made, so the first
+# one is answered.
+after_a_reading() {
+        calls_watch && forward_until $pid called ReadCounters 2 && "$@"
+        set -- $?
+        calls_ignore
+        return "$1"
 }
 
-# Runs a command when perfallocctl has read its counters while they count.
-after_a_reading() {
-        local monitor status
+has_ended() {
+        ! kill -0 "$pid" 2>/dev/null
+}
 
-        rm -f $dir/monitored # what an earlier one saw
-        busctl monitor --match="member='ReadCounters'" >$dir/monitored 2>&1 &
-        monitor=$!
-        wait_until was_read && "$@"
-        status=$?
-        kill $monitor
-        wait $monitor 2>/dev/null
-        return $status
+# ends STATUS: what was started, by its clock.
+ends() {
+        forward_until $pid has_ended && ended "$1"
 }
 
 open_says_when_the_service_stops() {
-        start as alice perfallocctl open --all-cpus task-clock
-        counter >/dev/null && after_a_reading service-stop && ended 1 && said 'perfallocd has stopped' && said exact
+        start as alice "$perfallocctl_clock" open --all-cpus task-clock
+        counter >/dev/null && after_a_reading service-stop && ends 1 && said 'perfallocd has stopped' && said exact
 }
 
 # The service is not started again only to hear that the counters are gone.
 command_goes_on_when_the_service_stops() {
-        start as alice perfallocctl open task-clock:u -- sh -c "echo begun >$dir/begun; until [ -e $dir/go ]; do sleep 0.1; done"
-        wait_until test -e $dir/begun && after_a_reading service-stop && wait_until said exact &&
+        start as alice "$perfallocctl_clock" open task-clock:u -- sh -c "echo >$dir/begun; until [ -e $dir/go ]; do sleep 0.01; done"
+        wait_until test -e $dir/begun && after_a_reading service-stop && forward_until $pid said exact &&
                 said 'perfallocd has stopped' && kill -0 $pid && touch $dir/go && ended 1 && service-start
 }
 
@@ -145,19 +144,19 @@ bridge_ends() {
 }
 
 open_says_when_the_bus_stops() {
-        behind_bridge perfallocctl open --all-cpus task-clock
+        behind_bridge "$perfallocctl_clock" open --all-cpus task-clock
         counter >/dev/null && after_a_reading bridge_ends && ended 1 && said 'connection to the bus was lost' && said exact
 }
 
 command_goes_on_when_the_bus_stops() {
         rm -f $dir/begun $dir/go
-        behind_bridge perfallocctl open task-clock -- sh -c "echo >$dir/begun; until [ -e $dir/go ]; do sleep 0.1; done"
+        behind_bridge "$perfallocctl_clock" open task-clock -- sh -c "echo >$dir/begun; until [ -e $dir/go ]; do sleep 0.01; done"
         wait_until test -e $dir/begun && after_a_reading bridge_ends && wait_until said exact &&
                 said 'connection to the bus was lost' && kill -0 $pid && touch $dir/go && ended 1
 }
 
 open_counts_through_restarts() {
-        start perfallocctl open --all-cpus task-clock
+        start "$perfallocctl_clock" open --all-cpus task-clock
         counter >/dev/null && service-restart && service-kill --again && after_a_reading kill $pid && ended 0 &&
                 said exact && ! said ended
 }
@@ -185,10 +184,6 @@ command_is_repeated() {
 # has_no_child: COMMAND has ended, and perfallocctl has seen that.
 has_no_child() {
         [[ ! $(<"/proc/$pid/task/$pid/children") ]]
-}
-
-has_ended() {
-        ! kill -0 "$pid" 2>/dev/null
 }
 
 # The counters cannot be read, as the service hangs.
@@ -265,8 +260,8 @@ other_hosts_process_ends() {
         ssh_bridge
         sleep 1000 &
         target=$!
-        start env PATH=$dir/bin:$PATH perfallocctl -H there open -p $target task-clock:u
-        counter >/dev/null && after_a_reading kill $target && ended 0 && said task-clock:u && counters_are 0
+        start env PATH=$dir/bin:$PATH "$perfallocctl_clock" -H there open -p $target task-clock:u
+        counter >/dev/null && after_a_reading kill $target && ends 0 && said task-clock:u && counters_are 0
 }
 
 without_core_pmu

@@ -19,14 +19,8 @@ property() {
         busctl get-property org.perfalloc1 "/org/perfalloc1/$1" "org.perfalloc1.$2" "$3"
 }
 
-holds() {
-        perfallocctl holds --json | python3 -c '
-import json, sys
-print(sum(h["state"] != "ended" for h in json.load(sys.stdin)["holds"]))'
-}
-
 holds_are() {
-        [[ $(holds) -eq $1 ]]
+        perfallocctl holds --json >$dir/holds && [[ $(grep '"state":' $dir/holds | grep -vc '"ended"') -eq $1 ]]
 }
 
 # ---- status ----

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Linked into perfallocd-clock, whose monotonic time tests put forward: a signal brings the
- * milliseconds. service_clock_forward() of the bus tests sends it.
+ * Linked into perfallocd-clock and perfallocctl-clock, whose monotonic time tests put forward: a
+ * signal brings the milliseconds. service_clock_forward() of the bus tests sends it, and
+ * clock_forward of their scripts.
  */
 
 #include "clock.h"

@@ -3,5 +3,7 @@
 
 #include <signal.h>
 
-/* Puts the clock of perfallocd-clock forward by so many milliseconds as its value says. */
+/* Puts the clock of a program with clock.c forward by so many milliseconds as its value says. */
+#ifndef CLOCK_SIGNAL
 #define CLOCK_SIGNAL SIGRTMIN
+#endif
