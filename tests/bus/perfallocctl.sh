@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# perfallocctl in tests: what it says as JSON, in the background, and of another host. To be sourced after
-# tests/tap.sh and tests/bus/command.sh.
+# perfallocctl in tests: what it says as JSON, in the background, by a clock of its own, and of another host. To be
+# sourced after tests/tap.sh and tests/bus/command.sh.
 
 # json EXPRESSION: of what was said, as the Python object j, is true.
 json() {
@@ -18,6 +18,11 @@ start() {
         pid=$!
 }
 
+# holds_are N: so many have not ended.
+holds_are() {
+        perfallocctl holds --json >$dir/holds && [[ $(grep '"state":' $dir/holds | grep -vc '"ended"') -eq $1 ]]
+}
+
 # perfallocctl with a clock that is put forward: what it does every second is not waited for.
 # shellcheck disable=SC2034
 perfallocctl_clock=$PERFALLOC_BUILD/tests/clock/perfallocctl-clock
@@ -27,7 +32,8 @@ clock_forward() {
         env kill -s TTIN -q 3000 "$1"
 }
 
-# forward_until PID COMMAND [ARG...]: until it succeeds. The process has said something: before, the signal would stop it.
+# forward_until PID COMMAND [ARG...]: until it succeeds. The process must have said something: earlier, the signal
+# stops it.
 forward_until() {
         wait_until succeeds_or_forward "$@"
 }
@@ -41,6 +47,7 @@ succeeds_or_forward() {
 
 # From now on the calls of the service are in $dir/calls.
 calls_watch() {
+        rm -f $dir/calls # those of an earlier time
         busctl monitor --match="type='method_call',destination='org.perfalloc1'" >$dir/calls 2>&1 &
         monitor=$!
         wait_until grep -q '^Monitoring' $dir/calls

@@ -7,15 +7,11 @@ set -u
 . "$PERFALLOC_SOURCE/tests/tap.sh"
 # shellcheck source=tests/bus/command.sh
 . "$PERFALLOC_SOURCE/tests/bus/command.sh"
+# shellcheck source=tests/bus/perfallocctl.sh
+. "$PERFALLOC_SOURCE/tests/bus/perfallocctl.sh"
 
 property() {
         busctl get-property org.perfalloc1 "/org/perfalloc1/hold/$1" org.perfalloc1.Hold "$2"
-}
-
-holds_are() {
-        [[ $(perfallocctl holds --json | python3 -c '
-import json, sys
-print(sum(h["state"] != "ended" for h in json.load(sys.stdin)["holds"]))') -eq $1 ]]
 }
 
 prolog_runs_twice() {

@@ -155,10 +155,15 @@ command_goes_on_when_the_bus_stops() {
                 said 'connection to the bus was lost' && kill -0 $pid && touch $dir/go && ended 1
 }
 
+sleeps() {
+        grep -q '^State:.S' "/proc/$pid/status"
+}
+
+# When others are answered and it sleeps, it has heard of the new service too: its clock may go forward.
 open_counts_through_restarts() {
         start "$perfallocctl_clock" open --all-cpus task-clock
-        counter >/dev/null && service-restart && service-kill --again && after_a_reading kill $pid && ended 0 &&
-                said exact && ! said ended
+        counter >/dev/null && service-restart && service-kill --again && counters_are 1 && wait_until sleeps &&
+                after_a_reading kill $pid && ended 0 && said exact && ! said ended
 }
 
 # What perf stat shows: values in groups of digits, what they mean, times.

@@ -19,10 +19,6 @@ property() {
         busctl get-property org.perfalloc1 "/org/perfalloc1/$1" "org.perfalloc1.$2" "$3"
 }
 
-holds_are() {
-        perfallocctl holds --json >$dir/holds && [[ $(grep '"state":' $dir/holds | grep -vc '"ended"') -eq $1 ]]
-}
-
 # ---- status ----
 
 status_is_the_default() {
@@ -186,30 +182,34 @@ hold_ends_after_its_lifetime() {
 
 # Who, what command, why, since when, until when; on a terminal in place.
 waiting_is_told() {
-        local hold
+        local hold waiting
 
         hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive --reason='why not') || return
         start as carol perfallocctl hold --pmu=breakpoint --wait=1h
         wait_until grep -qE "waiting until .*, place 1 in the queue, behind alice, hold [0-9]*: all counters of breakpoint on CPUs .*, exclusive, granted since .*, 'why not'" $dir/said &&
                 kill $pid && ended 143
         set -- $?
-        script -qec 'stty cols 60; exec perfallocctl hold --pmu=breakpoint --wait=1h' /dev/null >$dir/said </dev/null 2>&1 &
-        pid=$!
+        start script -qec "stty cols 60; exec $perfallocctl_clock hold --pmu=breakpoint --wait=1h" /dev/null
         # again after a second, over the lines before
-        wait_until grep -qF $'\033[2A\033[J' $dir/said && said 'waiting for ' && said '  alice, hold ' &&
-                as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
+        wait_until said '  alice, hold ' && said 'waiting for ' && waiting=$(pgrep -P $pid) &&
+                forward_until "$waiting" said $'\033[2A\033[J' && as alice perfallocctl release "$hold" && ended 0 && said 'holding all counters' || set -- 1
         perfallocctl release "$(tr -d '\r' <$dir/said | tail -n 1)"
         return "$1"
 }
 
 # In the background of a terminal it overwrites nothing that others print.
 waiting_in_the_background_is_told_in_lines() {
-        local hold
+        local hold first
 
         hold=$(as alice perfallocctl -q hold --pmu=breakpoint --exclusive) || return
-        on_terminal 'set -m; perfallocctl hold --pmu=breakpoint --wait=2s & wait'; said 'waiting until' && ! said $'\033['
+        as carol perfallocctl -q hold --pmu=breakpoint --wait=infinity >/dev/null 2>&1 </dev/null &
+        first=$!
+        wait_until holds_are 2
+        start script -qec 'set -m; perfallocctl hold --pmu=breakpoint --wait=1h & wait' /dev/null
+        wait_until said 'place 2 in the queue' && kill $first && wait_until said 'place 1 in the queue' &&
+                as alice perfallocctl release "$hold" && ended 0 && said 'waiting until' && ! said $'\033['
         set -- $?
-        as alice perfallocctl release "$hold"
+        perfallocctl release "$(tr -d '\r' <$dir/said | grep -xE '[0-9]+')"
         return "$1"
 }
 
@@ -248,9 +248,10 @@ interrupted_hold_is_released_after_a_restart() {
 
         hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
         start as alice perfallocctl hold --pmu=breakpoint --wait=infinity
-        wait_until holds_are 2 && service-signal STOP && kill $pid && sleep 0.2 &&
+        wait_until holds_are 2 && service-signal STOP && calls_watch && kill $pid && wait_until called Release &&
                 service-kill --again && ended 143 && holds_are 1
         set -- $?
+        calls_ignore
         perfallocctl release "$hold" $((hold + 1)) 2>/dev/null
         [[ $1 -eq 0 ]] && holds_are 0
 }
@@ -261,10 +262,12 @@ hold_that_may_be_left_is_named() {
 
         hold=$(perfallocctl -q hold --pmu=breakpoint --exclusive) || return
         start as alice perfallocctl -q hold --pmu=breakpoint --wait=infinity
-        wait_until holds_are 2 && service-signal STOP && kill $pid && sleep 0.2 && kill -0 $pid && kill -INT $pid && ended 143 &&
+        wait_until holds_are 2 && service-signal STOP && calls_watch && kill $pid && wait_until called Release &&
+                kill -0 $pid && kill -INT $pid && ended 143 &&
                 said "hold $((hold + 1)) could not be released" && said "perfallocctl release $((hold + 1))"
         set -- $?
         service-signal CONT
+        calls_ignore
         perfallocctl release "$hold" $((hold + 1))
         [[ $1 -eq 0 ]] && wait_until holds_are 0
 }
@@ -272,12 +275,13 @@ hold_that_may_be_left_is_named() {
 # The service has not answered yet, and makes nothing afterwards.
 unanswered_hold_leaves_nothing() {
         service-signal STOP
+        calls_watch
         start as alice perfallocctl hold --pmu=breakpoint
-        sleep 0.2
-        kill $pid
-        sleep 0.2
+        wait_until called HoldUnattended && kill $pid && wait_until called GetManagedObjects
+        set -- $?
         service-signal CONT
-        ended 143 && holds_are 0
+        calls_ignore
+        [[ $1 -eq 0 ]] && ended 143 && holds_are 0
 }
 
 hold_waits_through_restarts() {
@@ -339,8 +343,12 @@ lists_are_json() {
 
         for verb in holds monitors pmus users counters samplers 'events page-faults' 'encode page-faults' probe; do
                 # shellcheck disable=SC2086
-                run 0 perfallocctl --json $verb && json 'len(j) == 1' || return
+                run 0 perfallocctl --json $verb && cp $dir/said "$dir/list $verb" || return
         done
+        python3 -c '
+import json, sys
+for name in sys.argv[1:]:
+    assert len(json.load(open(name))) == 1, name' $dir/list\ *
 }
 
 headings_can_be_left_out() {
@@ -536,19 +544,19 @@ END
 
 # What a label keeps for good in a collector is bounded: with a tag for each job there would be no end of it.
 tags_are_labels() {
-        local i
+        local i jobs
 
         perfallocctl -q hold --pmu=breakpoint --tag='a "b\c' >/dev/null || return
         for i in {1..64}; do
-                perfallocctl -q hold --pmu=breakpoint --tag="job-$i" >/dev/null || break
-        done
+                perfallocctl -q hold --pmu=software --tag="job-$i" || break
+        done >$dir/jobs
+        mapfile -t jobs <$dir/jobs
         run 0 perfallocctl metrics && grep -q '^perfalloc_holds{.*,tag="a \\"b\\\\c"} 1$' $dir/said && said 'tag="job-63"' &&
                 [[ $(grep -c '^perfalloc_holds{.*tag="job-[0-9]*"}' $dir/said) -eq 63 ]] &&
                 [[ $(grep -c '^perfalloc_holds{.*tag="\.\.\."}' $dir/said) -eq 1 ]]
         set -- $?
-        for i in 'a "b\c' job-{1..64}; do
-                perfallocctl -q release --tag="$i"
-        done
+        perfallocctl -q release --tag='a "b\c'
+        perfallocctl -q release "${jobs[@]}"
         holds_are 0 && return "$1"
 }
 
