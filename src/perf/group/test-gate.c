@@ -3,6 +3,7 @@
 
 #include "machine.h"
 #include "perf/process/test-child.h"
+#include "perf/process/test-rest.h"
 #include "perf/process/tree.h"
 
 typedef struct Births {
@@ -62,10 +63,7 @@ static void test_what_rests_takes_one_round(void) {
         Births b = { .until = 1 };
         pid_t child = child_start(NULL, NULL);
 
-        while (!rest_add(&rest, child)) { /* until it sleeps */
-                rest_done(&rest);
-                g_usleep(1000);
-        }
+        rest_begin(&rest, child);
         g_assert_true(gate_all(true, &rest, bear, &b));
         g_assert_cmpuint(b.n_rounds, ==, 1);
         child_end(child);

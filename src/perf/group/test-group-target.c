@@ -10,6 +10,7 @@
 
 #include "core/clock.h"
 #include "perf/group/gate.h"
+#include "perf/process/test-rest.h"
 
 /* Attaches a target like the template and opens it; returns its index. */
 static size_t attach(Group *g, const Target *s, GroupTarget target) {
@@ -151,16 +152,6 @@ static void test_what_was_missed_is_reached_later(void) {
         assert_exact(g, 10 * (GATE_AGAIN_TIMES - 1) + 1000);
 }
 
-/* It has answered, and is about to sleep. */
-static void await_rest(const Target *s) {
-        _cleanup_(rest_done) Rest rest = REST_NULL;
-
-        while (!rest_add(&rest, s->pid)) {
-                rest_done(&rest);
-                g_usleep(1000);
-        }
-}
-
 /* Nothing can have been missed then. Children of a process that has some are not known. */
 static void test_what_rests_is_reached_once(void) {
         _cleanup_(target_done) Target s = target_new();
@@ -168,19 +159,19 @@ static void test_what_rests_is_reached_once(void) {
         _cleanup_(group_freep) Group *g = group_of(GROUP_PROCESS, 1, NULL);
 
         (void) attach(g, &s, (GroupTarget){});
-        await_rest(&s);
+        rest_await(s.pid);
         group_start(g);
         g_assert_cmpuint(group_gate_again(g, 0), ==, UINT64_MAX);
         target_write(&s, 0, 10, 0);
         assert_exact(g, 10);
 
         (void) attach(g, &other, (GroupTarget){ .descendants = true });
-        await_rest(&s);
-        await_rest(&other);
+        rest_await(s.pid);
+        rest_await(other.pid);
         group_stop(g);
         g_assert_cmpuint(group_gate_again(g, 0), <, UINT64_MAX);
         group_detach(g, group_find_target(g, other.pid));
-        await_rest(&s);
+        rest_await(s.pid);
         group_start(g);
         g_assert_cmpuint(group_gate_again(g, 0), ==, UINT64_MAX);
 

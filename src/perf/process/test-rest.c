@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perf/process/rest.h"
+#include "perf/process/test-rest.h"
 
 #include "machine.h"
 #include "perf/process/test-target.h"
-
-/* Of a process that sleeps, or begins to. */
-static void rest_of(Rest *r, pid_t pid) {
-        while (!rest_add(r, pid)) {
-                rest_done(r);
-                g_usleep(1000);
-        }
-}
 
 static void test_what_sleeps_rests(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(rest_done) Rest rest = REST_NULL;
 
         target_add_thread(&s, 0, 1);
-        rest_of(&rest, s.pid);
+        rest_begin(&rest, s.pid);
         g_assert_cmpuint(rest.n_threads, ==, 2);
         g_assert_true(rest_add(&rest, s.pid));
         g_assert_cmpuint(rest.n_threads, ==, 2);
@@ -30,10 +22,10 @@ static void test_what_has_run_does_not(void) {
         _cleanup_(rest_done) Rest rest = REST_NULL, again = REST_NULL;
 
         target_add_thread(&s, 0, 1);
-        rest_of(&rest, s.pid);
+        rest_begin(&rest, s.pid);
         target_write(&s, 1, 1, 0);
         g_assert_false(rest_lasts(&rest));
-        rest_of(&again, s.pid);
+        rest_begin(&again, s.pid);
         g_assert_true(rest_lasts(&again));
         g_assert_false(rest_lasts(&rest));
 }
@@ -56,9 +48,9 @@ static void test_a_new_thread_ends_it(void) {
         _cleanup_(target_done) Target s = target_new();
         _cleanup_(rest_done) Rest rest = REST_NULL, later = REST_NULL;
 
-        rest_of(&rest, s.pid);
+        rest_begin(&rest, s.pid);
         target_add_thread(&s, 0, 1);
-        rest_of(&later, s.pid);
+        rest_begin(&later, s.pid);
         g_assert_cmpint(later.threads[0].tid, ==, s.pid);
         rest.threads[0].runs = later.threads[0].runs;
         g_assert_false(rest_lasts(&rest));
@@ -69,16 +61,10 @@ static void test_what_has_ended_does_not(void) {
         _cleanup_(rest_done) Rest rest = REST_NULL, gone = REST_NULL;
         pid_t pid = s.pid;
 
-        rest_of(&rest, pid);
+        rest_begin(&rest, pid);
         target_end(&s);
         g_assert_false(rest_lasts(&rest));
         g_assert_false(rest_add(&gone, pid));
-}
-
-static void await_rest(pid_t pid) {
-        _cleanup_(rest_done) Rest rest = REST_NULL;
-
-        rest_of(&rest, pid);
 }
 
 static void test_more_processes_than_it_looks_at(void) {
@@ -87,7 +73,7 @@ static void test_more_processes_than_it_looks_at(void) {
 
         for (size_t i = 0; i < ELEMENTSOF(s); i++) {
                 s[i] = target_new();
-                await_rest(s[i].pid); /* it sleeps from now on */
+                rest_await(s[i].pid); /* it sleeps from now on */
         }
         for (size_t i = 0; i < REST_PROCESSES_MAX; i++)
                 g_assert_true(rest_add(&rest, s[i].pid));
